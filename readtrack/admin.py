@@ -1,0 +1,84 @@
+"""The admin: a dashboard, the record of flushes, and a mixin for the site's own `PostAdmin`."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from readtrack import charts, numerals, reports
+from readtrack.models import Dashboard, FlushRun, Tracked
+
+# The type stubs make it generic, Django does not.
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+
+class TrackedAdmin(ModelAdmin):
+    """`class PostAdmin(TrackedAdmin)` or, beside other bases, a mixin: adds the sortable count column."""
+
+    @admin.display(description=_("views"), ordering="view_count")
+    def stored_views(self, obj: Tracked) -> str:
+        return numerals.exact(obj.view_count)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return [*super().get_list_display(request), "stored_views"]
+
+
+class ReadOnlyAdmin(ModelAdmin):
+    """For rows that only the app writes."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(FlushRun)
+class FlushRunAdmin(ReadOnlyAdmin):
+    """The record of flushes, newest first."""
+
+    list_display = ("started", "took", "read", "written", "settled", "lifted", "orphans", "error")
+
+
+@admin.register(Dashboard)
+class DashboardAdmin(ReadOnlyAdmin):
+    """The dashboard, where a list of rows would be."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        hours = reports.hourly(24)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("View counts"),
+            "opts": self.opts,
+            "stored_views": numerals.exact(reports.stored_views()),
+            "day_views": numerals.exact(sum(point.views for point in hours)),
+            "chart": _chart(hours),
+            "top": [(row, numerals.exact(row.view_count)) for row in reports.top(10)],
+            "trending": [(trend.obj, numerals.exact(trend.views)) for trend in reports.trending(10)],
+            "last_flush": reports.last_flush(),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/readtrack/dashboard.html", context)
+
+
+def _chart(hours: list[reports.Point]) -> str:
+    labels = [date_format(timezone.localtime(point.start), "TIME_FORMAT") for point in hours]
+    views = [point.views for point in hours]
+    summary = gettext("Views of the whole site in each of the last 24 hours; %(views)s in all.")
+    return charts.bars(
+        gettext("Views by hour"), labels, views, description=summary % {"views": numerals.exact(sum(views))}
+    )

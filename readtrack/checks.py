@@ -1,0 +1,207 @@
+"""System checks: a table of what can be set up wrongly, each with what to do. None of them touches a network."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple, get_args, get_origin
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.core import checks
+from django.core.exceptions import FieldDoesNotExist
+from django.db.migrations.loader import MigrationLoader
+
+from readtrack import conf as configuration
+from readtrack import subjects
+from readtrack.conf import conf
+from readtrack.store.connection import is_django_redis
+
+MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
+AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+
+
+class Check(NamedTuple):
+    """One thing that can be wrong: `problems` yields the words that fill the message, once a problem."""
+
+    id: str
+    problems: Callable[[], Iterable[tuple[Any, ...]]]
+    message: str
+    hint: str
+    level: int = checks.ERROR
+
+
+def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Everything that the table below finds."""
+    return [
+        checks.CheckMessage(check.level, check.message.format(*words), check.hint.format(*words), id=check.id)
+        for check in CHECKS
+        for words in check.problems()
+    ]
+
+
+def _overrides() -> dict[str, Any]:
+    overrides = getattr(settings, "READTRACK", {})
+    return overrides if isinstance(overrides, dict) else {}
+
+
+def not_a_dict() -> Iterator[tuple[str]]:
+    if not isinstance(getattr(settings, "READTRACK", {}), dict):
+        yield (type(settings.READTRACK).__name__,)
+
+
+def unknown_settings() -> Iterator[tuple[str, str]]:
+    for name in _overrides():
+        if name not in configuration.TYPES:
+            yield str(name), ", ".join(get_close_matches(str(name).upper(), configuration.TYPES) or configuration.TYPES)
+
+
+def wrong_types() -> Iterator[tuple[str, str, Any]]:
+    for name, value in _overrides().items():
+        kind = configuration.TYPES.get(name)
+        if kind is not None and not _fits(value, kind):
+            yield name, getattr(kind, "__name__", str(kind)), value
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Sequence or get_origin(kind) is not None:
+        inner = get_args(kind)[0]
+        return isinstance(value, (list, tuple)) and all(_fits(item, inner) for item in value)
+    if kind is float:
+        return type(value) in (int, float) and value > 0
+    if kind is int:
+        return type(value) is int and value >= 0
+    return isinstance(value, kind)
+
+
+def missing_cache() -> Iterator[tuple[Any]]:
+    if conf.CACHE not in settings.CACHES:
+        yield (conf.CACHE,)
+
+
+def wrong_cache() -> Iterator[tuple[Any, str]]:
+    backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
+    if backend is not None and not is_django_redis(backend):
+        yield conf.CACHE, backend
+
+
+def missing_middleware() -> Iterator[tuple[()]]:
+    if MIDDLEWARE not in settings.MIDDLEWARE:
+        yield ()
+
+
+def early_middleware() -> Iterator[tuple[()]]:
+    order = list(settings.MIDDLEWARE)
+    if MIDDLEWARE in order and AUTHENTICATION in order[order.index(MIDDLEWARE) :]:
+        yield ()
+
+
+def unknown_categories() -> Iterator[tuple[Any]]:
+    for name in conf.CATEGORIES:
+        try:
+            apps.get_model(name)
+        except (LookupError, ValueError):
+            yield (name,)
+
+
+def unknown_news() -> Iterator[tuple[str, str]]:
+    for model in subjects.tracked_models():
+        for name in model.news_for if "news_for" in vars(model) else ():
+            try:
+                model._meta.get_field(name)
+            except FieldDoesNotExist:
+                yield model._meta.label, name
+
+
+def composite_keys() -> Iterator[tuple[str]]:
+    for model in subjects.tracked_models():
+        if len(model._meta.pk_fields) > 1:
+            yield (model._meta.label,)
+
+
+def missing_migrations() -> Iterator[tuple[str, str]]:
+    models = subjects.tracked_models()
+    if not models:
+        return
+    loader = MigrationLoader(None)
+    state = loader.project_state([node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)])
+    for model in models:
+        app, name = model._meta.app_label, model._meta.model_name
+        if app not in loader.migrated_apps:
+            continue
+        known = state.models.get((app, name or ""))
+        if known is None or "view_count" not in known.fields:
+            yield model._meta.label, app
+
+
+USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name another alias in READTRACK['CACHE']."
+
+CHECKS = [
+    Check(
+        "readtrack.E001",
+        not_a_dict,
+        "READTRACK is a {}, not a dict.",
+        hint="Set READTRACK = {{}} for the defaults.",
+    ),
+    Check(
+        "readtrack.E002",
+        wrong_types,
+        "READTRACK['{0}'] is {2!r}, not a fitting {1}.",
+        hint="Give it a {1}, or leave it out for the default.",
+    ),
+    Check(
+        "readtrack.W003",
+        unknown_settings,
+        "READTRACK has no setting '{0}'.",
+        hint="Did you mean: {1}?",
+        level=checks.WARNING,
+    ),
+    Check(
+        "readtrack.E004",
+        missing_cache,
+        "CACHES has no alias '{0}', where readtrack looks for Redis.",
+        hint=f"Add it, and {USE_DJANGO_REDIS}",
+    ),
+    Check(
+        "readtrack.E005",
+        wrong_cache,
+        "The cache '{0}' is a {1}, and readtrack needs django-redis.",
+        hint=f"Better {USE_DJANGO_REDIS}",
+    ),
+    Check(
+        "readtrack.W006",
+        missing_middleware,
+        "ReadTrackMiddleware is not in MIDDLEWARE, so no view is counted.",
+        hint=f"Add '{MIDDLEWARE}' after '{AUTHENTICATION}'.",
+        level=checks.WARNING,
+    ),
+    Check(
+        "readtrack.E007",
+        early_middleware,
+        "ReadTrackMiddleware comes before AuthenticationMiddleware, so nobody is ever signed in.",
+        hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
+    ),
+    Check(
+        "readtrack.E008",
+        unknown_categories,
+        "READTRACK['CATEGORIES'] names '{0}', which is no model.",
+        hint="Name models as 'app_label.ModelName'.",
+    ),
+    Check(
+        "readtrack.E009",
+        unknown_news,
+        "{0}.news_for names '{1}', which is no field of it.",
+        hint="Name foreign keys whose targets a new row makes unread.",
+    ),
+    Check(
+        "readtrack.E010",
+        composite_keys,
+        "{0} has a composite primary key, which cannot be tracked.",
+        hint="Give it a primary key of one column, and a unique constraint instead.",
+    ),
+    Check(
+        "readtrack.W011",
+        missing_migrations,
+        "{0} counts views, but no migration gives it view_count.",
+        hint="Run: manage.py makemigrations {1} && manage.py migrate",
+        level=checks.WARNING,
+    ),
+]

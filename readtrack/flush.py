@@ -1,0 +1,113 @@
+"""Carries the counts from Redis into SQL: absolute, only ever upwards, and as often as one likes.
+
+Redis is the live truth and SQL the durable one. A count only grows, so the two are merged by max:
+
+- settle: a total that Redis began anew lacks what SQL already counted; it gets that base, once;
+- write:  rows that store less than the total are raised to it, totals without their base are passed over;
+- lift:   totals below what SQL stores (an old snapshot was restored, a replica lagged) are raised to it.
+
+Several flushes at once, and one that is killed anywhere, come to the same as a single whole one.
+"""
+
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from readtrack import buckets, snapshots, subjects
+from readtrack.conf import conf
+from readtrack.models import FlushRun, Tracked
+from readtrack.signals import flushed
+from readtrack.snapshots import Snapshot
+from readtrack.store import counters, scripts, uniques
+
+Rows = dict[str, Any]  # primary key by token
+
+
+def flush(*, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
+    """Writes every total that Redis holds; gives the saved record of what it did.
+
+    `progress` is called with the number of totals just read. Raises redis.RedisError or
+    django.db.Error; what was written until then stays, and the next flush does the rest.
+    """
+    run = _begin()
+    try:
+        run.settled += _settle(until=run.redis_time)
+        for tokens in _chunks(counters.scan(), conf.FLUSH_CHUNK):
+            _carry(tokens, run)
+            progress(len(tokens))
+    except Exception as error:
+        run.error = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        run.ended = buckets.now()
+        run.save()
+    _prune()
+    flushed.send_robust(sender=None, run=run)
+    return run
+
+
+def _begin() -> FlushRun:
+    """Starts the record, in SQL and in Redis, before anything is settled.
+
+    A Redis that does not remember the newest flush that SQL knows of was restored from before it. Marks
+    older than that flush may then be settled ones come back, whose views SQL holds: they merge by max.
+    Redis remembers first, so a kill between the two never makes a sound Redis look restored.
+    """
+    newest = FlushRun.objects.order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
+    if counters.last_flush() < newest:
+        _settle(until=newest - 1, marked_before=newest)
+    started = max(counters.clock(), newest)
+    counters.remember_flush(started)
+    return FlushRun.objects.create(started=buckets.now(), redis_time=started)
+
+
+def _settle(*, until: int, marked_before: int = 0) -> int:
+    """Gives totals marked until then (µs) their base; gives how many."""
+    settled = 0
+    while tokens := counters.unbased(until=until):
+        bases = dict.fromkeys(tokens, 0)  # a row that is gone has none
+        for model, rows in _by_model(tokens).items():
+            stored = snapshots.stored(model, list(rows.values()))
+            bases.update((token, stored[pk].views) for token, pk in rows.items() if pk in stored)
+        settled += scripts.run(counters.settle(bases, marked_before=marked_before), patient=True)
+    return settled
+
+
+def _carry(tokens: list[str], run: FlushRun) -> None:
+    """Writes one chunk, then lifts what SQL turned out to hold more of."""
+    slices = scripts.sliced(tokens)
+    reads = [call for some in slices for call in (counters.totals(some), uniques.visitors(some))]
+    answers = scripts.run_all(*reads, patient=True)
+    totals, visitors = ChainMap(*answers[::2]), ChainMap(*answers[1::2])
+    based = {token: total.views for token, total in totals.items() if total.is_based}
+    run.read += len(totals)
+    known = 0
+    for model, rows in _by_model(based).items():
+        written = snapshots.write(model, {pk: Snapshot(based[token], visitors[token]) for token, pk in rows.items()})
+        known += len(written.stored)
+        behind = {token: written.stored[pk] for token, pk in rows.items() if written.stored.get(pk, 0) > based[token]}
+        run.written += written.raised
+        run.lifted += scripts.run(counters.lift(behind), patient=True) if behind else 0
+    run.orphans += len(based) - known
+
+
+def _by_model(tokens: Iterable[str]) -> dict[type[Tracked], Rows]:
+    """The primary keys by token, for each Tracked model; other tokens are nothing SQL has a column for."""
+    models: dict[type[Tracked], Rows] = {}
+    for token in tokens:
+        model, pk = subjects.parse(token) or (None, None)
+        if model is not None and issubclass(model, Tracked):
+            models.setdefault(model, {})[token] = pk
+    return models
+
+
+def _chunks(tokens: Iterator[str], size: int) -> Iterator[list[str]]:
+    while chunk := list(dict.fromkeys(islice(tokens, size))):
+        yield chunk
+
+
+def _prune() -> None:
+    """Forgets the records of old flushes."""
+    oldest = FlushRun.objects.order_by("-pk").values_list("pk", flat=True)[conf.FLUSH_RUNS : conf.FLUSH_RUNS + 1]
+    FlushRun.objects.filter(pk__lte=oldest[0] if oldest else 0).delete()

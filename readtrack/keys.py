@@ -1,0 +1,88 @@
+"""Every key in Redis. All of them start with `READTRACK["PREFIX"]`.
+
+key                               type        TTL       why
+--------------------------------  ----------  --------  ---------------------------------------------
+views:total:{id}                  string      none      the live, absolute count
+views:hour:{hour}:{id}            string      1 day     views of one subject in an hour
+views:hour:{hour}                 string      2 days    views of the whole site in an hour
+views:hll:{id}                    HyperLogLog none      unique visitors
+views:unbased                     sorted set  none      ids whose total lacks SQL's base, by when
+                                                        (microseconds): what settling works off
+viewed:{visitor}:{id}             string      window    a reload is not a view; never extended
+rate:{visitor}                    string      10 s      hits since the first one; never extended
+trending:bucket:{minute}          sorted set  70 min    views by subject in that minute
+trending:top                      sorted set  30 s      the sum of the last 60 of them
+trending:lock                     string      5 s       one process computes the sum
+category:{id}:read                bitmap      none      bit by reader: 1 has read; gone on publish
+category:{id}:news                string      1 hour    when it was last published to (microseconds)
+flush:last                        string      none      start of the last flush this Redis knows of
+
+`{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
+"""
+
+from readtrack.conf import conf
+
+
+def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
+    """The keys that every recorded hit names, in the order of record.lua."""
+    prefix = conf.PREFIX
+    return (
+        f"{prefix}rate:{visitor}",
+        f"{prefix}views:unbased",
+        f"{prefix}trending:bucket:{minute}",
+        f"{prefix}views:hour:{hour}",
+    )
+
+
+def viewing(token: str, *, visitor: str, seen_as: str, hour: str) -> tuple[str, ...]:
+    """The keys of one view, in the order of record.lua."""
+    prefix = conf.PREFIX
+    names = (
+        f"{prefix}views:total:{token}",
+        f"{prefix}views:hour:{hour}:{token}",
+        f"{prefix}views:hll:{token}",
+        f"{prefix}viewed:{visitor}:{token}",
+    )
+    return (*names, f"{prefix}viewed:{seen_as}:{token}") if seen_as else names
+
+
+def reading(token: str) -> tuple[str, str]:
+    """The keys of one category's read state: its bitmap, and when it was last published to."""
+    return f"{conf.PREFIX}category:{token}:read", f"{conf.PREFIX}category:{token}:news"
+
+
+def total(token: str) -> str:
+    return f"{conf.PREFIX}views:total:{token}"
+
+
+def total_pattern() -> str:
+    """Matches every total in a SCAN; glob characters of the prefix stand for themselves."""
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in total("")) + "*"
+
+
+def site_hour(bucket: str) -> str:
+    return f"{conf.PREFIX}views:hour:{bucket}"
+
+
+def hll(token: str) -> str:
+    return f"{conf.PREFIX}views:hll:{token}"
+
+
+def unbased() -> str:
+    return f"{conf.PREFIX}views:unbased"
+
+
+def trending_bucket(minute: str) -> str:
+    return f"{conf.PREFIX}trending:bucket:{minute}"
+
+
+def trending_top() -> str:
+    return f"{conf.PREFIX}trending:top"
+
+
+def trending_lock() -> str:
+    return f"{conf.PREFIX}trending:lock"
+
+
+def flush_last() -> str:
+    return f"{conf.PREFIX}flush:last"

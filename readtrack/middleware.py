@@ -1,0 +1,115 @@
+"""The middleware: lets the page be made, then records what it showed and fills in its counts and dots."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from django.db.models import Model
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.views.generic import DetailView
+
+from readtrack import buckets, hits, placeholders, readers, subjects, tracker, visitors
+from readtrack.hits import Hit, Outcome
+from readtrack.models import Tracked
+from readtrack.store.connection import fail_open
+
+
+class Recorder:
+    """`request.readtrack`: what this request views and reads. Recorded once the page is made."""
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.views: dict[str, None] = {}
+        self.reads: dict[str, None] = {}
+
+    def view(self, obj: Tracked) -> None:
+        """This page shows the object. Raises TypeError for a model that is not Tracked."""
+        if not isinstance(obj, Tracked):
+            raise TypeError(f"{type(obj).__name__} has no counts; let it extend readtrack.models.Tracked.")
+        self.views[subjects.token(obj)] = None
+
+    def read(self, obj: Model) -> None:
+        """This page shows the signed-in user what is new in the object."""
+        self.reads[subjects.token(obj)] = None
+
+    def see(self, response: HttpResponseBase) -> None:
+        """Takes up the object that a DetailView rendered."""
+        context = getattr(response, "context_data", None) or {}
+        if not isinstance(context.get("view"), DetailView):
+            return
+        obj = context.get("object")
+        if isinstance(obj, Tracked):
+            self.view(obj)
+        if isinstance(obj, Model) and subjects.has_read_state(type(obj)):
+            self.read(obj)
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether there is anything to record."""
+        return bool(self.views or self.reads)
+
+    def hit(self, visitor: visitors.Visitor, user: Any | None) -> Hit:
+        """All of it as one hit."""
+        reader = readers.number_or_none(user) if self.reads else None
+        return Hit(
+            visitor,
+            buckets.now(),
+            views=tuple(self.views),
+            reads=tuple(self.reads) if reader is not None else (),
+            reader=reader,
+            built_in=time.perf_counter() - self.started,
+        )
+
+
+class TrackedRequest(HttpRequest):
+    """For annotations: a request that came through the middleware."""
+
+    readtrack: Recorder
+
+
+class ReadTrackMiddleware:
+    """Belongs after AuthenticationMiddleware. Works under WSGI and ASGI."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        request.readtrack = Recorder()
+        if self.is_async:
+            return self._acall(request)
+        response: HttpResponseBase = self.get_response(request)
+        _finish(request, response, visitors.signed_in(request) if _needs_user(request, response) else None)
+        return response
+
+    async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
+        response: HttpResponseBase = await self.get_response(request)
+        user = await visitors.asigned_in(request) if _needs_user(request, response) else None
+        await sync_to_async(_finish, thread_sensitive=False)(request, response, user)
+        return response
+
+
+def _needs_user(request: TrackedRequest, response: HttpResponseBase) -> bool:
+    request.readtrack.see(response)
+    return request.readtrack.has_seen or placeholders.needs_user(response)
+
+
+def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
+    _record(request, response, user)
+    placeholders.fill(response, user)
+
+
+def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
+    if not request.readtrack.has_seen or hits.refusal(request, response):
+        return
+    visitor = visitors.visitor(request, user)
+    outcome = fail_open(tracker.record, Outcome(), request.readtrack.hit(visitor, user))
+    if outcome.counted:
+        visitors.remember(request, response, visitor)

@@ -1,0 +1,22 @@
+"""How a count reads: `1,234` in full, `1.2k` in short, in the visitor's own notation."""
+
+from django.utils.formats import number_format
+from django.utils.translation import pgettext
+
+THOUSAND = 1000
+
+
+def exact(number: int) -> str:
+    """`1,234`, with the active language's separators."""
+    return number_format(number, force_grouping=True)
+
+
+def short(number: int) -> str:
+    """`999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there is."""
+    if number < THOUSAND:
+        return str(number)
+    suffixes = (pgettext("thousands", "k"), pgettext("millions", "M"), pgettext("billions", "B"))
+    power = min((len(str(number)) - 1) // 3, len(suffixes))
+    tenths = number * 10 // THOUSAND**power
+    decimals = 1 if tenths < 100 and tenths % 10 else 0
+    return number_format(tenths / 10 if decimals else tenths // 10, decimal_pos=decimals) + suffixes[power - 1]

@@ -1,0 +1,110 @@
+"""Counts and dots of a page, filled in together when the page is done: one round trip, however many there are.
+
+A tag leaves a signed placeholder, which says by itself what belongs there; the middleware replaces all of
+them at once. So loops, includes and template engines do not matter, and a fragment out of a cache shows the
+live count and the present reader's dots. A visitor who types a placeholder into a comment cannot sign it.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from secrets import compare_digest
+from typing import Any, NamedTuple
+
+from asgiref.sync import sync_to_async
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+
+from readtrack import numerals, readers, reports
+from readtrack.digests import digest
+
+COUNT, EXACT, DOT = "count", "exact", "dot"
+MARK = b"!rt!"
+DOT_MARK = b"!rt!dot!"
+PATTERN = re.compile(rb"!rt!(count|exact|dot)!([^!\s]+)!(\d*)!([\w-]{16})!")
+
+
+class Placeholder(NamedTuple):
+    """What belongs somewhere in a page: a count (with SQL's number, the fall-back) or a dot."""
+
+    kind: str
+    token: str
+    stored: int = 0
+
+    def __str__(self) -> str:
+        body = f"{self.kind}!{self.token}!{self.stored}"
+        return f"!rt!{body}!{digest('placeholder', body)}!"
+
+
+def needs_user(response: Any) -> bool:
+    """Whether a dot waits to be filled in."""
+    return not response.streaming and DOT_MARK in response.content
+
+
+def fill(response: Any, user: Any | None) -> None:
+    """Puts counts and dots where the response has placeholders, in one round trip."""
+    if response.streaming:
+        _fill_stream(response, user)
+        return
+    if MARK not in response.content:
+        return
+    response.content = filled(response.content, user, is_json="json" in response.get("Content-Type", ""))
+    if response.has_header("Content-Length"):
+        response["Content-Length"] = str(len(response.content))
+
+
+def filled(content: bytes, user: Any | None, *, is_json: bool = False) -> bytes:
+    """The content with every placeholder of ours replaced; what is not signed stays as it is."""
+    waiting = dict(_found(content))
+    if not waiting:
+        return content
+    counts = {entry.token for entry in waiting.values() if entry.kind != DOT}
+    dots = {entry.token for entry in waiting.values() if entry.kind == DOT}
+    reader = readers.number_or_none(user)
+    glance = reports.glance(counts=list(counts), dots=list(dots) if reader is not None else [], reader=reader)
+    html = {raw: render(entry, glance) for raw, entry in waiting.items()}
+    if is_json:
+        html = {raw: json.dumps(text)[1:-1] for raw, text in html.items()}
+    return PATTERN.sub(lambda match: html.get(match[0], match[0].decode()).encode(), content)
+
+
+def _found(content: bytes) -> Iterator[tuple[bytes, Placeholder]]:
+    for match in PATTERN.finditer(content):
+        kind, token, stored = (part.decode() for part in match.groups()[:3])
+        placeholder = Placeholder(kind, token, int(stored))
+        if compare_digest(str(placeholder).encode(), match[0]):
+            yield match[0], placeholder
+
+
+def _fill_stream(response: Any, user: Any | None) -> None:
+    if "html" not in response.get("Content-Type", ""):
+        return  # a download: its bytes are none of ours
+    if response.is_async:
+        response.streaming_content = _afilled(response.streaming_content, user)
+        return
+    response.streaming_content = (filled(chunk, user) for chunk in response.streaming_content)
+
+
+async def _afilled(chunks: AsyncIterator[bytes], user: Any | None) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        yield await sync_to_async(filled, thread_sensitive=False)(chunk, user) if MARK in chunk else chunk
+
+
+def render(placeholder: Placeholder, glance: reports.Glance) -> str:
+    """The HTML of one count or dot."""
+    if placeholder.kind == DOT:
+        return dot(is_unread=not glance.read.get(placeholder.token, True))
+    return count(reports.live(glance.totals.get(placeholder.token), stored=placeholder.stored), kind=placeholder.kind)
+
+
+def count(views: int, *, kind: str) -> str:
+    """A count as HTML: short with the exact number as its title, or the exact number alone."""
+    exact = numerals.exact(views)
+    if kind == EXACT:
+        return exact
+    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, numerals.short(views))
+
+
+def dot(*, is_unread: bool) -> str:
+    """A dot as HTML, or nothing."""
+    return render_to_string("readtrack/dot.html").strip() if is_unread else ""

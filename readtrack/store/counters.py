@@ -1,0 +1,120 @@
+"""Totals: recording a hit, reading, settling and lifting them."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from readtrack import buckets, keys
+from readtrack.conf import conf
+from readtrack.hits import Hit, Outcome, Reason
+from readtrack.store import scripts
+from readtrack.store.connection import connect
+from readtrack.store.scripts import Call
+
+SCAN_COUNT = 1000  # keys looked at in one SCAN step; redis-py's default of 10 is far slower
+
+_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat"}
+
+
+class Total(NamedTuple):
+    """A live count. One that is not based lacks what SQL counted before Redis lost the key."""
+
+    views: int
+    is_based: bool = True
+
+
+def record(hit: Hit) -> Call[Outcome]:
+    """Counts the hit's views and sets its reader's bits."""
+    visitor, seen_as, _ = hit.visitor
+    hour = buckets.hour(hit.at)
+    names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at), hour=hour)
+    for token in hit.views:
+        names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
+    for token in hit.reads:
+        names += keys.reading(token)
+    args: list[str | int] = [
+        conf.WINDOW,
+        conf.RATE_LIMIT,
+        conf.RATE_WINDOW,
+        visitor,
+        5 if seen_as else 4,
+        len(hit.views),
+        *hit.views,
+    ]
+    if hit.reads:
+        args += (cast(int, hit.reader), int(hit.built_in * 1_000_000))
+    return Call("record", names, args, partial(_outcome, hit))
+
+
+def _outcome(hit: Hit, codes: list[int]) -> Outcome:
+    counted, skipped = [], {}
+    for token, code in zip(hit.views, codes):  # noqa: B905 - the codes of what was read come after
+        if code == 1:
+            counted.append(token)
+        else:
+            skipped[token] = _SKIPPED[code]
+    read = zip(hit.reads, codes[len(hit.views) :], strict=True)
+    return Outcome(tuple(counted), skipped, tuple(token for token, code in read if code))
+
+
+def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:
+    """The totals that Redis holds, by token; a token that it holds nothing of is left out."""
+
+    def decode(answer: list[list[bytes | None]]) -> dict[str, Total]:
+        counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(tokens))
+        return {
+            token: Total(int(count), is_based=mark is None)
+            for token, count, mark in zip(tokens, counts, marks, strict=True)
+            if count is not None
+        }
+
+    return Call("totals", [keys.unbased(), *map(keys.total, tokens)], tokens, decode)
+
+
+def hours(times: Sequence[datetime]) -> list[int]:
+    """The whole site's views in each of those hours."""
+    found = connect().mget([keys.site_hour(buckets.hour(time)) for time in times])
+    return [int(count or 0) for count in found]
+
+
+def scan() -> Iterator[str]:
+    """The tokens of all totals, unordered; one may come twice, as SCAN has it."""
+    start = len(keys.total(""))
+    for key in connect(patient=True).scan_iter(keys.total_pattern(), count=SCAN_COUNT):
+        yield key.decode()[start:]
+
+
+def unbased(*, until: int) -> list[str]:
+    """Some tokens whose totals lack SQL's base, marked until then (µs); settling them makes room for the next."""
+    client: Any = connect(patient=True)
+    found: list[bytes] = client.zrange(keys.unbased(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
+    return [member.decode() for member in found]
+
+
+def settle(bases: dict[str, int], *, marked_before: int = 0) -> Call[int]:
+    """Adds each total its base from SQL. Those marked before that time (µs) are merged by max instead."""
+    args: list[str | int] = [marked_before, *bases, *bases.values()]
+    return Call("settle", [keys.unbased(), *map(keys.total, bases)], args, int)
+
+
+def lift(stored: dict[str, int]) -> Call[int]:
+    """Raises the totals that are below what SQL stores; gives how many were."""
+    args: list[str | int] = [*stored, *stored.values()]
+    return Call("lift", [keys.unbased(), *map(keys.total, stored)], args, int)
+
+
+def clock() -> int:
+    """Redis's own time in microseconds."""
+    seconds, microseconds = connect(patient=True).time()
+    return seconds * 1_000_000 + microseconds
+
+
+def last_flush() -> int:
+    """When the last flush that this Redis remembers began, in microseconds of its clock; 0 for none."""
+    return int(connect(patient=True).get(keys.flush_last()) or 0)
+
+
+def remember_flush(started: int) -> None:
+    """Leaves the mark that `last_flush` reads."""
+    connect(patient=True).set(keys.flush_last(), started)

@@ -1,0 +1,62 @@
+-- Records one hit: the subjects it views and the categories it reads.
+-- Guarantees: a view counts once per visitor, subject and window, whoever sends this twice, for
+-- every counter sits behind the window's SET NX. A category that was published to while the page
+-- was being built stays unread.
+-- KEYS: rate, unbased, trending bucket, site hour;
+--       per view: total, hour, hll, window of the visitor[, window of the visitor before the cookie];
+--       per read: bitmap, news
+-- ARGV: window s, rate limit (0: none), rate window s, visitor, keys per view, views, id of each view;
+--       where something is read: reader, page build time us
+-- Returns: per view 1 counted, 2 rate, 3 repeat; per read 1 read, 0 news came in between
+local call = redis.call
+local COUNTED, RATE, REPEAT = 1, 2, 3
+local window, limit, width, views = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local outcome = {}
+
+local limited = false
+if views > 0 and limit > 0 then
+  local hits = call('INCR', KEYS[1])
+  if hits == 1 then call('EXPIRE', KEYS[1], ARGV[3]) end
+  limited = hits > limit
+end
+
+for view = 1, views do
+  local key = 5 + width * (view - 1)
+  if limited then
+    outcome[view] = RATE
+  elseif width == 5 and not call('SET', KEYS[key + 4], 1, 'NX', 'EX', window) then
+    outcome[view] = REPEAT
+  elseif not call('SET', KEYS[key + 3], 1, 'NX', 'EX', window) then
+    outcome[view] = REPEAT
+  else
+    local id = ARGV[6 + view]
+    -- A total that was missing lacks what SQL knows: the flush settles that.
+    if call('INCR', KEYS[key]) == 1 then
+      local time = call('TIME')
+      call('ZADD', KEYS[2], 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), id)
+    end
+    if call('INCR', KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], 86400) end
+    if call('INCR', KEYS[4]) == 1 then call('EXPIRE', KEYS[4], 172800) end
+    call('PFADD', KEYS[key + 2], ARGV[4])
+    -- The score is 1 only for a subject new to this minute, so the bucket's life is set rarely.
+    if call('ZINCRBY', KEYS[3], 1, id) == '1' then call('EXPIRE', KEYS[3], 4200) end
+    outcome[view] = COUNTED
+  end
+end
+
+local first = 5 + width * views
+if first > #KEYS then return outcome end
+
+-- Both times are this server's, so the clocks of the web servers do not matter.
+local time = call('TIME')
+local built_since = time[1] * 1000000 + time[2] - ARGV[8 + views]
+for key = first, #KEYS, 2 do
+  local news = call('GET', KEYS[key + 1])
+  if news and tonumber(news) >= built_since then
+    outcome[#outcome + 1] = 0
+  else
+    call('SETBIT', KEYS[key], ARGV[7 + views], 1)
+    outcome[#outcome + 1] = 1
+  end
+end
+return outcome

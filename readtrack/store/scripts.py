@@ -1,0 +1,79 @@
+"""Runs the Lua scripts in `lua/`, by their digest; several in one round trip."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from redis import Redis
+from redis.exceptions import NoScriptError
+
+from readtrack.store.connection import connect
+
+SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Call(NamedTuple, Generic[Result]):
+    """One run of a script, and how its answer reads."""
+
+    script: str
+    keys: Sequence[str]
+    args: Sequence[str | int]
+    decode: Callable[[Any], Result]
+
+
+def run(call: Call[Result], *, patient: bool = False) -> Result:
+    """The call's result, in one round trip. Raises redis.RedisError."""
+    client: Any = connect(patient=patient)
+    try:
+        answer = client.execute_command(*_command(call))
+    except NoScriptError:
+        load(client)
+        answer = client.execute_command(*_command(call))
+    return call.decode(answer)
+
+
+def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
+    """The calls' results in their order, in one round trip. Raises redis.RedisError."""
+    if not calls:
+        return []
+    client = connect(patient=patient)
+    try:
+        answers = _pipelined(client, calls)
+    except NoScriptError:
+        load(client)
+        answers = _pipelined(client, calls)
+    return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
+
+
+def sliced(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """The items in portions that one call can take."""
+    return [items[start : start + SLICE] for start in range(0, len(items), SLICE)]
+
+
+def load(client: Redis) -> None:
+    """Makes every script known to the server: after its start, a fail-over or SCRIPT FLUSH."""
+    for path in files("readtrack.store").joinpath("lua").iterdir():
+        client.script_load(path.read_text(encoding="utf-8"))
+
+
+def _pipelined(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
+    pipeline: Any = client.pipeline(transaction=False)
+    for call in calls:
+        pipeline.execute_command(*_command(call))
+    answers: list[Any] = pipeline.execute()
+    return answers
+
+
+def _command(call: Call[Any]) -> tuple[str | int, ...]:
+    return ("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args)
+
+
+@cache
+def _digest(script: str) -> str:
+    source = files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
+    return sha1(source, usedforsecurity=False).hexdigest()

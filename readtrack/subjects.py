@@ -1,0 +1,104 @@
+"""What is viewed or read, and its token: `blog.post:42`, the id in every key."""
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
+from urllib.parse import quote, unquote
+
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db.models import ForeignKey, Model
+
+from readtrack.conf import conf
+from readtrack.models import Tracked
+
+
+def token(obj: Model) -> str:
+    """The subject's name in keys. Bytes that could break a key or a glob are percent-encoded.
+
+    Raises ValueError for an object that is not saved: it has no name yet.
+    """
+    if obj.pk is None:
+        raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
+    return token_of(type(obj), obj.pk)
+
+
+def token_of(model: type[Model], pk: Any) -> str:
+    """The token of a model's row by its primary key."""
+    return f"{_label(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
+
+
+def parse(subject: str) -> tuple[type[Model], Any] | None:
+    """The model and primary key that a token names; None where this site has no such thing."""
+    label, _, encoded = subject.partition(":")
+    model = _model(label)
+    if model is None:
+        return None
+    try:
+        return model, model._meta.pk.to_python(unquote(encoded))
+    except ValidationError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _model(label: str) -> type[Model] | None:
+    try:
+        return apps.get_model(label)
+    except (LookupError, ValueError):
+        return None
+
+
+def owner(model: type[Model]) -> type[Model]:
+    """The model whose table holds the counts: proxies and children share their parent's subjects."""
+    concrete = model._meta.concrete_model or model
+    if not issubclass(concrete, Tracked):
+        return concrete
+    return concrete._meta.get_field("view_count").model
+
+
+@cache
+def _label(model: type[Model]) -> str:
+    return owner(model)._meta.label_lower
+
+
+def tracked_models() -> list[type[Tracked]]:
+    """The models of this site that hold counts, in the order of INSTALLED_APPS."""
+    return [model for model in apps.get_models() if issubclass(model, Tracked) and owner(model) is model]
+
+
+def has_read_state(model: type[Model]) -> bool:
+    """Whether the model carries dots: a Tracked model points at it, or CATEGORIES names it."""
+    label = _label(model)
+    if any(label == name.lower() for name in conf.CATEGORIES):
+        return True
+    return owner(model) in _news_targets()
+
+
+def categories_of(obj: Tracked) -> Iterator[str]:
+    """The tokens of the categories that news in `obj` belongs to. No query for plain foreign keys."""
+    for field in news_fields(type(obj)):
+        if getattr(obj, field.attname) is None:
+            continue
+        if field.target_field.primary_key:
+            yield token_of(field.related_model, getattr(obj, field.attname))
+        else:
+            yield token(getattr(obj, field.name))
+
+
+def news_fields(model: type[Tracked]) -> list["ForeignKey[Any, Any]"]:
+    """The foreign keys among the model's `news_for`."""
+    fields = []
+    for name in model.news_for:
+        try:
+            field = model._meta.get_field(name)
+        except FieldDoesNotExist:
+            continue
+        if isinstance(field, ForeignKey):
+            fields.append(field)
+    return fields
+
+
+@cache
+def _news_targets() -> frozenset[type[Model]]:
+    models = [model for model in apps.get_models() if issubclass(model, Tracked)]
+    return frozenset(owner(field.related_model) for model in models for field in news_fields(model))

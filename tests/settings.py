@@ -1,0 +1,69 @@
+"""Settings of the tests. `tests.servers` has put the servers' URLs into the environment."""
+
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+
+def _database(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    if not parts.scheme.startswith("postgres"):
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.path.lstrip("/"),
+        "USER": parts.username,
+        "PASSWORD": parts.password or "",
+        "HOST": parts.hostname,
+        "PORT": parts.port,
+    }
+
+
+SECRET_KEY = "tests"
+USE_TZ = True
+TIME_ZONE = "UTC"
+ROOT_URLCONF = "tests.site.urls"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+STATIC_URL = "/static/"
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "readtrack",
+    "tests.site",
+]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "readtrack.middleware.ReadTrackMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+CACHES = {
+    "default": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": os.environ.get("READTRACK_TEST_REDIS_URL", "redis://127.0.0.1:6379/0"),
+    }
+}
+# The second database is for what has to work on both kinds.
+DATABASES = {
+    "default": _database(os.environ.get("DATABASE_URL", "sqlite://")),
+    "lite": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+}
+READTRACK: dict[str, object] = {}

@@ -1,0 +1,21 @@
+"""Pages of the test site."""
+
+from django.contrib import admin
+from django.urls import path
+
+from tests.site import views
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("posts/<int:pk>/", views.PostPage.as_view()),
+    path("categories/<int:pk>/", views.CategoryPage.as_view()),
+    path("manuals/<int:pk>/", views.ManualPage.as_view()),
+    path("posts/<int:pk>/function/", views.post_page),
+    path("posts/<int:pk>/async/", views.apost_page),
+    path("posts/<int:pk>/delete/", views.DeletePost.as_view()),
+    path("posts/<int:pk>/status/<int:status>/", views.status_page),
+    path("categories/<int:pk>/function/", views.category_page),
+    path("list/", views.listing),
+    path("stream/", views.stream),
+    path("json/", views.json_page),
+]
