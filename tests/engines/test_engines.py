@@ -1,0 +1,220 @@
+"""The servers start, stop, crash, come back and never outlive the process that started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from tests.engines.engine import Engine
+from tests.engines.postgres import Postgres
+from tests.engines.process import Child, ChildError, free_port, is_free
+from tests.engines.valkey import Valkey
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def valkey() -> Iterator[Valkey]:
+    with Valkey() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with Postgres() as engine:
+        yield engine
+
+
+def has(engine: Valkey, key: str) -> bool:
+    with redis.Redis.from_url(engine.url) as client:
+        return bool(client.exists(key))
+
+
+def put(engine: Valkey, key: str) -> None:
+    with redis.Redis.from_url(engine.url) as client:
+        client.set(key, 1)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def comes_true(condition: Callable[[], bool], seconds: float = 6) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_valkey_answers_by_tcp_and_by_its_unix_socket(valkey: Valkey) -> None:
+    put(valkey, "a")
+    with redis.Redis(unix_socket_path=str(valkey.socket)) as client:
+        assert client.exists("a")
+
+
+def test_a_second_start_is_the_same_server(valkey: Valkey) -> None:
+    pid = valkey.pid
+    valkey.start()
+    assert valkey.pid == pid
+
+
+def test_valkey_restarts_empty_or_with_its_data_on_the_same_port(valkey: Valkey) -> None:
+    put(valkey, "a")
+    valkey.restart(keep=True)
+    assert has(valkey, "a")
+    valkey.restart(keep=False)
+    assert not has(valkey, "a")
+
+
+def test_a_killed_valkey_comes_back_with_its_last_dump(valkey: Valkey) -> None:
+    put(valkey, "saved")
+    valkey.stop(save=True)
+    valkey.start()
+    put(valkey, "not saved")
+    valkey.kill()
+    assert not valkey.is_running
+    valkey.restart(keep=True)
+    assert has(valkey, "saved")
+    assert not has(valkey, "not saved")
+
+
+def test_a_paused_valkey_is_silent_and_can_still_be_stopped(valkey: Valkey) -> None:
+    put(valkey, "a")
+    valkey.pause()
+    client = redis.Redis.from_url(valkey.url, socket_timeout=0.1, retry=None)
+    with client, pytest.raises(redis.TimeoutError):
+        client.ping()
+    valkey.resume()
+    assert has(valkey, "a")
+    valkey.pause()
+    valkey.stop()
+    assert is_free(valkey.port)
+
+
+def test_valkey_takes_directives() -> None:
+    config = {"requirepass": "secret", "maxmemory-policy": "allkeys-lru"}
+    with Valkey(config=config) as engine, redis.Redis(port=engine.port, password="secret") as client:
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}
+
+
+def test_a_given_folder_is_kept_and_holds_the_data() -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to the user nobody
+        Path(name).chmod(0o755)
+        port = free_port()
+        with Valkey(folder=Path(name), port=port) as engine:
+            put(engine, "a")
+            engine.stop(save=True)
+        with Valkey(folder=Path(name), port=port) as engine:
+            assert has(engine, "a")
+
+
+def test_an_engine_that_is_not_started_says_so() -> None:
+    with pytest.raises(ChildError, match="Valkey is not started"):
+        Valkey().pause()
+
+
+def test_a_taken_port_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ChildError, match=f"port {port} is in use"):
+            Valkey(port=port).start()
+
+
+def test_a_server_that_refuses_its_configuration_shows_its_last_words() -> None:
+    with pytest.raises(ChildError, match=r"(?s)did not start.*nonsense"):
+        Valkey(config={"nonsense": "1"}).start()
+
+
+def test_postgres_is_utf8_and_a_folder_lasts_until_it_closes(postgres: Postgres) -> None:
+    with psycopg.connect(postgres.url) as connection:
+        assert connection.execute("SHOW server_encoding").fetchone() == ("UTF8",)
+    assert postgres.data.exists()
+
+
+@pytest.mark.parametrize("immediate", [False, True])
+def test_postgres_keeps_what_was_committed(postgres: Postgres, *, immediate: bool) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS kept")
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS number")
+        postgres.restart(immediate=immediate)  # with this client still connected
+    with psycopg.connect(postgres.url) as connection:
+        assert connection.execute("SELECT number FROM kept").fetchone() == (42,)
+
+
+def test_a_killed_postgres_is_gone_and_a_durable_one_waits_for_the_disk() -> None:
+    with Postgres(durable=True) as engine:
+        with psycopg.connect(engine.url) as connection:
+            assert connection.execute("SHOW fsync").fetchone() == ("on",)
+        engine.kill()
+        assert is_free(engine.port)
+    assert not engine.folder.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to step down")
+@pytest.mark.parametrize(("name", "file"), [("valkey", "valkey.sock"), ("postgres", "data/postmaster.pid")])
+def test_root_runs_servers_as_another_user(request: pytest.FixtureRequest, name: str, file: str) -> None:
+    engine: Engine = request.getfixturevalue(name)
+    assert (engine.folder / file).owner() == "nobody"
+
+
+PARENT = """
+import time
+from tests.engines.postgres import Postgres
+from tests.engines.valkey import Valkey
+for engine in (Valkey(), Postgres()):
+    engine.start()
+    print(engine.port, engine.folder, flush=True)
+{end}
+"""
+
+
+def start_parent(end: str) -> tuple[subprocess.Popen[str], list[int], list[Path]]:
+    """A process with both engines, and their ports and folders."""
+    command = [sys.executable, "-c", PARENT.format(end=end)]
+    parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    lines = [parent.stdout.readline().split() for _ in range(2)]
+    return parent, [int(line[0]) for line in lines], [Path(line[1]) for line in lines]
+
+
+@pytest.mark.parametrize(("end", "killed"), [("time.sleep(60)", True), ("", False)])
+def test_engines_and_their_folders_go_with_the_process_that_started_them(end: str, *, killed: bool) -> None:
+    parent, ports, folders = start_parent(end)
+    with parent:
+        if killed:
+            parent.kill()
+    assert comes_true(lambda: all(map(is_free, ports)))
+    assert comes_true(lambda: not any(folder.exists() for folder in folders))
+
+
+def test_a_forked_process_leaves_the_engines_alone(valkey: Valkey) -> None:
+    if (child := os.fork()) == 0:
+        valkey.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert valkey.is_running
+
+
+def test_stopping_a_child_ends_what_it_started_too(tmp_path: Path) -> None:
+    child = Child(["/bin/sh", "-c", "sleep 60 & echo $!; wait"], log=tmp_path / "log")
+    assert comes_true(lambda: child.last_lines() != "")
+    grandchild = int(child.last_lines())
+    child.stop(signal.SIGTERM, grace=2)
+    assert comes_true(lambda: not is_alive(grandchild))
