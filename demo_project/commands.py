@@ -1,0 +1,56 @@
+"""What `manage.py` does with each word; imports nothing third-party before the environment is there."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from demo_project import bootstrap
+from demo_project.environment import ROOT
+
+
+def demo(words: list[str]) -> int:
+    """Run the example site until it is interrupted."""
+    # Read first, so that `--help` and a wrong option answer at once on a bare machine.
+    from demo_project.run.options import parse
+
+    options = parse(words)
+    bootstrap.enter("demo")
+    from demo_project.run.supervisor import run
+
+    return run(options)
+
+
+def test(words: list[str]) -> int:
+    """Run pytest in the checkout."""
+    bootstrap.enter("test")
+    os.chdir(ROOT)
+    # A process of its own, so that coverage sees every import.
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", *words])
+
+
+def benchmark(words: list[str]) -> int:
+    """Print how fast it is."""
+    bootstrap.enter("test")
+    os.chdir(ROOT)
+    os.execv(sys.executable, [sys.executable, "-m", "tests.benchmarks", *words])
+
+
+def overview(usage: str) -> int:
+    """Our own words first, then Django's list of commands; nothing is installed just to show help."""
+    if not bootstrap.is_at_hand("demo"):
+        print(usage)
+        return 0
+    bootstrap.enter("demo")
+    print(usage, flush=True)
+    return django(["help"])
+
+
+def django(words: list[str]) -> int:
+    """Run a Django command on the example site."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "demo_project.settings")
+    bootstrap.enter("demo")
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(["manage.py", *words])
+    return 0

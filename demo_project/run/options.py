@@ -1,0 +1,50 @@
+"""What `manage.py demo` can be told; read on a bare machine, so standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One run of the demo. A URL that is empty means a server of the demo's own."""
+
+    port: int
+    has_traffic: bool
+    is_sqlite: bool
+    database_url: str
+    redis_url: str
+
+
+def parse(words: list[str]) -> Options:
+    """Read the command line, and DATABASE_URL."""
+    given = parser().parse_args(words)
+    return Options(
+        port=given.port,
+        has_traffic=not given.no_traffic,
+        is_sqlite=given.database == "sqlite",
+        database_url=os.environ.get("DATABASE_URL", ""),
+        redis_url=given.redis,
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's grammar and its help."""
+    result = argparse.ArgumentParser(
+        prog="manage.py demo",
+        description="Run the example site with a real Valkey, PostgreSQL, Celery worker and beat, "
+        "and simulated visitors. Nothing has to be installed or configured; Ctrl-C ends it all.",
+        epilog="DATABASE_URL=postgresql://… uses a PostgreSQL of your own. The test suite is `manage.py test`.",
+    )
+    result.add_argument("--port", type=int, default=8000, help="where the site listens (default: 8000)")
+    result.add_argument("--no-traffic", action="store_true", help="no simulated visitors")
+    result.add_argument(
+        "--database",
+        choices=["postgres", "sqlite"],
+        default="postgres",
+        help="where the posts are kept (default: postgres)",
+    )
+    result.add_argument("--redis", metavar="URL", default="", help="a Redis or Valkey of your own")
+    return result

@@ -1,0 +1,106 @@
+"""The processes of the demo site: how each is started, and with which environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import redis
+
+from demo_project.environment import ROOT
+from demo_project.run.options import Options
+from tests.engines.engine import Engine
+from tests.engines.postgres import Postgres
+from tests.engines.process import Child, ChildError
+from tests.engines.valkey import Valkey
+
+GRACE = 8.0  # seconds, for the worker's last task
+CELERY = ["celery", "-A", "demo_project"]
+# Nobody else is on this broker to gossip with.
+WORKER = [*CELERY, "worker", "--loglevel", "WARNING", "--concurrency", "1"]
+ALONE = ["--without-gossip", "--without-mingle"]
+WEB = ["granian", "--interface", "wsgi", "--host", "127.0.0.1", "--log-level", "warning"]
+WEB += ["--workers", "1", "--blocking-threads", "4"]
+
+
+def answering(url: str) -> str:
+    """The URL of a Redis of one's own, once it answers: the site itself would run on without it."""
+    try:
+        with redis.Redis.from_url(url, socket_connect_timeout=5) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        raise ChildError(f"The Redis of --redis does not answer: {error}") from error
+    return url
+
+
+class Services:
+    """Everything the demo has started so far, by name, ending with the stack."""
+
+    def __init__(self, options: Options, *, folder: Path, ends: ExitStack) -> None:
+        self.folder = folder
+        self.engines: dict[str, Engine] = {}
+        self.children: dict[str, Child] = {}
+        self._ends = ends
+        self.redis_url = answering(options.redis_url) if options.redis_url else self._valkey()
+        self.database_url = self._database(options)
+        self.env = self._environment(options)
+        ends.callback(self.stop)  # before the engines, which were entered above
+
+    def finish(self, name: str) -> None:
+        """Run one management command to its end."""
+        self.start(name, command=["django", name])
+        child = self.children[name]
+        code = child.wait()
+        del self.children[name]
+        if code != 0:
+            raise ChildError(f"`manage.py {name}` failed:\n{child.last_lines()}")
+
+    def start(self, name: str, *, command: list[str]) -> None:
+        """Start one of Python's modules with its arguments, in the background."""
+        self.children[name] = Child(
+            [sys.executable, "-m", *command],
+            log=self.folder / f"{name}.log",
+            env=self.env,
+            folder=ROOT,
+            rubbish=self.folder,
+        )
+
+    def stop(self) -> None:
+        """End the children; all are told before any is waited for."""
+        for child in self.children.values():
+            child.send(signal.SIGTERM)
+        for child in self.children.values():
+            child.end(grace=GRACE)
+
+    def beat(self) -> list[str]:
+        """Beat keeps its schedule in a file, which would otherwise be left in the checkout."""
+        return [*CELERY, "beat", "--loglevel", "WARNING", "-s", str(self.folder / "schedule")]
+
+    def _valkey(self) -> str:
+        valkey = Valkey()
+        self.engines["Valkey"] = self._ends.enter_context(valkey)
+        return valkey.url
+
+    def _database(self, options: Options) -> str:
+        if options.is_sqlite:
+            return f"sqlite:///{self.folder / 'demo.sqlite3'}"
+        if options.database_url:
+            return options.database_url
+        postgres = Postgres()
+        self.engines["PostgreSQL"] = self._ends.enter_context(postgres)
+        return postgres.url
+
+    def _environment(self, options: Options) -> dict[str, str]:
+        env = {
+            **os.environ,
+            "DATABASE_URL": self.database_url,
+            "REDIS_URL": self.redis_url,
+            "DJANGO_SETTINGS_MODULE": "demo_project.settings",
+            "PYTHONUNBUFFERED": "1",  # the last words of a process that crashes
+        }
+        if not options.redis_url:
+            env.pop("CELERY_BROKER_URL", None)  # of some other project
+        return env
