@@ -1,0 +1,1 @@
+"""The newsroom: categories, posts and the pages that show them."""

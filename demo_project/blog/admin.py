@@ -1,0 +1,26 @@
+"""The newsroom in the admin."""
+
+from django.contrib import admin
+
+from demo_project.blog.models import Category, Post
+from readtrack.admin import TrackedAdmin
+
+
+@admin.register(Category)
+class CategoryAdmin(admin.ModelAdmin):
+    """Sections are few; the list is enough."""
+
+    list_display = ("name", "description")
+
+
+@admin.register(Post)
+class PostAdmin(TrackedAdmin):
+    """Its base adds the sortable column of counts."""
+
+    list_display = ("title", "category", "author", "published_at")
+    list_filter = ("category",)
+    list_select_related = ("category", "author")
+    date_hierarchy = "published_at"
+    search_fields = ("title",)
+    raw_id_fields = ("author",)
+    list_per_page = 30

@@ -1,0 +1,84 @@
+"""`manage.py seed`: readers, sections and posts to look at. Running it again adds nothing."""
+
+from datetime import timedelta
+from itertools import zip_longest
+from typing import Any
+
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand
+from django.db import transaction
+from django.utils import timezone
+
+from demo_project.blog.headlines import SECTIONS
+from demo_project.blog.models import Category, Post
+from demo_project.blog.prose import PEOPLE, article
+
+READERS = 20
+BETWEEN = timedelta(hours=5, minutes=50)  # two posts
+
+
+class Command(BaseCommand):
+    """Seeds the newsroom."""
+
+    help = "Adds the demo's readers, sections and posts where they are missing."
+
+    @transaction.atomic
+    def handle(self, *args: Any, **options: Any) -> None:
+        users = _add_users()
+        categories = _add_categories()
+        posts = _add_posts()
+        self.stdout.write(f"Seeded {users} users, {categories} categories and {posts} posts.")
+
+
+def _add_users() -> int:
+    known = set(User.objects.values_list("username", flat=True))
+    fresh = [user for user in _users() if user.username not in known]
+    return len(User.objects.bulk_create(fresh))
+
+
+def _users() -> list[User]:
+    # A hash takes a third of a second by design, so the readers share one.
+    password = make_password("reader")
+    admin = User(username="admin", password=make_password("admin"), is_staff=True, is_superuser=True)
+    readers = [User(username=f"reader{number}", password=password) for number in range(1, READERS + 1)]
+    return [admin, *readers, *map(_author, PEOPLE)]
+
+
+def _author(name: str) -> User:
+    first, last = name.split()
+    return User(username=first.lower(), first_name=first, last_name=last, password=make_password(None))
+
+
+def _add_categories() -> int:
+    known = set(Category.objects.values_list("name", flat=True))
+    fresh = [
+        Category(name=section.name, description=section.description, hue=section.hue)
+        for section in SECTIONS
+        if section.name not in known
+    ]
+    return len(Category.objects.bulk_create(fresh))
+
+
+def _add_posts() -> int:
+    known = set(Post.objects.values_list("title", flat=True))
+    return len(Post.objects.bulk_create(post for post in _posts() if post.title not in known))
+
+
+def _posts() -> list[Post]:
+    now = timezone.now()
+    categories = {category.name: category for category in Category.objects.all()}
+    authors = list(User.objects.exclude(first_name="").order_by("pk"))
+    # One post of each section in turn, so that the front page is mixed.
+    rounds = zip_longest(*([(section, *headline) for headline in section.headlines] for section in SECTIONS))
+    queue = [entry for row in rounds for entry in row if entry]
+    return [
+        Post(
+            category=categories[section.name],
+            author=authors[number * 7 % len(authors)],
+            title=title,
+            body=article(topic, seed=number),
+            published_at=now - BETWEEN * number - timedelta(minutes=number * 37 % 53),
+        )
+        for number, (section, title, topic) in enumerate(queue)
+    ]

@@ -1,0 +1,110 @@
+"""Settings of the demo site. The servers come from the environment, everything else is fixed.
+
+DATABASE_URL is `postgresql://…`, `sqlite:///relative/to/the/checkout` or `sqlite:////absolute`.
+"""
+
+import os
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from readtrack.schedule import readtrack_schedule
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def database(url: str) -> dict[str, object]:
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        # Writers queue from their first statement, instead of failing when they turn from reading to writing.
+        options: dict[str, object] = {"transaction_mode": "IMMEDIATE", "timeout": 20}
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / parts.path[1:], "OPTIONS": options}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path[1:]),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": unquote(parts.hostname or ""),
+        "PORT": parts.port or "",
+        "OPTIONS": dict(parse_qsl(parts.query)),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+SECRET_KEY = "demo-only: everyone can read this key, so never serve a real site with it"
+DEBUG = os.environ.get("DEBUG", "1") == "1"
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+
+REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+DATABASES = {"default": database(os.environ.get("DATABASE_URL", "sqlite:///db.sqlite3"))}
+CACHES = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": REDIS_URL}}
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "readtrack",
+    "demo_project.blog",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "readtrack.middleware.ReadTrackMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "demo_project.blog.context_processors.newsroom",
+            ],
+        },
+    },
+]
+
+READTRACK: dict[str, object] = {}
+
+CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", urlsplit(REDIS_URL)._replace(path="/1").geturl())
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULE = {
+    **readtrack_schedule,
+    # Four times as often as usual, so that whoever watches the demo sees the counts arrive in SQL.
+    "readtrack-flush-views": {**readtrack_schedule["readtrack-flush-views"], "schedule": 15.0},
+}
+
+ROOT_URLCONF = "demo_project.urls"
+WSGI_APPLICATION = "demo_project.wsgi.application"
+ASGI_APPLICATION = "demo_project.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "blog:front"
+LOGOUT_REDIRECT_URL = "blog:front"
+
+STATIC_URL = "static/"
+LANGUAGE_CODE = "en"
+TIME_ZONE = os.environ.get("TIME_ZONE", "UTC")
+USE_TZ = True
+CELERY_TIMEZONE = TIME_ZONE
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {"readtrack": {"level": "INFO"}},
+}

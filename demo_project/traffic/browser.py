@@ -1,0 +1,86 @@
+"""A small browser: a cookie jar, a user agent, links and forms."""
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import unescape
+from http.cookiejar import CookieJar
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, Request, build_opener
+
+TIMEOUT = 5  # seconds
+TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
+OPTION = re.compile(r'<option value="(\d+)"[^>]*>([^<]+)<')
+
+
+class Page(NamedTuple):
+    """What the server answered."""
+
+    status: int
+    path: str
+    html: str
+
+    def links(self, folder: str) -> list[str]:
+        """The pages of a folder (`post`, `category`) that this page links to, each once."""
+        return list(dict.fromkeys(re.findall(rf'href="(/{folder}/\d+/)"', self.html)))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the form lets one choose from: values by name."""
+        return {unescape(name): value for value, name in OPTION.findall(self.html)}
+
+
+@dataclass
+class Browser:
+    """One visitor's browser. Raises OSError when the server cannot be reached."""
+
+    site: str
+    user_agent: str
+    referrer: str = ""
+    jar: CookieJar = field(default_factory=CookieJar)
+
+    @cached_property
+    def _opener(self) -> OpenerDirector:
+        # No proxy out of the environment: everything stays on this machine.
+        return build_opener(ProxyHandler({}), HTTPCookieProcessor(self.jar))
+
+    def get(self, path: str) -> Page:
+        return self._open(path, None)
+
+    def submit(self, form: Page, fields: dict[str, str]) -> Page:
+        """Posts the form of a page, with its token, to where it came from."""
+        token = TOKEN.search(form.html)
+        fields = {"csrfmiddlewaretoken": token[1] if token else "", **fields}
+        return self._open(form.path, urlencode(fields).encode())
+
+    def _open(self, path: str, data: bytes | None) -> Page:
+        headers = {"User-Agent": self.user_agent, "Accept": "text/html", "Accept-Language": "en"}
+        if self.referrer:
+            headers["Referer"] = self.referrer
+        self.referrer = self.site + path
+        try:
+            response = self._opener.open(Request(self.site + path, data, headers), timeout=TIMEOUT)
+        except HTTPError as error:
+            response = error  # an answer too, and one with a body
+        with response:
+            return Page(response.status, urlsplit(response.url).path, response.read().decode(errors="replace"))
+
+
+def site(url: str) -> str:
+    """The URL without its path. Raises ValueError unless it is this very machine's."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not _is_loopback(parts.hostname or ""):
+        raise ValueError(f"{url} is not on this machine; simulated traffic goes to http://127.0.0.1:PORT only.")
+    return f"http://{parts.netloc}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,60 @@
+"""What the visitors share: the rate, the time of the next post, and the end."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+PUBLISH_EVERY = 20.0  # seconds
+PATIENCE = (1, 2, 3, 5, 8)  # seconds between attempts to reach a server that is gone
+
+
+@dataclass
+class Crowd:
+    """Shared by all visitors' threads."""
+
+    visitors: int
+    rate: float  # requests per second, of all together
+    stop: threading.Event = field(default_factory=threading.Event)
+    is_lost: bool = False
+    seen: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _next_request: float = 0.0
+    _next_post: float = field(default_factory=lambda: time.monotonic() + PUBLISH_EVERY / 2)
+
+    def __str__(self) -> str:
+        with self._lock:
+            return ", ".join(f"{count} {what}" for what, count in self.seen.most_common())
+
+    @property
+    def think_time(self) -> float:
+        """Mean seconds between two pages of one visitor, so that all together keep the rate."""
+        return self.visitors / self.rate
+
+    def pause(self, seconds: float) -> bool:
+        """Waits; True if the end came meanwhile."""
+        return self.stop.wait(seconds)
+
+    def take_turn(self) -> bool:
+        """Waits for a slot under the rate; True if the end came meanwhile."""
+        with self._lock:
+            slot = max(self._next_request, time.monotonic())
+            self._next_request = slot + 1 / self.rate
+        return self.pause(slot - time.monotonic())
+
+    def is_time_to_publish(self) -> bool:
+        """True for one visitor every PUBLISH_EVERY seconds."""
+        with self._lock:
+            if time.monotonic() < self._next_post:
+                return False
+            self._next_post = time.monotonic() + PUBLISH_EVERY
+            return True
+
+    def note(self, what: str) -> None:
+        with self._lock:
+            self.seen[what] += 1
+
+    def give_up(self) -> None:
+        """The server stayed away: everybody goes home."""
+        self.is_lost = True
+        self.stop.set()

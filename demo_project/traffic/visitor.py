@@ -1,0 +1,96 @@
+"""What one visitor does."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+from demo_project.blog.headlines import SECTIONS
+from demo_project.blog.prose import bulletin
+from demo_project.traffic import agents
+from demo_project.traffic.browser import Browser, Page
+from demo_project.traffic.crowd import PATIENCE, Crowd
+
+READERS = range(5, 21)  # readers 1 to 4 belong to whoever looks at the demo: nobody else reads away their dots
+REFERRERS = ("", "", "https://www.google.com/", "https://duckduckgo.com/", "https://news.ycombinator.com/")
+ROBOTS = 0.04
+SIGNED_IN = 0.3
+
+
+class Person(NamedTuple):
+    """A visitor while it is here."""
+
+    browser: Browser
+    crowd: Crowd
+    rng: Random
+
+    def visit(self, *, is_robot: bool) -> Iterator[None]:
+        """Browses some pages; suspends after each, for the time of reading it."""
+        page = self.open("/")
+        yield
+        reader = not is_robot and self.rng.random() < SIGNED_IN and self.sign_in()
+        for _ in range(self.rng.randint(3, 14)):
+            page = self.open(self.choose(page))
+            yield
+            if reader and self.crowd.is_time_to_publish():
+                page = self.publish()
+                yield
+
+    def open(self, path: str) -> Page:
+        self.crowd.note("pages")
+        return self.browser.get(path)
+
+    def choose(self, page: Page) -> str:
+        """Mostly an article, now and then a section or the front page."""
+        posts, sections = page.links("post"), page.links("category")
+        if posts and self.rng.random() < 0.72:
+            return self.rng.choices(posts, weights=[appeal(path) for path in posts])[0]
+        if sections and self.rng.random() < 0.7:
+            return self.rng.choice(sections)
+        return "/" if self.rng.random() < 0.5 else f"/?page={self.rng.randint(2, 9)}"
+
+    def sign_in(self) -> bool:
+        self.crowd.note("sign-ins")
+        name = f"reader{self.rng.choice(READERS)}"
+        page = self.browser.submit(self.open("/login/"), {"username": name, "password": "reader"})
+        return page.path != "/login/"
+
+    def publish(self) -> Page:
+        self.crowd.note("posts")
+        form = self.open("/publish/")
+        section = self.rng.choice(SECTIONS)
+        _, topic = self.rng.choice(section.headlines)
+        title, body = bulletin(topic, self.rng)
+        return self.browser.submit(form, {"category": form.options.get(section.name, ""), "title": title, "body": body})
+
+
+def appeal(path: str) -> float:
+    """How much a post attracts, the same for everybody. Its distribution has a long tail, as on real sites."""
+    return Random(path).paretovariate(0.9)
+
+
+def come_and_go(crowd: Crowd, site: str, rng: Random) -> None:
+    """One thread's life: a visitor, and after it another, until the end."""
+    failures = 0
+    while not crowd.pause(rng.random()):
+        try:
+            _stay(crowd, site, rng)
+        except OSError:
+            if failures == len(PATIENCE):
+                crowd.give_up()
+                return
+            crowd.pause(PATIENCE[failures])
+            failures += 1
+        else:
+            failures = 0
+
+
+def _stay(crowd: Crowd, site: str, rng: Random) -> None:
+    is_robot = rng.random() < ROBOTS
+    agent = agents.robot(rng) if is_robot else agents.person(rng)
+    person = Person(Browser(site, agent, rng.choice(REFERRERS)), crowd, rng)
+    crowd.note("robots" if is_robot else "visitors")
+    if crowd.take_turn():
+        return
+    for _ in person.visit(is_robot=is_robot):
+        if crowd.pause(rng.expovariate(1 / crowd.think_time)) or crowd.take_turn():
+            return

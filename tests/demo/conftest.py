@@ -1,0 +1,84 @@
+"""The demo site, served as `manage.py demo` serves it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from demo_project.traffic.browser import Browser
+from tests.engines.process import Child, free_port
+
+ROOT = Path(__file__).parents[2]
+AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:147.0) Gecko/20100101 Firefox/147.0"
+WEB = ["granian", "--interface", "wsgi", "--blocking-threads", "4", "demo_project.wsgi:application"]
+
+Manage = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def demo_env(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> dict[str, str]:
+    database = tmp_path_factory.mktemp("demo") / "demo.sqlite3"
+    urls = {"DATABASE_URL": f"sqlite:///{database}", "REDIS_URL": redis_url}
+    return {**os.environ, **urls, "DJANGO_SETTINGS_MODULE": "demo_project.settings"}
+
+
+@pytest.fixture(scope="session")
+def manage(demo_env: dict[str, str]) -> Manage:
+    """Runs a management command on the demo's settings and gives what it printed."""
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-m", "django", *words]
+        return subprocess.run(command, cwd=ROOT, env=demo_env, check=True, capture_output=True, text=True).stdout
+
+    run("migrate", "--verbosity", "0")
+    run("seed")
+    return run
+
+
+@pytest.fixture(scope="session")
+def demo_url(manage: Manage, demo_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the seeded site answers."""
+    port = free_port()
+    log = tmp_path_factory.mktemp("web") / "web.log"
+    server = Child([sys.executable, "-m", *WEB, "--port", str(port)], log=log, env=demo_env, folder=ROOT)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(url, server)
+        yield url
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def browser(demo_url: str) -> Browser:
+    """A new visitor's."""
+    return Browser(demo_url, AGENT)
+
+
+@pytest.fixture
+def reader(demo_url: str) -> Callable[[str], Browser]:
+    """Signs a reader in."""
+
+    def sign_in(name: str) -> Browser:
+        browser = Browser(demo_url, AGENT)
+        browser.submit(browser.get("/login/"), {"username": name, "password": "reader"})
+        return browser
+
+    return sign_in
+
+
+def _wait_for(url: str, server: Child) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            Browser(url, AGENT).get("/favicon.ico")
+        except OSError:
+            assert server.is_running, server.last_lines()
+            assert time.monotonic() < deadline, server.last_lines()
+            time.sleep(0.05)
+        else:
+            return

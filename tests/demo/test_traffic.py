@@ -1,0 +1,83 @@
+"""The simulated visitors: where they go, and how they end."""
+
+import signal
+import subprocess
+import sys
+import time
+from random import Random
+
+import pytest
+
+from demo_project.traffic import agents, visitor
+from demo_project.traffic.browser import site
+from demo_project.traffic.crowd import Crowd
+from readtrack.bots import is_bot
+from tests.demo.conftest import ROOT
+from tests.engines.process import free_port
+
+TRAFFIC = [sys.executable, "-m", "demo_project.traffic"]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/some/page", "http://localhost:80", "http://[::1]:8000"])
+def test_this_machine_is_a_target(url: str) -> None:
+    assert site(url) == url.removesuffix("/some/page")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.com", "http://10.0.0.1:8000", "https://127.0.0.1", "127.0.0.1:8000", ""]
+)
+def test_any_other_place_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="not on this machine"):
+        site(url)
+
+
+def test_the_command_refuses_other_machines() -> None:
+    done = subprocess.run([*TRAFFIC, "--url", "http://192.0.2.1"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "not on this machine" in done.stderr
+
+
+def test_people_are_told_apart_and_robots_are_robots() -> None:
+    rng = Random(1)
+    people = {agents.person(rng) for _ in range(500)}
+    assert len(people) > 350
+    assert not any(map(is_bot, people))
+    assert all(map(is_bot, agents.ROBOTS))
+
+
+def test_few_posts_attract_most() -> None:
+    appeals = sorted((visitor.appeal(f"/post/{number}/") for number in range(120)), reverse=True)
+    assert sum(appeals[:12]) > sum(appeals[12:]) / 2
+    assert visitor.appeal("/post/7/") == visitor.appeal("/post/7/")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_browses_until_it_is_told_to_stop(demo_url: str, number: signal.Signals) -> None:
+    command = [*TRAFFIC, "--url", demo_url, "--visitors", "4", "--rate", "40"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(2)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=5)
+    assert process.returncode == 0
+    assert " pages" in output
+
+
+def test_a_server_that_stays_away_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitor, "PATIENCE", (0, 0))
+    crowd = Crowd(visitors=1, rate=100)
+    visitor.come_and_go(crowd, f"http://127.0.0.1:{free_port()}", Random(1))
+    assert crowd.is_lost
+    assert crowd.stop.is_set()
+
+
+def test_the_rate_is_shared() -> None:
+    crowd = Crowd(visitors=2, rate=50)
+    started = time.monotonic()
+    for _ in range(11):
+        crowd.take_turn()
+    assert time.monotonic() - started >= 0.2
+
+
+def test_one_visitor_publishes_at_a_time() -> None:
+    crowd = Crowd(visitors=2, rate=50, _next_post=0)
+    assert [crowd.is_time_to_publish() for _ in range(3)] == [True, False, False]
