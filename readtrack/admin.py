@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+import django
 from django.contrib import admin
+from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -60,23 +62,26 @@ class DashboardAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         hours = reports.hourly(24)
+        last_flush = reports.last_flush()
         context = {
             **self.admin_site.each_context(request),
-            "title": gettext("View counts"),
+            "title": gettext("Dashboard"),
             "opts": self.opts,
+            "has_breadcrumb_list": django.VERSION >= (6, 1),
             "stored_views": numerals.exact(reports.stored_views()),
             "day_views": numerals.exact(sum(point.views for point in hours)),
             "chart": _chart(hours),
             "top": [(row, numerals.exact(row.view_count)) for row in reports.top(10)],
             "trending": [(trend.obj, numerals.exact(trend.views)) for trend in reports.trending(10)],
-            "last_flush": reports.last_flush(),
+            "last_flush": last_flush,
+            "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/readtrack/dashboard.html", context)
 
 
 def _chart(hours: list[reports.Point]) -> str:
-    labels = [date_format(timezone.localtime(point.start), "TIME_FORMAT") for point in hours]
+    labels = [date_format(timezone.localtime(point.start), "H:i") for point in hours]
     views = [point.views for point in hours]
     summary = gettext("Views of the whole site in each of the last 24 hours; %(views)s in all.")
     return charts.bars(

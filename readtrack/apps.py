@@ -17,8 +17,10 @@ class ReadTrackConfig(AppConfig):
 
         from readtrack import tracker
         from readtrack.checks import check_setup
+        from readtrack.conf import conf
         from readtrack.models import Tracked
 
+        conf.load()
         checks.register(check_setup)
         for model in apps.get_models():
             if issubclass(model, Tracked):

@@ -1,6 +1,7 @@
 """Slots of time: the names that hours and minutes have in keys. All of them are UTC."""
 
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -8,17 +9,22 @@ MINUTE = timedelta(minutes=1)
 
 def now(at: datetime | None = None) -> datetime:
     """The given time, or the present, as aware UTC."""
-    return (at or datetime.now(timezone.utc)).astimezone(timezone.utc)
+    return at.astimezone(timezone.utc) if at else datetime.now(timezone.utc)
 
 
 def hour(at: datetime) -> str:
     """`2026112009` for any time in that hour; `at` is UTC."""
-    return f"{at.year:04}{at.month:02}{at.day:02}{at.hour:02}"
+    return minute(at)[:-2]
 
 
 def minute(at: datetime) -> str:
     """`202611200937` for any time in that minute; `at` is UTC."""
-    return f"{hour(at)}{at.minute:02}"
+    return _minute(at.year, at.month, at.day, at.hour, at.minute)
+
+
+@lru_cache(maxsize=128)
+def _minute(*parts: int) -> str:
+    return "".join(f"{part:02}" for part in parts)
 
 
 def hours(count: int, *, until: datetime) -> list[datetime]:

@@ -1,7 +1,6 @@
-"""Every setting of readtrack: the names, types and defaults of `settings.READTRACK`, looked up live."""
+"""Every setting of readtrack: the names, types and defaults of `settings.READTRACK`."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -9,7 +8,7 @@ from django.core.signals import setting_changed
 
 
 class Conf:
-    """Looks settings up when they are used, never at import, so that overriding one takes effect at once."""
+    """The site's settings over the defaults, as plain attributes: a hit looks up some ten of them."""
 
     # Where the counts live
     CACHE: str = "default"  # alias in CACHES; has to be a django-redis cache
@@ -35,26 +34,20 @@ class Conf:
     FLUSH_CHUNK: int = 5_000  # rows in one UPDATE
     FLUSH_RUNS: int = 1_000  # records of past flushes that are kept
 
-    def __getattribute__(self, name: str) -> Any:
-        overrides = _overrides()
-        return overrides[name] if name in overrides else object.__getattribute__(self, name)
+    def load(self) -> None:
+        """Takes the site's settings: when Django is ready, and whenever one is overridden."""
+        overrides = getattr(settings, "READTRACK", {})
+        self.__dict__.clear()
+        self.__dict__.update(overrides if isinstance(overrides, dict) else {})  # a system check names anything else
 
 
-# A hit looks up some twenty settings; one that the site leaves out costs Django 2 µs each time.
-@cache
-def _overrides() -> dict[str, Any]:
-    overrides = getattr(settings, "READTRACK", {})
-    return overrides if isinstance(overrides, dict) else {}  # a system check names anything else
-
-
-def _forget(*, setting: str, **kwargs: Any) -> None:
+def _reload(*, setting: str, **kwargs: Any) -> None:
     if setting == "READTRACK":
-        _overrides.cache_clear()
+        conf.load()
 
-
-setting_changed.connect(_forget)
 
 conf = Conf()
+setting_changed.connect(_reload)
 
 TYPES: dict[str, Any] = Conf.__annotations__
 DEFAULTS: dict[str, Any] = {name: vars(Conf)[name] for name in TYPES}

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 from asgiref.sync import sync_to_async
 from django.template.loader import render_to_string
 from django.utils.html import format_html
+from django.utils.translation import ngettext
 
 from readtrack import numerals, readers, reports
 from readtrack.digests import digest
 
-COUNT, EXACT, DOT = "count", "exact", "dot"
+COUNT, EXACT, WORDS, DOT = "count", "exact", "words", "dot"
 MARK = b"!rt!"
 DOT_MARK = b"!rt!dot!"
-PATTERN = re.compile(rb"!rt!(count|exact|dot)!([^!\s]+)!(\d*)!([\w-]{16})!")
+PATTERN = re.compile(rb"!rt!(count|exact|words|dot)!([^!\s]+)!(\d*)!([\w-]{16})!")
 
 
 class Placeholder(NamedTuple):
@@ -98,11 +99,12 @@ def render(placeholder: Placeholder, glance: reports.Glance) -> str:
 
 
 def count(views: int, *, kind: str) -> str:
-    """A count as HTML: short with the exact number as its title, or the exact number alone."""
-    exact = numerals.exact(views)
+    """A count as HTML: short with the exact number as its title, also in words, or the exact number alone."""
+    exact, short = numerals.exact(views), numerals.short(views)
     if kind == EXACT:
         return exact
-    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, numerals.short(views))
+    text = ngettext("%(views)s view", "%(views)s views", views) % {"views": short} if kind == WORDS else short
+    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, text)
 
 
 def dot(*, is_unread: bool) -> str:

@@ -48,14 +48,15 @@ def record(hit: Hit) -> Call[Outcome]:
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:
-    counted, skipped = [], {}
-    for token, code in zip(hit.views, codes):  # noqa: B905 - the codes of what was read come after
-        if code == 1:
-            counted.append(token)
-        else:
-            skipped[token] = _SKIPPED[code]
-    read = zip(hit.reads, codes[len(hit.views) :], strict=True)
-    return Outcome(tuple(counted), skipped, tuple(token for token, code in read if code))
+    if codes == [1] and not hit.reads:
+        return Outcome(hit.views)
+    views = dict(zip(hit.views, codes))  # noqa: B905 - the codes of what was read come after
+    read = zip(hit.reads, codes[len(views) :], strict=True)
+    return Outcome(
+        counted=tuple(token for token, code in views.items() if code == 1),
+        skipped={token: _SKIPPED[code] for token, code in views.items() if code != 1},
+        read=tuple(token for token, code in read if code),
+    )
 
 
 def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:

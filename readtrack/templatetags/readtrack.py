@@ -9,16 +9,16 @@ from django.template.base import FilterExpression, Parser, Token
 from django.template.context import Context
 
 from readtrack import placeholders, reports, subjects, visitors
-from readtrack.placeholders import COUNT, DOT, EXACT, Placeholder
+from readtrack.placeholders import COUNT, DOT, EXACT, WORDS, Placeholder
 
 register = template.Library()
 
 
 @register.tag
 def view_count(parser: Parser, token: Token) -> template.Node:
-    """`{% view_count post %}`, `{% view_count post exact %}`, `{% view_count post as views %}`."""
-    obj, options, target = _words(parser, token, options=[EXACT])
-    return CountNode(obj, kind=EXACT if options else COUNT, target=target)
+    """`{% view_count post %}`, with `words` or `exact` behind it, `{% view_count post as views %}`."""
+    obj, options, target = _words(parser, token, options=[EXACT, WORDS])
+    return CountNode(obj, kind=options[0] if options else COUNT, target=target)
 
 
 @register.tag

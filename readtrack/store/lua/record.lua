@@ -15,9 +15,8 @@ local outcome = {}
 
 local limited = false
 if views > 0 and limit > 0 then
-  local hits = call('INCR', KEYS[1])
-  if hits == 1 then call('EXPIRE', KEYS[1], ARGV[3]) end
-  limited = hits > limit
+  -- Most hits are a visitor's only one in a window, so that one costs a single command.
+  limited = not call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[3]) and call('INCR', KEYS[1]) > limit
 end
 
 for view = 1, views do
