@@ -61,6 +61,12 @@ def listing(request: TrackedRequest) -> HttpResponse:
     )
 
 
+def bare_listing(request: TrackedRequest) -> HttpResponse:
+    """The same page without counts and dots."""
+    lists = {"posts": Post.objects.order_by("pk"), "categories": Category.objects.order_by("pk")}
+    return render(request, "site/bare.html", {**lists, "name": request.user.get_username()})
+
+
 def stream(request: TrackedRequest) -> StreamingHttpResponse:
     def parts() -> Iterator[str]:
         for post in Post.objects.order_by("pk"):

@@ -1,0 +1,1 @@
+"""How fast it is, as ratios within one run: `python3 manage.py benchmark`."""

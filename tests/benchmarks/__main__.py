@@ -1,0 +1,45 @@
+"""Runs the benchmarks on servers of its own: `python -m tests.benchmarks [NAME …]`."""
+
+import argparse
+import os
+import pkgutil
+from importlib import import_module
+
+from tests import benchmarks
+from tests.engines.postgres import Postgres
+from tests.engines.valkey import Valkey
+
+NAMES = [
+    name.removeprefix("bench_") for _, name, _ in pkgutil.iter_modules(benchmarks.__path__) if name[:6] == "bench_"
+]
+
+
+def main() -> None:
+    """Every benchmark named, or all of them, each a table."""
+    parser = argparse.ArgumentParser(
+        prog="manage.py benchmark", description="Prints how fast readtrack is, next to a peer or the bare limit."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(NAMES)} (all, if none is named)")
+    names = parser.parse_args().names or NAMES
+    if unknown := set(names) - set(NAMES):
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
+    with Valkey() as valkey, Postgres() as postgres:
+        os.environ["READTRACK_TEST_REDIS_URL"] = valkey.url
+        os.environ["DATABASE_URL"] = postgres.url
+        os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+        prepare()
+        for name in names:
+            import_module(f"tests.benchmarks.bench_{name}").main()
+
+
+def prepare() -> None:
+    """Django, on an empty database."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0, run_syncdb=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Recording one view: next to a PING, next to the same steps as single commands, next to django-hitcount."""
+
+from collections.abc import Callable
+from itertools import count
+
+from readtrack import buckets, tracker
+from readtrack.hits import Hit
+from readtrack.store.connection import connect
+from readtrack.visitors import Visitor
+from tests.benchmarks.measuring import compare, table
+from tests.benchmarks.peer import Peer
+
+VIEWS = 2000
+POSTS = 1000
+
+_visitors = count()
+
+
+def main() -> None:
+    """Prints two tables; the second one needs the network, once, for an environment of the peer's own."""
+    connect().flushdb()
+    found = compare({"PING": pings, "one view recorded": records, "the same as single commands": commands}, each=VIEWS)
+    rows = [(name, f"{spent:.1f} µs", f"{ratio:.2f} × PING") for name, (spent, ratio) in found.items()]
+    table(
+        f"Recording a view ({VIEWS} new visitors a round, {POSTS} posts; at most 1.6 × PING)",
+        [("", "median", "ratio"), *rows],
+    )
+    against_hitcount()
+
+
+def against_hitcount() -> None:
+    """The peer in a process of its own, in turn with ours."""
+    with Peer() as peer:
+        found = compare({"readtrack": one_hundred, "django-hitcount 1.3.5": peer.one_hundred}, each=100, rounds=5)
+    rows = [(name, f"{spent:.0f} µs", f"{ratio:.1f} ×") for name, (spent, ratio) in found.items()]
+    table(
+        "A counted view against django-hitcount, on the same PostgreSQL (at least 20 ×)",
+        [("", "median", "ratio"), *rows],
+    )
+
+
+def pings() -> None:
+    client = connect()
+    for _ in range(VIEWS):
+        client.ping()
+
+
+def records() -> None:
+    _each(lambda visitor, token: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(token,))), VIEWS)
+
+
+def one_hundred() -> None:
+    _each(lambda visitor, token: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(token,))), 100)
+
+
+def commands() -> None:
+    """What the script does, a command at a time, as one would write it by hand."""
+    client = connect()
+
+    def record(visitor: str, token: str) -> None:
+        now = buckets.now()
+        hour, minute = buckets.hour(now), buckets.minute(now)
+        if client.incr(f"rate:{visitor}") == 1:
+            client.expire(f"rate:{visitor}", 10)
+        if not client.set(f"viewed:{visitor}:{token}", 1, nx=True, ex=1800):
+            return
+        if client.incr(f"views:total:{token}") == 1:
+            client.zadd("views:unbased", {token: 1}, nx=True)
+        if client.incr(f"views:hour:{hour}:{token}") == 1:
+            client.expire(f"views:hour:{hour}:{token}", 86400)
+        if client.incr(f"views:hour:{hour}") == 1:
+            client.expire(f"views:hour:{hour}", 172800)
+        client.pfadd(f"views:hll:{token}", visitor)
+        client.zincrby(f"trending:bucket:{minute}", 1, token)
+
+    _each(record, VIEWS)
+
+
+def _each(record: Callable[[str, str], object], views: int) -> None:
+    for _ in range(views):
+        number = next(_visitors)
+        record(f"v{number:015}", f"site.post:{number % POSTS}")
