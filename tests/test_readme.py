@@ -1,0 +1,34 @@
+"""The README says what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from readtrack import keys
+from readtrack.conf import DEFAULTS
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def section(name: str) -> str:
+    return README.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0]
+
+
+def test_its_settings_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(.*?)` \|", section("settings"), re.MULTILINE)
+    assert rows == [(name, repr(value)) for name, value in DEFAULTS.items()]
+
+
+def test_its_keys_are_those_of_the_code() -> None:
+    documented = re.findall(r"^([a-z]+:\S+|flush:last)  ", str(keys.__doc__), re.MULTILINE)
+    assert re.findall(r"^\| `(\S+)` \|", section("keys"), re.MULTILINE) == documented
+
+
+def test_it_can_be_read_in_one_sitting() -> None:
+    assert len(README.splitlines()) < 250
+
+
+@pytest.mark.parametrize("picture", re.findall(r"!\[.+?\]\((\S+?)\)", README))
+def test_its_pictures_are_there_and_small(picture: str) -> None:
+    assert 5_000 < (Path(__file__).parent.parent / picture).stat().st_size < 250_000
