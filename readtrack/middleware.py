@@ -40,9 +40,11 @@ class Recorder:
         if not isinstance(context.get("view"), DetailView):
             return
         obj = context.get("object")
+        if not isinstance(obj, Model) or obj.pk is None:  # a preview of what is not saved yet
+            return
         if isinstance(obj, Tracked):
             self.view(obj)
-        if isinstance(obj, Model) and subjects.has_read_state(type(obj)):
+        if subjects.has_read_state(type(obj)):
             self.read(obj)
 
     @property

@@ -22,7 +22,7 @@ from readtrack.digests import digest
 COUNT, EXACT, WORDS, DOT = "count", "exact", "words", "dot"
 MARK = b"!rt!"
 DOT_MARK = b"!rt!dot!"
-PATTERN = re.compile(rb"!rt!(count|exact|words|dot)!([^!\s]+)!(\d*)!([\w-]{16})!")
+PATTERN = re.compile(rb"!rt!(count|exact|words|dot)!([\w.:%~-]{1,600})!(\d{1,19})!([\w-]{16})!")
 
 
 class Placeholder(NamedTuple):
@@ -39,11 +39,13 @@ class Placeholder(NamedTuple):
 
 def needs_user(response: Any) -> bool:
     """Whether a dot waits to be filled in."""
-    return not response.streaming and DOT_MARK in response.content
+    return _is_text(response) and not response.streaming and DOT_MARK in response.content
 
 
 def fill(response: Any, user: Any | None) -> None:
     """Puts counts and dots where the response has placeholders, in one round trip."""
+    if not _is_text(response):
+        return
     if response.streaming:
         _fill_stream(response, user)
         return
@@ -69,6 +71,11 @@ def filled(content: bytes, user: Any | None, *, is_json: bool = False) -> bytes:
     return PATTERN.sub(lambda match: html.get(match[0], match[0].decode()).encode(), content)
 
 
+def _is_text(response: Any) -> bool:
+    """Whether a template may have written it; nobody searches a picture or a download."""
+    return any(kind in response.get("Content-Type", "") for kind in ("text/", "json", "xml"))
+
+
 def _found(content: bytes) -> Iterator[tuple[bytes, Placeholder]]:
     for match in PATTERN.finditer(content):
         kind, token, stored = (part.decode() for part in match.groups()[:3])
@@ -78,8 +85,6 @@ def _found(content: bytes) -> Iterator[tuple[bytes, Placeholder]]:
 
 
 def _fill_stream(response: Any, user: Any | None) -> None:
-    if "html" not in response.get("Content-Type", ""):
-        return  # a download: its bytes are none of ours
     if response.is_async:
         response.streaming_content = _afilled(response.streaming_content, user)
         return
