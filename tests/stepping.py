@@ -1,0 +1,101 @@
+"""Work that goes one round trip at a time: it stops ahead of every Redis command and every SQL statement.
+
+Redis's side is a connection class for `CONNECTION_POOL_KWARGS`, the database's an execute wrapper, so the
+code that is tested knows nothing of it.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connection
+from redis.connection import Connection
+
+CLOSED_PORT = 1  # nobody listens there
+
+_current = threading.local()
+
+
+class Killed(BaseException):
+    """Ends the work as SIGKILL would: nothing that it does from here on reaches a server."""
+
+
+class SteppedConnection(Connection):
+    """Waits for its thread's turn before it sends anything."""
+
+    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        _wait_for_turn()
+        super().send_packed_command(command, check_health)
+
+
+class Stepper:
+    """A thread that does the work, and stands still until it is stepped."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.is_over = False
+        self.error: Exception | None = None
+        self._work = work
+        self._is_killed = False
+        self._loses_database = False
+        self._go, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._stopped.acquire()
+
+    def step(self, times: int = 1) -> None:
+        """Lets it make that many round trips."""
+        for _ in range(times):
+            if self.is_over:
+                return
+            self._go.release()
+            self._stopped.acquire()
+
+    def finish(self) -> None:
+        """Lets it go on to its end."""
+        while not self.is_over:
+            self.step()
+
+    def kill(self) -> None:
+        """Ends it where it stands."""
+        self._is_killed = True
+        self.finish()
+
+    def lose_database(self) -> None:
+        """Cuts its connection to the database, and lets it find nobody when it connects again."""
+        self._loses_database = True
+
+    def wait(self) -> None:
+        self._stopped.release()
+        self._go.acquire()
+        if self._is_killed:
+            raise Killed
+        if self._loses_database:
+            self._loses_database = False
+            connection.close()
+            connection.settings_dict = {**connection.settings_dict, "PORT": CLOSED_PORT}
+
+    def _run(self) -> None:
+        _current.stepper = self
+        try:
+            with connection.execute_wrapper(_step_statement):
+                self.wait()
+                self._work()
+        except Killed:
+            pass
+        except Exception as error:
+            self.error = error
+        finally:
+            connection.close()
+            self.is_over = True
+            self._stopped.release()
+
+
+def _wait_for_turn() -> None:
+    stepper: Stepper | None = getattr(_current, "stepper", None)
+    if stepper is not None:
+        stepper.wait()
+
+
+def _step_statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    _wait_for_turn()
+    return execute(sql, params, many, context)
