@@ -10,16 +10,17 @@ Several flushes at once, and one that is killed anywhere, come to the same as a 
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from readtrack import buckets, snapshots, subjects
+from readtrack import buckets, lineage, snapshots, subjects
 from readtrack.conf import conf
 from readtrack.models import FlushRun, Tracked
 from readtrack.signals import flushed
 from readtrack.snapshots import Snapshot
 from readtrack.store import counters, scripts, uniques
+from readtrack.store.counters import Epoch, Total
 
 Rows = dict[str, Any]  # primary key by token
 
@@ -30,9 +31,9 @@ def flush(*, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
     `progress` is called with the number of totals just read. Raises redis.RedisError or
     django.db.Error; what was written until then stays, and the next flush does the rest.
     """
-    run = _begin()
+    run = FlushRun.objects.create(started=buckets.now())
     try:
-        run.settled += _settle(until=run.redis_time)
+        run.settled += _settle(until=max(counters.clock(), lineage.head()))
         for tokens in _chunks(counters.scan(), conf.FLUSH_CHUNK):
             _carry(tokens, run)
             progress(len(tokens))
@@ -47,39 +48,30 @@ def flush(*, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
     return run
 
 
-def _begin() -> FlushRun:
-    """Starts the record, in SQL and in Redis, before anything is settled.
-
-    A Redis that does not remember the newest flush that SQL knows of was restored from before it. Marks
-    older than that flush may then be settled ones come back, whose views SQL holds: they merge by max.
-    Redis remembers first, so a kill between the two never makes a sound Redis look restored.
-    """
-    newest = FlushRun.objects.order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
-    if counters.last_flush() < newest:
-        _settle(until=newest - 1, marked_before=newest)
-    started = max(counters.clock(), newest)
-    counters.remember_flush(started)
-    return FlushRun.objects.create(started=buckets.now(), redis_time=started)
-
-
-def _settle(*, until: int, marked_before: int = 0) -> int:
-    """Gives totals marked until then (µs) their base; gives how many."""
+def _settle(*, until: int) -> int:
+    """Gives totals marked until then (µs) their base, and takes a restored Redis into the line; gives how many."""
     settled = 0
-    while tokens := counters.unbased(until=until):
+    while True:
+        tokens = counters.unbased(until=until)
         bases = dict.fromkeys(tokens, 0)  # a row that is gone has none
         for model, rows in _by_model(tokens).items():
             stored = snapshots.stored(model, list(rows.values()))
             bases.update((token, stored[pk].views) for token, pk in rows.items() if pk in stored)
-        settled += scripts.run(counters.settle(bases, marked_before=marked_before), patient=True)
-    return settled
+        # Read after the bases: whatever they hold was settled in this epoch or an earlier one.
+        done = scripts.run(counters.settle(bases, head=lineage.head()), patient=True)
+        lineage.follow(done.epoch.current, previous=done.epoch.previous)
+        settled += done.totals
+        if not tokens:
+            return settled
 
 
 def _carry(tokens: list[str], run: FlushRun) -> None:
     """Writes one chunk, then lifts what SQL turned out to hold more of."""
-    slices = scripts.sliced(tokens)
-    reads = [call for some in slices for call in (counters.totals(some), uniques.visitors(some))]
-    answers = scripts.run_all(*reads, patient=True)
-    totals, visitors = ChainMap(*answers[::2]), ChainMap(*answers[1::2])
+    totals, visitors, epoch = _read(tokens)
+    # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored from before it.
+    while not lineage.follow(epoch.current, previous=epoch.previous):
+        run.settled += _settle(until=max(counters.clock(), lineage.head()))
+        totals, visitors, epoch = _read(tokens)
     based = {token: total.views for token, total in totals.items() if total.is_based}
     run.read += len(totals)
     known = 0
@@ -90,6 +82,14 @@ def _carry(tokens: list[str], run: FlushRun) -> None:
         run.written += written.raised
         run.lifted += scripts.run(counters.lift(behind), patient=True) if behind else 0
     run.orphans += len(based) - known
+
+
+def _read(tokens: list[str]) -> tuple[Mapping[str, Total], Mapping[str, int], Epoch]:
+    """The totals and visitors that Redis holds, and where it stands."""
+    slices = scripts.sliced(tokens)
+    reads = [call for some in slices for call in (counters.totals(some), uniques.visitors(some))]
+    *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
+    return ChainMap(*answers[::2]), ChainMap(*answers[1::2]), epoch
 
 
 def _by_model(tokens: Iterable[str]) -> dict[type[Tracked], Rows]:

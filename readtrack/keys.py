@@ -15,7 +15,8 @@ trending:top                      sorted set  30 s      the sum of the last 60 o
 trending:lock                     string      5 s       one process computes the sum
 category:{id}:read                bitmap      none      bit by reader: 1 has read; gone on publish
 category:{id}:news                string      1 hour    when it was last published to (microseconds)
-flush:last                        string      none      start of the last flush this Redis knows of
+flush:epoch                       string      none      number of the last settling and of the one before:
+                                                        tells a Redis that was restored (see lineage.py)
 
 `{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
 """
@@ -84,5 +85,5 @@ def trending_lock() -> str:
     return f"{conf.PREFIX}trending:lock"
 
 
-def flush_last() -> str:
-    return f"{conf.PREFIX}flush:last"
+def flush_epoch() -> str:
+    return f"{conf.PREFIX}flush:epoch"

@@ -62,8 +62,6 @@ class FlushRun(models.Model):
 
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
-    # Redis's own clock at the start, in microseconds: tells a restored snapshot from a newer Redis.
-    redis_time = models.BigIntegerField(default=0, editable=False)
     read = models.PositiveBigIntegerField(_("read"), default=0)
     written = models.PositiveBigIntegerField(_("written"), default=0)
     settled = models.PositiveBigIntegerField(_("settled"), default=0)
@@ -85,6 +83,18 @@ class FlushRun(models.Model):
     def took(self) -> timedelta | None:
         """From start to end; None while it runs or when it was killed."""
         return self.ended - self.started if self.ended else None
+
+
+class Lineage(models.Model):
+    """One row: the newest epoch of Redis that SQL knows of (see lineage.py)."""
+
+    epoch = models.BigIntegerField(default=0)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.epoch)
 
 
 class Dashboard(FlushRun):

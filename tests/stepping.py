@@ -23,7 +23,7 @@ class Killed(BaseException):
 class SteppedConnection(Connection):
     """Waits for its thread's turn before it sends anything."""
 
-    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+    def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT002 - its signature
         _wait_for_turn()
         super().send_packed_command(command, check_health)
 

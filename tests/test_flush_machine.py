@@ -22,7 +22,7 @@ from redis import Redis
 
 from readtrack import keys, reports, subjects, tracker
 from readtrack.flush import flush
-from readtrack.models import FlushRun
+from readtrack.models import FlushRun, Lineage
 from readtrack.store import counters, scripts
 from tests.factories import hit, post
 from tests.site.models import Post
@@ -36,7 +36,7 @@ POST = st.integers(0, POSTS - 1)
 FLUSHER = st.integers(0, FLUSHERS - 1)
 
 # Tables that a backup of the database holds.
-TABLES: list[type[Model]] = [Post, FlushRun]
+TABLES: list[type[Model]] = [Post, FlushRun, Lineage]
 
 
 class FlushMachine(RuleBasedStateMachine):
@@ -112,7 +112,7 @@ class FlushMachine(RuleBasedStateMachine):
     @rule()
     def take_snapshot(self) -> None:
         redis: Any = self.redis
-        self.snapshot = {key: (redis.dump(key), max(redis.pttl(key), 0)) for key in redis.keys()}
+        self.snapshot = {key: (redis.dump(key), max(redis.pttl(key), 0)) for key in redis.scan_iter()}
 
     @precondition(lambda self: self.snapshot is not None)
     @rule()
@@ -128,7 +128,7 @@ class FlushMachine(RuleBasedStateMachine):
         if self.redis.unlink(keys.total(self.tokens[index])):
             self._lose(self.pks[index : index + 1], is_vague=bool(self.flushers))
 
-    @rule(name=st.sampled_from([keys.unbased, keys.flush_last]))
+    @rule(name=st.sampled_from([keys.unbased, keys.flush_epoch]))
     def evict(self, name: Any) -> None:
         if self.redis.unlink(name()):
             self._lose(self.pks, is_vague=True)

@@ -17,6 +17,20 @@ SCAN_COUNT = 1000  # keys looked at in one SCAN step; redis-py's default of 10 i
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat"}
 
 
+class Epoch(NamedTuple):
+    """Where a Redis stands in the line of settlings: the number of the last one, and of the one before."""
+
+    current: int
+    previous: int
+
+
+class Settled(NamedTuple):
+    """What a settling did: to how many totals, and where Redis stands now."""
+
+    totals: int
+    epoch: Epoch
+
+
 class Total(NamedTuple):
     """A live count. One that is not based lacks what SQL counted before Redis lost the key."""
 
@@ -93,10 +107,20 @@ def unbased(*, until: int) -> list[str]:
     return [member.decode() for member in found]
 
 
-def settle(bases: dict[str, int], *, marked_before: int = 0) -> Call[int]:
-    """Adds each total its base from SQL. Those marked before that time (µs) are merged by max instead."""
-    args: list[str | int] = [marked_before, *bases, *bases.values()]
-    return Call("settle", [keys.unbased(), *map(keys.total, bases)], args, int)
+def settle(bases: dict[str, int], *, head: int) -> Call[Settled]:
+    """Adds each total its base from SQL. `head` is the epoch SQL knew of after it gave the bases."""
+    args: list[str | int] = [head, *bases, *bases.values()]
+    names = [keys.flush_epoch(), keys.unbased(), *map(keys.total, bases)]
+    return Call("settle", names, args, lambda answer: Settled(answer[0], _epoch(answer[1])))
+
+
+def epoch() -> Call[Epoch]:
+    """Where this Redis stands; zeros for one that was never settled."""
+    return Call("epoch", [keys.flush_epoch()], (), _epoch)
+
+
+def _epoch(answer: bytes) -> Epoch:
+    return Epoch(*map(int, answer.split()))
 
 
 def lift(stored: dict[str, int]) -> Call[int]:
@@ -109,13 +133,3 @@ def clock() -> int:
     """Redis's own time in microseconds."""
     seconds, microseconds = connect(patient=True).time()
     return seconds * 1_000_000 + microseconds
-
-
-def last_flush() -> int:
-    """When the last flush that this Redis remembers began, in microseconds of its clock; 0 for none."""
-    return int(connect(patient=True).get(keys.flush_last()) or 0)
-
-
-def remember_flush(started: int) -> None:
-    """Leaves the mark that `last_flush` reads."""
-    connect(patient=True).set(keys.flush_last(), started)

@@ -62,7 +62,7 @@ class CountedConnection(Connection):
 
     trips = 0
 
-    def send_packed_command(self, command: object, check_health: bool = True) -> None:  # noqa: FBT001, FBT002 - redis-py's
+    def send_packed_command(self, command: object, check_health: bool = True) -> None:  # noqa: FBT002 - redis-py's
         type(self).trips += 1
         super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
 

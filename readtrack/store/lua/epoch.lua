@@ -1,0 +1,3 @@
+-- Reads where this Redis stands in the line of settlings.
+-- KEYS: epoch. Returns: "current previous"
+return redis.call('GET', KEYS[1]) or '0 0'
