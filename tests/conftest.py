@@ -1,13 +1,21 @@
-"""What every test starts from: empty servers, a closed circuit."""
+"""What every test starts from: empty servers, a closed circuit.
+
+A test of an async page is a plain function that calls `factories.fetch_async`, as Django's own TestCase does it:
+a test that is a coroutine would make its queries in a second thread, outside its transaction, on a connection
+that nobody closes.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
 import pytest
 from django.conf import settings
+from pytest_django import Settings
 from redis import Redis
 
+from readtrack.store import connection
 from readtrack.store.connection import circuit
+from tests.wire import Wire
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +42,27 @@ def redis(_client: Redis) -> Redis:
 def noon() -> datetime:
     """A time to give to whatever takes one."""
     return datetime(2026, 11, 20, 12, 0, 30, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
+    """A relay that readtrack reaches Redis through, with its connections made and its scripts known."""
+    relay = Wire(redis_url)
+    use_redis(settings, relay.url)
+    for is_patient in (False, True):
+        connection.connect(patient=is_patient).ping()
+    yield relay
+    relay.close()
+
+
+def use_redis(settings: Settings, url: str) -> None:
+    """Points readtrack at another Redis."""
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": url}}
+
+
+@pytest.fixture(params=["default", "lite"])
+def database(request: pytest.FixtureRequest, settings: Settings) -> str:
+    """The alias of each kind of database in turn, which all models are then read from and written to."""
+    if request.param == "lite":
+        settings.DATABASE_ROUTERS = ["tests.routers.Lite"]
+    return str(request.param)

@@ -3,7 +3,9 @@
 from itertools import count
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.test import AsyncClient, Client
 
 from readtrack import buckets
 from readtrack.hits import Hit
@@ -25,6 +27,19 @@ def post(**values: Any) -> Post:
 
 def user(**values: Any) -> User:
     return User.objects.create_user(**{"username": f"user{next(_numbers)}", "password": "secret", **values})
+
+
+def browser(user: User | None = None, **values: Any) -> Client:
+    """A visitor's browser, with a cookie jar of its own; signed in as the user if one is given."""
+    client = Client(**{"headers": {"User-Agent": BROWSER}, **values})
+    if user:
+        client.force_login(user)
+    return client
+
+
+def fetch_async(client: AsyncClient, url: str, **values: Any) -> Any:
+    """The page as ASGI serves it to that browser. Its synchronous parts share the test's thread and transaction."""
+    return async_to_sync(client.get)(url, headers={"User-Agent": BROWSER}, **values)
 
 
 def hit(*tokens: str, **values: Any) -> Hit:

@@ -1,0 +1,106 @@
+"""A relay in front of a real server: it counts round trips, can step in between two of them, and can be cut."""
+
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+Moment = Literal["request", "answer"]
+Hook = Callable[[Moment, int], None]
+
+
+class Wire:
+    """Relays one port. `url` is the server's own with the relay in its place."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._server = (parts.hostname or "127.0.0.1", parts.port or 0)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        credentials, at, _ = parts.netloc.rpartition("@")
+        self.url = urlunsplit(parts._replace(netloc=f"{credentials}{at}127.0.0.1:{port}"))
+        self.trips = 0
+        # Called before a request, or the answer to it, is passed on, with the number of the trip.
+        self.hook: Hook | None = None
+        self._is_cut = False
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    @contextmanager
+    def counted(self) -> Iterator[list[int]]:
+        """Fills the list with the number of round trips made inside."""
+        before, found = self.trips, list[int]()
+        yield found
+        found.append(self.trips - before)
+
+    def cut(self) -> None:
+        """Break every connection, and each new one at once, until `mend`."""
+        self._is_cut = True
+        with self._lock:
+            for end in self._open:
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self._is_cut = False
+
+    def close(self) -> None:
+        self.hook = None
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self.cut()
+        for thread in self._threads:
+            thread.join(10)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:  # closed
+                return
+            if self._is_cut:
+                client.close()
+                continue
+            thread = threading.Thread(target=self._relay, args=(client,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _relay(self, client: socket.socket) -> None:
+        with client, suppress(OSError), socket.create_connection(self._server) as server:
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self._open |= {client, server}
+            try:
+                self._pass_on(client, server)
+            finally:
+                with self._lock:
+                    self._open -= {client, server}
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        selector = selectors.DefaultSelector()
+        for each in (client, server):
+            selector.register(each, selectors.EVENT_READ, each)
+        speaker = server
+        with selector:
+            while not self._is_cut:
+                end: socket.socket = selector.select()[0][0].data
+                data = end.recv(1 << 20)
+                if not data:
+                    return
+                if end is not speaker:
+                    speaker = client if end is client else server
+                    self._step(is_request=end is client)
+                if not self._is_cut:
+                    (server if end is client else client).sendall(data)
+
+    def _step(self, *, is_request: bool) -> None:
+        if is_request:
+            self.trips += 1
+        if self.hook:
+            self.hook("request" if is_request else "answer", self.trips)
