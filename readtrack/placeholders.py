@@ -38,8 +38,10 @@ class Placeholder(NamedTuple):
 
 
 def needs_user(response: Any) -> bool:
-    """Whether a dot waits to be filled in."""
-    return _is_text(response) and not response.streaming and DOT_MARK in response.content
+    """Whether a dot waits to be filled in; of a page that is streamed nobody knows yet."""
+    if response.streaming:
+        return "html" in response.get("Content-Type", "")
+    return _is_text(response) and DOT_MARK in response.content
 
 
 def fill(response: Any, user: Any | None) -> None:
