@@ -1,0 +1,424 @@
+"""What a visit to a page does: what counts, what is marked read, what the page costs and shows."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import AsyncClient, Client
+from django.urls import path
+from django.views.generic import DetailView
+from pytest_django import DjangoAssertNumQueries, Settings
+from redis import Redis
+
+from readtrack import reports, subjects
+from readtrack.middleware import ReadTrackMiddleware, Recorder
+from tests import factories
+from tests.site.models import Manual, Post
+from tests.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+
+def views(redis: Redis, post: Post) -> int:
+    return int(redis.get(f"views:total:site.post:{post.pk}") or 0)
+
+
+def forget_windows(redis: Redis) -> None:
+    redis.delete(*redis.keys("viewed:*"), *redis.keys("rate:*"))
+
+
+@pytest.mark.parametrize("page", ["/posts/{}/", "/posts/{}/function/", "/posts/{}/async/"])
+def test_a_page_counts_its_visitor_once_in_a_window(redis: Redis, page: str) -> None:
+    post, browser = factories.post(), factories.browser()
+    for _ in range(3):
+        assert browser.get(page.format(post.pk)).status_code == 200
+    assert views(redis, post) == 1
+
+
+@pytest.mark.parametrize("page", ["/posts/{}/", "/posts/{}/function/", "/posts/{}/async/"])
+def test_a_page_served_by_asgi_counts_its_visitor_once_in_a_window(redis: Redis, page: str) -> None:
+    post, browser = factories.post(), AsyncClient()
+    for _ in range(3):
+        assert factories.fetch_async(browser, page.format(post.pk)).status_code == 200
+    assert views(redis, post) == 1
+
+
+def test_a_signed_in_reader_is_known_to_an_async_page(redis: Redis) -> None:
+    category, user, browser = factories.category(), factories.user(), AsyncClient()
+    browser.force_login(user)
+    factories.fetch_async(browser, f"/categories/{category.pk}/")
+    assert redis.getbit(f"category:site.category:{category.pk}:read", user.pk) == 1
+    anonymous = factories.fetch_async(AsyncClient(), f"/categories/{category.pk}/")
+    assert b"readtrack-dot" not in anonymous.content
+
+
+def test_the_first_view_of_the_next_window_counts_again(redis: Redis) -> None:
+    post, browser = factories.post(), factories.browser()
+    browser.get(f"/posts/{post.pk}/")
+    assert 0 < redis.ttl(redis.keys("viewed:*")[0]) <= 1800
+    forget_windows(redis)
+    browser.get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 2
+
+
+def test_a_repeat_does_not_make_the_window_longer(redis: Redis) -> None:
+    post, browser = factories.post(), factories.browser()
+    browser.get(f"/posts/{post.pk}/")
+    window = redis.keys("viewed:*")[0]
+    redis.expire(window, 100)
+    browser.get(f"/posts/{post.pk}/")
+    assert redis.ttl(window) <= 100
+
+
+def test_two_visitors_count_twice_and_are_two_unique_visitors(redis: Redis) -> None:
+    post = factories.post()
+    for agent in (factories.BROWSER, factories.BROWSER.replace("140", "141")):
+        factories.browser(headers={"User-Agent": agent}).get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 2
+    assert redis.pfcount(f"views:hll:site.post:{post.pk}") == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Purpose": "prefetch"},
+        {"Sec-Purpose": "prefetch;prerender"},
+        {"Purpose": "prefetch"},
+        {"X-Purpose": "preview"},
+        {"X-Moz": "prefetch"},
+        {"User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"},
+        {"User-Agent": "curl/8.5.0"},
+        {"User-Agent": ""},
+        {"User-Agent": "   "},
+    ],
+)
+def test_who_is_not_a_person_looking_does_not_count_but_is_served(redis: Redis, headers: dict[str, str]) -> None:
+    post = factories.post()
+    response = factories.browser().get(f"/posts/{post.pk}/", headers=headers)
+    assert post.title in response.text
+    assert redis.keys("view*") == []
+    assert not response.cookies
+
+
+def test_a_request_without_any_user_agent_does_not_count(redis: Redis, client: Client) -> None:
+    post = factories.post()
+    assert client.get(f"/posts/{post.pk}/").status_code == 200
+    assert redis.keys("*") == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 304, 403, 404, 410, 500, 503])
+def test_only_a_success_counts(redis: Redis, status: int) -> None:
+    post = factories.post()
+    assert factories.browser().get(f"/posts/{post.pk}/status/{status}/").status_code == status
+    assert redis.keys("*") == []
+
+
+def test_a_missing_page_counts_nothing(redis: Redis) -> None:
+    assert factories.browser().get("/posts/404/").status_code == 404
+    assert redis.keys("*") == []
+
+
+@pytest.mark.parametrize("method", ["head", "post", "put", "options"])
+def test_only_a_get_counts(redis: Redis, method: str) -> None:
+    post = factories.post()
+    getattr(factories.browser(), method)(f"/posts/{post.pk}/function/")
+    assert redis.keys("*") == []
+
+
+def test_the_page_that_asks_before_deleting_does_not_count(redis: Redis) -> None:
+    post = factories.post()
+    response = factories.browser().get(f"/posts/{post.pk}/delete/")
+    assert post.title in response.text
+    assert redis.keys("*") == []
+
+
+def test_the_detail_page_of_a_model_that_is_not_tracked_records_nothing(redis: Redis) -> None:
+    manual = Manual.objects.create(title="How to")
+    response = factories.browser(factories.user()).get(f"/manuals/{manual.pk}/")
+    assert "How to" in response.text
+    assert redis.keys("*") == []
+
+
+def test_a_model_named_in_the_settings_is_read_by_its_detail_page(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {"CATEGORIES": ["site.Manual"]}
+    manual, user = Manual.objects.create(title="How to"), factories.user()
+    factories.browser(user).get(f"/manuals/{manual.pk}/")
+    assert reports.unread(user, [manual]) == set()
+    assert redis.keys("views:*") == []
+
+
+@pytest.mark.urls(__name__)
+def test_a_detail_view_whose_object_is_no_model_records_nothing(redis: Redis) -> None:
+    assert "just words" in factories.browser().get("/words/").text
+    assert redis.keys("*") == []
+
+
+class Words(DetailView):
+    template_name = "site/manual.html"
+
+    def get_object(self, queryset: Any = None) -> Any:
+        return {"title": "just words"}
+
+
+urlpatterns = [path("words/", Words.as_view())]
+
+
+def test_viewing_something_that_is_not_tracked_is_an_error_of_the_sites_author() -> None:
+    with pytest.raises(TypeError, match="Category has no counts"):
+        Recorder().view(factories.category())  # type: ignore[arg-type]
+
+
+def test_one_page_may_view_several_posts(redis: Redis, rf: Any) -> None:
+    posts = [factories.post() for _ in range(3)]
+
+    def page(request: Any) -> HttpResponse:
+        for post in [*posts, posts[0]]:
+            request.readtrack.view(post)
+        return HttpResponse()
+
+    ReadTrackMiddleware(page)(rf.get("/", headers={"User-Agent": factories.BROWSER}))
+    assert [views(redis, post) for post in posts] == [1, 1, 1]
+
+
+def test_a_visitor_who_keeps_no_cookies_is_one_visitor(redis: Redis) -> None:
+    post = factories.post()
+    for _ in range(3):
+        factories.browser().get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 1
+
+
+def test_the_first_visit_and_the_next_with_its_cookie_are_one_visitor(redis: Redis) -> None:
+    first, second, browser = factories.post(), factories.post(), factories.browser()
+    for post in (first, second, first, second):
+        browser.get(f"/posts/{post.pk}/")
+    assert (views(redis, first), views(redis, second)) == (1, 1)
+    forget_windows(redis)
+    browser.get(f"/posts/{first.pk}/")
+    assert redis.pfcount(f"views:hll:site.post:{first.pk}") == 1
+
+
+def test_two_visitors_behind_one_address_are_told_apart_by_their_cookies(redis: Redis) -> None:
+    browsers = [factories.browser(), factories.browser()]
+    for browser in browsers:
+        browser.get(f"/posts/{factories.post().pk}/")
+        redis.delete(*redis.keys("rate:*"))
+    post = factories.post()
+    for browser in browsers:
+        browser.get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 2
+
+
+@pytest.mark.parametrize("cookie", ["", "forged", "forged:1abc:signature", "a" * 5000, "é\x00", "x" * 22])
+def test_a_cookie_that_we_did_not_sign_is_ignored(redis: Redis, cookie: str) -> None:
+    post = factories.post()
+    for number in range(3):
+        browser = factories.browser()
+        browser.cookies["anon_id"] = cookie and f"{cookie}{number}"
+        assert browser.get(f"/posts/{post.pk}/").status_code == 200
+    assert views(redis, post) == 1
+
+
+def test_a_cookie_signed_for_something_else_is_ignored(redis: Redis) -> None:
+    response = HttpResponse()
+    response.set_signed_cookie("anon_id", "mine", salt="the site's own")
+    browser, post = factories.browser(), factories.post()
+    browser.cookies["anon_id"] = response.cookies["anon_id"].value
+    factories.browser().get(f"/posts/{post.pk}/")
+    browser.get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 1
+
+
+def test_a_signed_in_user_is_one_visitor_in_every_browser(redis: Redis) -> None:
+    user, post = factories.user(), factories.post()
+    for address in ("192.0.2.1", "192.0.2.2"):
+        response = factories.browser(user).get(f"/posts/{post.pk}/", REMOTE_ADDR=address)
+        assert "anon_id" not in response.cookies
+    assert views(redis, post) == 1
+
+
+def test_more_than_five_hits_in_ten_seconds_do_not_count_and_nobody_is_banned(redis: Redis) -> None:
+    browser, posts = factories.browser(), [factories.post() for _ in range(8)]
+    for post in posts:
+        assert browser.get(f"/posts/{post.pk}/").status_code == 200
+    assert sum(views(redis, post) for post in posts) <= 6  # the cookie begins a new account
+    redis.delete(*redis.keys("rate:*"))
+    browser.get(f"/posts/{posts[-1].pk}/")
+    assert views(redis, posts[-1]) == 1
+
+
+@pytest.mark.parametrize("is_secure", [False, True])
+def test_the_cookie_is_kept_from_scripts_and_from_other_sites(is_secure: bool) -> None:
+    response = factories.browser().get(f"/posts/{factories.post().pk}/", secure=is_secure)
+    cookie = response.cookies["anon_id"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    assert bool(cookie["secure"]) == is_secure
+    assert cookie["max-age"] == 31_536_000
+    assert "Cookie" in response["Vary"]
+
+
+@pytest.mark.parametrize("cache_control", ["public, max-age=60", "s-maxage=60", "PUBLIC"])
+def test_a_response_that_shared_caches_may_keep_sets_no_cookie(redis: Redis, rf: Any, cache_control: str) -> None:
+    post = factories.post()
+
+    def page(request: Any) -> HttpResponse:
+        request.readtrack.view(post)
+        return HttpResponse(headers={"Cache-Control": cache_control})
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/", headers={"User-Agent": factories.BROWSER}))
+    assert views(redis, post) == 1
+    assert not response.cookies
+    assert "Vary" not in response
+
+
+def test_only_a_view_that_counts_sets_a_cookie() -> None:
+    post = factories.post()
+    assert "anon_id" in factories.browser().get(f"/posts/{post.pk}/").cookies
+    assert "anon_id" not in factories.browser().get(f"/posts/{post.pk}/").cookies
+
+
+def test_a_category_page_shows_itself_read_and_puts_the_dot_out_everywhere() -> None:
+    category, browser = factories.category(), factories.browser(factories.user())
+    assert browser.get("/list/").text.count("readtrack-dot__text") == 1
+    assert "readtrack-dot" not in browser.get(f"/categories/{category.pk}/").text
+    assert "readtrack-dot" not in browser.get("/list/").text
+
+
+@pytest.mark.parametrize("page", ["/categories/{}/", "/categories/{}/function/"])
+def test_reading_is_each_readers_own(page: str) -> None:
+    category, reader, other = factories.category(), factories.user(), factories.user()
+    factories.browser(reader).get(page.format(category.pk))
+    assert reports.unread(reader, [category]) == set()
+    assert reports.unread(other, [category]) == {category}
+
+
+def test_anonymous_visitors_have_no_dots_and_leave_no_read_state(redis: Redis) -> None:
+    category = factories.category()
+    assert "readtrack-dot" not in factories.browser().get(f"/categories/{category.pk}/").text
+    assert "readtrack-dot" not in factories.browser().get("/list/").text
+    assert redis.keys("category:*") == []
+
+
+def test_news_that_comes_while_the_page_is_built_stays_unread(rf: Any) -> None:
+    category, user = factories.category(), factories.user()
+
+    def page(request: Any) -> HttpResponse:
+        request.readtrack.read(category)
+        from readtrack import tracker
+
+        tracker.mark_unread([category])
+        return HttpResponse()
+
+    request = rf.get("/", headers={"User-Agent": factories.BROWSER})
+    request.user = user
+    ReadTrackMiddleware(page)(request)
+    assert reports.unread(user, [category]) == {category}
+    ReadTrackMiddleware(lambda request: _reading(request, category))(request)
+    assert reports.unread(user, [category]) == set()
+
+
+def _reading(request: Any, category: Any) -> HttpResponse:
+    request.readtrack.read(category)
+    return HttpResponse()
+
+
+def test_recording_costs_one_round_trip_and_no_query(
+    wire: Wire, redis: Redis, rf: Any, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    post, category, user = factories.post(), factories.category(), factories.user()
+
+    def page(request: Any) -> HttpResponse:
+        request.readtrack.view(post)
+        request.readtrack.read(category)
+        return HttpResponse()
+
+    def visit() -> None:
+        request = rf.get("/", headers={"User-Agent": factories.BROWSER})
+        request.user = user
+        ReadTrackMiddleware(page)(request)
+
+    visit()  # the server learns the scripts
+    forget_windows(redis)
+    with django_assert_num_queries(0), wire.counted() as trips:
+        visit()
+    assert trips == [1]
+    assert views(redis, post) == 2
+
+
+def test_a_page_of_fifty_counts_and_fifty_dots_costs_one_round_trip_and_no_query_of_its_own(
+    wire: Wire, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(50):
+        factories.post(category=factories.category())
+    browser = factories.browser(factories.user())
+    browser.get("/list/")
+    # The session, the user, the posts, the categories.
+    with django_assert_num_queries(4), wire.counted() as trips:
+        text = browser.get("/list/").text
+    assert trips == [1]
+    assert text.count("readtrack-count") == 50
+    assert text.count("readtrack-dot__text") == 50
+
+
+def test_a_page_that_records_and_shows_costs_two_round_trips(wire: Wire) -> None:
+    browser = factories.browser()
+    browser.get(f"/posts/{factories.post().pk}/")
+    with wire.counted() as trips:
+        text = browser.get(f"/posts/{factories.post().pk}/").text
+    assert trips == [2]
+    assert ">1<" in text
+
+
+def test_a_page_that_has_nothing_to_do_with_us_does_not_ask_redis(wire: Wire, client: Client) -> None:
+    with wire.counted() as trips:
+        assert client.get("/admin/login/").status_code == 200
+    assert trips == [0]
+
+
+def test_an_anonymous_visitor_costs_no_session_and_no_vary_by_our_doing(
+    redis: Redis, rf: Any, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    category = factories.category()
+    with django_assert_num_queries(1):  # the page's own
+        response = factories.browser().get(f"/categories/{category.pk}/function/")
+    assert "Vary" not in response
+
+
+def test_a_site_without_authentication_counts_too(redis: Redis, settings: Settings) -> None:
+    settings.MIDDLEWARE = ["readtrack.middleware.ReadTrackMiddleware"]
+    post = factories.post()
+    assert factories.browser().get(f"/posts/{post.pk}/function/").status_code == 200
+    factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/")
+    assert views(redis, post) == 1
+
+
+def test_the_time_of_a_view_decides_its_buckets(redis: Redis, noon: datetime) -> None:
+    from readtrack import tracker
+
+    post = factories.post()
+    tracker.record(factories.hit(subjects.token(post), at=noon))
+    assert redis.get(f"views:hour:2026112012:site.post:{post.pk}") == "1"
+    assert redis.get("views:hour:2026112012") == "1"
+    assert redis.zscore("trending:bucket:202611201200", f"site.post:{post.pk}") == 1
+
+
+def test_every_key_carries_the_prefix(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {"PREFIX": "site[1]:"}
+    post, user = factories.post(), factories.user()
+    category = factories.category()
+    factories.browser(user).get(f"/posts/{post.pk}/")
+    factories.browser(user).get(f"/categories/{category.pk}/")
+    factories.browser(user).get("/list/")
+    reports.trending()
+    assert redis.keys("*")
+    assert all(str(key).startswith("site[1]:") for key in redis.keys("*"))
+
+
+def test_redis_forgetting_the_scripts_is_not_noticed(redis: Redis) -> None:
+    first, second, browser = factories.post(), factories.post(), factories.browser()
+    browser.get(f"/posts/{first.pk}/")
+    redis.script_flush()
+    assert ">1<" in browser.get(f"/posts/{second.pk}/").text
+    redis.script_flush()
+    assert ">1<" in browser.get("/list/").text
