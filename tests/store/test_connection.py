@@ -1,0 +1,237 @@
+"""Redis slow, gone and back again under a running site: a page is always served, and waits once."""
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.cache import caches
+from django.test import AsyncClient
+from pytest_django import Settings
+from redis import ConnectionPool, Redis
+from redis.exceptions import RedisError
+
+from readtrack import reports, signals, tracker
+from readtrack.store import connection
+from readtrack.store.connection import circuit, connect, fail_open, is_django_redis
+from tests import factories
+from tests.conftest import use_redis
+from tests.engines.valkey import Valkey
+from tests.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[Valkey]:
+    """A Redis of the test's own, which the site uses, to be killed and paused."""
+    with Valkey() as engine:
+        use_redis(settings, engine.url)
+        settings.READTRACK = {"TIMEOUT": 0.1, "CIRCUIT": 60.0}
+        yield engine
+
+
+@pytest.fixture
+def failures() -> Iterator[list[Exception]]:
+    """What `redis_failed` was sent with."""
+    errors: list[Exception] = []
+
+    def note(*, error: Exception, **kwargs: Any) -> None:
+        errors.append(error)
+
+    signals.redis_failed.connect(note)
+    yield errors
+    signals.redis_failed.disconnect(note)
+
+
+@pytest.fixture(params=["kill", "pause"])
+def lost(request: pytest.FixtureRequest, server: Valkey) -> Valkey:
+    """The site's Redis after it died, and after it froze."""
+    connect().ping()
+    getattr(server, request.param)()
+    return server
+
+
+def bring_back(server: Valkey) -> None:
+    if server.is_running:
+        server.resume()
+    server.start()
+
+
+def test_pages_are_served_without_redis_and_the_failure_is_told_once(
+    lost: Valkey, failures: list[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    post, category = factories.post(view_count=1234), factories.category()
+    browser = factories.browser(factories.user())
+    for _ in range(3):
+        assert ">1.2k<" in browser.get(f"/posts/{post.pk}/").text
+        assert category.name in browser.get(f"/categories/{category.pk}/").text
+        assert "readtrack-dot" not in browser.get("/list/").text
+    assert [type(error).__mro__[-4:-3] for error in failures] == [(RedisError,)]
+    lines = [record for record in caplog.records if record.name == "readtrack"]
+    assert [line.levelno for line in lines] == [logging.WARNING]
+    assert "pages go on without it" in lines[0].getMessage()
+
+
+def test_an_async_page_is_served_without_redis(lost: Valkey) -> None:
+    post = factories.post(view_count=7)
+    assert ">7<" in factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/").content.decode()
+
+
+def test_a_failed_redis_is_left_alone_until_the_circuit_lets_somebody_try(wire: Wire, settings: Settings) -> None:
+    settings.READTRACK = {"CIRCUIT": 60.0}
+    post, browser = factories.post(), factories.browser()
+    wire.cut()
+    browser.get(f"/posts/{post.pk}/")
+    wire.mend()
+    with wire.counted() as trips:
+        for _ in range(5):
+            assert browser.get(f"/posts/{post.pk}/").status_code == 200
+    assert trips == [0]
+    assert not circuit.lets_pass()
+
+
+def test_the_site_counts_again_when_redis_is_back(lost: Valkey, settings: Settings) -> None:
+    post, browser = factories.post(view_count=7), factories.browser()
+    settings.READTRACK = {"TIMEOUT": 0.1, "CIRCUIT": 0.01}
+    assert ">7<" in browser.get(f"/posts/{post.pk}/").text
+    bring_back(lost)
+    text = browser.get(f"/posts/{post.pk}/").text
+    while ">8<" not in text:  # the circuit closes a hundredth of a second after the last failure
+        text = browser.get(f"/posts/{post.pk}/").text
+    assert circuit.lets_pass()
+
+
+def test_saving_a_post_works_without_redis(lost: Valkey, django_capture_on_commit_callbacks: Any) -> None:
+    with django_capture_on_commit_callbacks(execute=True) as callbacks:
+        factories.post(category=factories.category())
+    assert len(callbacks) == 1
+
+
+def test_reports_for_pages_fall_back_and_have_no_dots(lost: Valkey) -> None:
+    post, category, user = factories.post(view_count=7), factories.category(), factories.user()
+    assert reports.views([post]) == {post: 7}
+    assert reports.unread(user, [category]) == set()
+    assert reports.trending() == []
+    assert [point.views for point in reports.hourly(3)] == [0, 0, 0]
+
+
+def test_away_from_pages_a_failure_surfaces(lost: Valkey) -> None:
+    with pytest.raises(RedisError):
+        tracker.record(factories.hit("site.post:1"))
+    with pytest.raises(RedisError):
+        tracker.mark_unread([factories.category()])
+
+
+def test_of_many_requests_one_tries_a_failed_redis_again(
+    failures: list[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 100.0
+    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: seconds))
+    circuit.open(RedisError("gone"))
+    assert not circuit.lets_pass()
+    seconds += 5
+    start = Barrier(8)
+
+    def ask(_: int) -> bool:
+        start.wait()
+        return circuit.lets_pass()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(ask, range(8))) == 1
+    circuit.open(RedisError("still gone"))
+    assert len(failures) == 1
+    seconds += 5
+    assert fail_open(lambda: "back", "gone") == "back"
+    assert circuit.lets_pass()
+
+
+def test_an_error_that_is_not_redis_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        fail_open(lambda: 1 // 0, 0)
+
+
+def test_a_listener_that_fails_does_not_break_the_page(server: Valkey, caplog: pytest.LogCaptureFixture) -> None:
+    def listener(**kwargs: Any) -> None:
+        raise ValueError("the site's own mistake")
+
+    server.kill()
+    signals.redis_failed.connect(listener)
+    try:
+        assert factories.browser().get(f"/posts/{factories.post().pk}/").status_code == 200
+    finally:
+        signals.redis_failed.disconnect(listener)
+
+
+def test_a_lost_connection_is_made_anew_without_anyone_noticing(wire: Wire, redis: Redis) -> None:
+    post = factories.post()
+    wire.cut()
+    wire.mend()
+    assert ">1<" in factories.browser().get(f"/posts/{post.pk}/").text
+
+
+def test_a_view_whose_answer_was_lost_counts_once_though_it_is_sent_again(wire: Wire, redis: Redis) -> None:
+    tracker.record(factories.hit("site.post:0"))
+
+    def lose(moment: str, trip: int) -> None:
+        if moment == "answer":
+            wire.hook = None
+            wire.cut()
+            wire.mend()
+
+    wire.hook = lose
+    outcome = tracker.record(factories.hit("site.post:1"))
+    assert redis.get("views:total:site.post:1") == "1"
+    assert outcome.skipped == {"site.post:1": "repeat"}
+
+
+def test_the_sites_own_cache_keeps_its_time_outs(settings: Settings, redis_url: str) -> None:
+    options = {"SOCKET_TIMEOUT": 7, "SOCKET_CONNECT_TIMEOUT": 8}
+    # An address of its own, for django-redis has one pool for each.
+    address = redis_url.removesuffix("/0") + "/1"
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": address, "OPTIONS": options}}
+    settings.READTRACK = {"TIMEOUT": 0.5}
+    quick, patient = connect(), connect(patient=True)
+    caches["default"].set("site", 1)
+    own = caches["default"].client.get_client().connection_pool.connection_kwargs  # type: ignore[attr-defined]
+    assert own["socket_timeout"] == 7
+    assert quick.connection_pool.connection_kwargs["socket_timeout"] == 0.5
+    assert patient.connection_pool.connection_kwargs["socket_timeout"] == connection.PATIENCE
+
+
+def test_answers_are_read_alike_whatever_the_sites_own_options_are(settings: Settings) -> None:
+    options = {"CONNECTION_POOL_KWARGS": {"decode_responses": True}}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    post = factories.post()
+    assert ">1<" in factories.browser().get(f"/posts/{post.pk}/").text
+
+
+class OwnFactory:
+    """A connection factory of the site's own, such as one for a cluster."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+
+    def connect(self, url: str) -> Redis:
+        return Redis(connection_pool=ConnectionPool.from_url(url))
+
+    def disconnect(self, connection: Redis) -> None:
+        connection.close()
+
+
+def test_a_connection_factory_of_the_sites_own_is_used_as_it_is(settings: Settings, redis: Redis) -> None:
+    options = {"CONNECTION_FACTORY": f"{__name__}.OwnFactory"}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    tracker.record(factories.hit("site.post:1"))
+    assert redis.get("views:total:site.post:1") == "1"
+
+
+@pytest.mark.parametrize(
+    ("backend", "is_ours"),
+    [("django_redis.cache.RedisCache", True), ("django.core.cache.backends.redis.RedisCache", False)],
+)
+def test_only_django_redis_has_the_connections_we_need(backend: str, is_ours: bool) -> None:
+    assert is_django_redis(backend) == is_ours

@@ -1,0 +1,105 @@
+"""`{% view_count %}` and `{% unread_dot %}` as a template's author meets them."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.template import Context, Template, TemplateSyntaxError
+from pytest_django import DjangoAssertNumQueries
+
+from readtrack import tracker
+from tests import factories
+from tests.site.models import Post
+from tests.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+
+def render(source: str, **context: Any) -> str:
+    """As a mail or a command renders it: without a request."""
+    return Template("{% load readtrack %}" + source).render(Context(context))
+
+
+def page(source: str, request: Any, **context: Any) -> str:
+    """As a view renders it that the middleware does not see."""
+    return render(source, request=request, **context)
+
+
+def test_without_a_request_the_value_is_there_at_once() -> None:
+    post = factories.post(view_count=1234)
+    assert render("{% view_count post %}", post=post) == '<span class="readtrack-count" title="1,234">1.2k</span>'
+    assert render("{% view_count post exact %}", post=post) == "1,234"
+
+
+def test_a_count_under_a_name_is_a_number() -> None:
+    post = factories.post(view_count=1234)
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    assert render("{% view_count post as n %}{% if n > 1234 %}{{ n }}{% endif %}", post=post) == "1235"
+    assert render("{% view_count post exact as n %}{{ n }}", post=post) == "1235"
+
+
+def test_a_dot_under_a_name_is_a_condition(rf: Any) -> None:
+    category, user, request = factories.category(), factories.user(), rf.get("/")
+    source = "{% unread_dot c as is_new %}{{ is_new|yesno }}"
+    request.user = user
+    assert page(source, request, c=category) == "yes"
+    tracker.mark_read(user, [category])
+    assert page(source, request, c=category) == "no"
+    request.user = AnonymousUser()
+    assert page(source, request, c=category) == "no"
+
+
+def test_a_mail_may_have_dots_for_the_user_of_its_context() -> None:
+    category, user = factories.category(), factories.user()
+    assert "readtrack-dot" in render("{% unread_dot c %}", c=category, user=user)
+    assert render("{% unread_dot c %}", c=category, user=AnonymousUser()) == ""
+    assert render("{% unread_dot c %}", c=category) == ""
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{% view_count missing %}", "{% unread_dot missing %}", "{% view_count text %}", "{% view_count unsaved %}"],
+)
+def test_a_variable_that_is_no_saved_object_shows_nothing(source: str) -> None:
+    assert render(source, text="words", unsaved=Post()) == ""
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "view_count",
+        "view_count post short",
+        "view_count post exact exact short",
+        "view_count post as",
+        "view_count as n",
+        "unread_dot",
+        "unread_dot category exact",
+        "unread_dot category as",
+    ],
+)
+def test_a_tag_used_wrongly_says_how_it_is_used(tag: str) -> None:
+    with pytest.raises(TemplateSyntaxError, match=rf"Usage: {{% {tag.split()[0]} object"):
+        render(f"{{% {tag} %}}")
+
+
+def test_an_object_can_come_through_filters_and_lookups() -> None:
+    category = factories.category()
+    posts = [factories.post(category=category, view_count=9)]
+    assert render("{% view_count posts|first exact %}{% view_count posts.0 exact %}", posts=posts) == "99"
+
+
+def test_a_count_loads_no_deferred_column(wire: Wire, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    factories.post(view_count=5)
+    post = Post.objects.only("pk").get()
+    request = type("Request", (), {"readtrack": None})()
+    with django_assert_num_queries(0), wire.counted() as trips:
+        left = page("{% view_count post %}", request, post=post)
+    assert left.startswith(f"!rt!count!site.post:{post.pk}!0!")
+    assert trips == [0]
+
+
+def test_a_tag_never_writes(redis: Any) -> None:
+    render(
+        "{% view_count post %}{% unread_dot c %}", post=factories.post(), c=factories.category(), user=factories.user()
+    )
+    assert redis.keys("*") == []
