@@ -1,0 +1,66 @@
+"""Scripts are run by their digest, in one round trip, and learnt again by a server that forgot them."""
+
+from importlib.resources import files
+
+import pytest
+from redis import Redis
+from redis.exceptions import NoScriptError
+
+from readtrack.store import counters, reads, scripts
+from tests import factories
+from tests.wire import Wire
+
+LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iterdir())
+
+
+@pytest.mark.parametrize("name", LUA)
+def test_each_script_says_what_it_takes_and_returns(name: str) -> None:
+    source = files("readtrack.store").joinpath("lua", name).read_text()
+    assert source.startswith("-- ")
+    for word in ("KEYS", "ARGV" if "ARGV" in source else "KEYS", "Returns: "):
+        assert word in source.split("\nlocal ")[0]
+
+
+def test_several_calls_are_one_round_trip(wire: Wire) -> None:
+    calls = (counters.totals(["a.b:1", "a.b:2"]), reads.has_read(1, ["a.c:1"]), counters.record(factories.hit("a.b:1")))
+    scripts.run_all(*calls)
+    with wire.counted() as trips:
+        totals, read, outcome = scripts.run_all(*calls)
+    assert trips == [1]
+    assert totals["a.b:1"].views == 1
+    assert read == {"a.c:1": False}
+    assert outcome.skipped == {"a.b:1": "repeat"}
+
+
+def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> None:
+    redis.script_flush()
+    assert scripts.run(counters.record(factories.hit("a.b:1"))).counted
+    redis.script_flush()
+    assert scripts.run_all(counters.totals(["a.b:1"]))[0]["a.b:1"].views == 1
+
+
+def test_a_script_that_exists_nowhere_is_an_error(redis: Redis) -> None:
+    with pytest.raises((NoScriptError, FileNotFoundError)):
+        scripts.run(scripts.Call("nothing", [], [], lambda answer: answer))
+
+
+def test_nothing_is_no_round_trip(wire: Wire) -> None:
+    with wire.counted() as trips:
+        assert scripts.run_all() == []
+    assert trips == [0]
+
+
+def test_long_lists_are_cut_into_portions_that_lua_can_take() -> None:
+    items = [f"a.b:{number}" for number in range(2_500)]
+    slices = scripts.sliced(items)
+    assert [item for some in slices for item in some] == items
+    assert all(len(some) <= scripts.SLICE for some in slices)
+    assert scripts.run_all(*map(counters.totals, slices)) == [{}, {}, {}]
+
+
+def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
+    tokens = [f"a.b:{number}" for number in range(scripts.SLICE)]
+    redis.mset({f"views:total:{token}": 1 for token in tokens})
+    assert len(scripts.run(counters.totals(tokens))) == scripts.SLICE
+    assert scripts.run(counters.lift(dict.fromkeys(tokens, 2))) == scripts.SLICE
+    assert scripts.run(reads.publish(tokens)) == scripts.SLICE

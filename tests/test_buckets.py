@@ -1,0 +1,23 @@
+"""Hours and minutes have the same names everywhere, in UTC."""
+
+from datetime import datetime, timedelta, timezone
+
+from readtrack import buckets
+
+
+def test_a_time_is_taken_as_utc_wherever_it_comes_from() -> None:
+    tokyo = datetime(2026, 1, 1, 8, 5, tzinfo=timezone(timedelta(hours=9)))
+    at = buckets.now(tokyo)
+    assert at == tokyo
+    assert (buckets.hour(at), buckets.minute(at)) == ("2025123123", "202512312305")
+
+
+def test_the_present_is_aware() -> None:
+    assert buckets.now().utcoffset() == timedelta(0)
+
+
+def test_the_last_hours_and_minutes_come_oldest_first_with_the_running_one() -> None:
+    at = datetime(2026, 1, 1, 1, 1, 59, tzinfo=timezone.utc)
+    assert [buckets.hour(start) for start in buckets.hours(3, until=at)] == ["2025123123", "2026010100", "2026010101"]
+    minutes = [buckets.minute(start) for start in buckets.minutes(3, until=at)]
+    assert minutes == ["202601010059", "202601010100", "202601010101"]

@@ -1,0 +1,46 @@
+"""Settings are looked up when they are used."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from readtrack import conf as configuration
+from readtrack.conf import conf
+
+
+def test_an_override_takes_effect_at_once_and_ends_with_it(settings: Settings) -> None:
+    assert conf.WINDOW == 1800
+    settings.READTRACK = {"WINDOW": 60}
+    assert conf.WINDOW == 60
+    settings.READTRACK = {}
+    assert conf.WINDOW == 1800
+
+
+@pytest.mark.parametrize("value", [None, [], "WINDOW"])
+def test_nonsense_falls_back_to_the_defaults(settings: Settings, value: Any) -> None:
+    settings.READTRACK = value
+    assert conf.WINDOW == 1800
+
+
+def test_a_site_may_leave_the_setting_out(settings: Settings) -> None:
+    del settings.READTRACK
+    assert conf.WINDOW == 1800
+
+
+def test_another_setting_changes_nothing(settings: Settings) -> None:
+    settings.READTRACK = {"WINDOW": 60}
+    settings.DEBUG = True
+    assert conf.WINDOW == 60
+
+
+def test_every_setting_has_a_type_and_a_default() -> None:
+    assert configuration.TYPES.keys() == configuration.DEFAULTS.keys()
+    assert all(getattr(conf, name) == default for name, default in configuration.DEFAULTS.items())
+    assert timedelta(seconds=conf.WINDOW) == timedelta(minutes=30)
+
+
+def test_an_unknown_setting_is_an_error() -> None:
+    with pytest.raises(AttributeError):
+        _ = conf.WINDWO  # type: ignore[attr-defined]

@@ -1,0 +1,186 @@
+"""What counts, what is read, and what becomes news."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.core import serializers
+from django.db import transaction
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.hits import Outcome
+from readtrack.visitors import Visitor
+from tests import factories
+from tests.site.models import Category, Headline, Page, Post, Review, Shelf
+from tests.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_same_hit_from_eight_threads_at_once_counts_once(redis: Redis) -> None:
+    hit, start = factories.hit("site.post:1"), Barrier(8)
+
+    def record(_: int) -> Outcome:
+        start.wait()
+        return tracker.record(hit)
+
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = list(threads.map(record, range(8)))
+    assert sum(outcome.counted == ("site.post:1",) for outcome in outcomes) == 1
+    assert redis.get("views:total:site.post:1") == "1"
+    assert redis.zscore(redis.keys("trending:bucket:*")[0], "site.post:1") == 1
+
+
+def test_hits_of_eight_threads_on_one_post_are_all_counted(redis: Redis) -> None:
+    def record(_: int) -> None:
+        for _ in range(25):
+            tracker.record(factories.hit("site.post:1"))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(record, range(8)))
+    assert redis.get("views:total:site.post:1") == "200"
+
+
+def test_a_hit_says_what_became_of_it(settings: Settings) -> None:
+    settings.READTRACK = {"RATE_LIMIT": 2}
+    visitor = Visitor("someone")
+    assert tracker.record(factories.hit("a.b:1", visitor=visitor)) == Outcome(counted=("a.b:1",))
+    second = tracker.record(factories.hit("a.b:1", "a.b:2", visitor=visitor))
+    assert (second.counted, second.skipped) == (("a.b:2",), {"a.b:1": "repeat"})
+    assert tracker.record(factories.hit("a.b:3", visitor=visitor)).skipped == {"a.b:3": "rate"}
+
+
+def test_a_limit_of_nothing_is_no_limit(settings: Settings, redis: Redis) -> None:
+    settings.READTRACK = {"RATE_LIMIT": 0}
+    for number in range(20):
+        assert tracker.record(factories.hit(f"a.b:{number}", visitor=Visitor("someone"))).counted
+    assert redis.keys("rate:*") == []
+
+
+def test_the_rate_is_counted_from_the_first_hit_and_never_extended(redis: Redis) -> None:
+    visitor = Visitor("someone")
+    tracker.record(factories.hit("a.b:1", visitor=visitor))
+    redis.expire("rate:someone", 3)
+    tracker.record(factories.hit("a.b:2", visitor=visitor))
+    assert redis.ttl("rate:someone") <= 3
+
+
+def test_an_empty_hit_does_not_ask_redis(wire: Wire) -> None:
+    with wire.counted() as trips:
+        assert tracker.record(factories.hit()) == Outcome()
+    assert trips == [0]
+
+
+def test_views_and_reads_are_recorded_in_one_round_trip(wire: Wire, redis: Redis) -> None:
+    tracker.record(factories.hit("a.b:0"))
+    with wire.counted() as trips:
+        outcome = tracker.record(factories.hit("a.b:1", "a.b:2", reads=("a.c:1", "a.c:2"), reader=7))
+    assert trips == [1]
+    assert outcome == Outcome(counted=("a.b:1", "a.b:2"), read=("a.c:1", "a.c:2"))
+    assert redis.getbit("category:a.c:2:read", 7) == 1
+
+
+def test_categories_can_be_marked_read_and_unread_by_hand(wire: Wire) -> None:
+    user, categories = factories.user(), [factories.category() for _ in range(3)]
+    tracker.mark_read(user, categories)
+    assert reports.unread(user, categories) == set()
+    with wire.counted() as trips:
+        tracker.mark_read(user, categories)
+    assert trips == [1]
+    tracker.mark_unread(categories[:1])
+    assert reports.unread(user, categories) == {categories[0]}
+
+
+def test_marking_nothing_does_nothing(redis: Redis) -> None:
+    tracker.mark_unread([])
+    tracker.mark_read(factories.user(), [])
+    assert redis.keys("*") == []
+
+
+@pytest.fixture
+def is_unread(django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks) -> Callable[..., bool]:
+    """Whether something that everybody had read is unread after the change has been committed."""
+    user = factories.user()
+
+    def check(category: Any, change: Callable[[], Any]) -> bool:
+        tracker.mark_read(user, [category])
+        with django_capture_on_commit_callbacks(execute=True):
+            change()
+        return bool(reports.unread(user, [category]))
+
+    return check
+
+
+@pytest.mark.parametrize("model", [Post, Headline, Review])
+def test_a_new_post_makes_its_category_unread_and_no_other(is_unread: Callable[..., bool], model: Any) -> None:
+    category, other = factories.category(), factories.category()
+    assert is_unread(category, lambda: model.objects.create(title="x", category=category))
+    assert not is_unread(other, lambda: model.objects.create(title="x", category=category))
+
+
+def test_an_edit_is_no_news(is_unread: Callable[..., bool]) -> None:
+    category = factories.category()
+    post = factories.post(category=category)
+    assert not is_unread(category, post.save)
+
+
+def test_a_model_says_itself_what_is_news(is_unread: Callable[..., bool]) -> None:
+    section, shelf = factories.category(), Shelf.objects.create(code="A1")
+    page = Page(slug="x", section=section, shelf=shelf, is_published=False)
+    assert not is_unread(section, page.save)
+    page.is_published = True
+    assert is_unread(section, page.save)
+    assert is_unread(shelf, page.save)
+
+
+def test_a_fixture_that_is_loaded_is_no_news(is_unread: Callable[..., bool]) -> None:
+    category = factories.category()
+    fixture = serializers.serialize("json", [Post(pk=1000, title="old", category=category)])
+
+    def load() -> None:
+        for obj in serializers.deserialize("json", fixture):
+            obj.save()
+
+    assert not is_unread(category, load)
+    assert Post.objects.filter(pk=1000).exists()
+
+
+def test_a_post_without_a_category_is_nobodys_news(redis: Redis, is_unread: Callable[..., bool]) -> None:
+    assert not is_unread(factories.category(), factories.post)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_news_is_news_when_everybody_can_see_it_and_not_before() -> None:
+    category, user = factories.category(), factories.user()
+    tracker.mark_read(user, [category])
+    with transaction.atomic():
+        factories.post(category=category)
+        assert reports.unread(user, [category]) == set()
+    assert reports.unread(user, [category]) == {category}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rolled_back_never_was_news() -> None:
+    category, user = factories.category(), factories.user()
+    tracker.mark_read(user, [category])
+    with transaction.atomic():
+        factories.post(category=category)
+        transaction.set_rollback(True)
+    assert reports.unread(user, [category]) == set()
+
+
+def test_finding_the_category_of_news_costs_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    category = Category.objects.create(name="x")
+    with django_assert_num_queries(1):
+        Post.objects.create(title="x", category_id=category.pk)
+
+
+def test_what_is_trending_can_be_computed_ahead(redis: Redis) -> None:
+    for token in ("a.b:1", "a.b:2", "a.b:1"):
+        tracker.record(factories.hit(token))
+    assert tracker.refresh_trending() == 2
+    assert redis.zrange("trending:top", 0, -1, desc=True) == ["a.b:1", "a.b:2"]
