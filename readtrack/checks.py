@@ -72,13 +72,19 @@ def _fits(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
+def _sane(name: str) -> Any:
+    """The setting, or its default where a check of its own says that it is of a wrong type."""
+    value = getattr(conf, name)
+    return value if _fits(value, configuration.TYPES[name]) else configuration.DEFAULTS[name]
+
+
 def missing_cache() -> Iterator[tuple[Any]]:
-    if conf.CACHE not in settings.CACHES:
+    if _sane("CACHE") not in settings.CACHES:
         yield (conf.CACHE,)
 
 
 def wrong_cache() -> Iterator[tuple[Any, str]]:
-    backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
+    backend = settings.CACHES.get(_sane("CACHE"), {}).get("BACKEND")
     if backend is not None and not is_django_redis(backend):
         yield conf.CACHE, backend
 
@@ -95,7 +101,7 @@ def early_middleware() -> Iterator[tuple[()]]:
 
 
 def unknown_categories() -> Iterator[tuple[Any]]:
-    for name in conf.CATEGORIES:
+    for name in _sane("CATEGORIES"):
         try:
             apps.get_model(name)
         except (LookupError, ValueError):
