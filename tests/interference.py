@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.sql import SQL, Identifier
 from redis import Redis
 
 from tests.wire import Moment, Wire
@@ -14,7 +17,8 @@ Dump = dict[str, bytes]
 
 def dump(redis: Redis) -> Dump:
     """What a snapshot of Redis holds."""
-    found = {key: redis.execute_command("DUMP", key, NEVER_DECODE=True) for key in redis.keys("*")}
+    client: Any = redis
+    found = {key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")}
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -60,3 +64,35 @@ def shared_connections() -> Iterator[Callable[[Callable[[], Any]], Callable[[], 
     yield sharing
     for connection in own:
         connection.dec_thread_sharing()
+
+
+@contextmanager
+def database_down(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """The PostgreSQL database throws everybody out and lets nobody in."""
+    name = connection.settings_dict["NAME"]
+    with _administrator(connection.settings_dict) as administrator:
+        administrator.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(Identifier(name)))
+        disconnect(connection.settings_dict)
+        try:
+            yield
+        finally:
+            administrator.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(Identifier(name)))
+            connection.close()
+
+
+def disconnect(options: dict[str, Any]) -> None:
+    """The PostgreSQL database throws everybody out, as at a restart."""
+    with _administrator(options) as administrator:
+        everybody = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        administrator.execute(everybody, [options["NAME"]])
+
+
+def _administrator(options: dict[str, Any]) -> psycopg.Connection:
+    """Beside the tests' own database, so that it outlives everybody's being thrown out of that."""
+    address = {
+        "host": options["HOST"],
+        "port": options["PORT"],
+        "user": options["USER"],
+        "password": options["PASSWORD"],
+    }
+    return psycopg.connect(**address, dbname="postgres", autocommit=True)

@@ -1,0 +1,53 @@
+"""The Celery tasks, run by a real worker that a schedule sends them to by name."""
+
+from collections.abc import Iterator
+
+import pytest
+from celery import Celery
+from celery.contrib.testing.worker import start_worker
+from django.db import connections
+
+from readtrack import reports, tracker
+from readtrack.schedule import readtrack_schedule
+from readtrack.tasks import flush_views, refresh_trending
+from tests import factories
+
+
+@pytest.fixture
+def app() -> Iterator[Celery]:
+    """A site's Celery, with a queue in memory."""
+    app = Celery("site", broker="memory://", backend="cache+memory://", set_as_current=True)
+    app.conf.beat_schedule = {**readtrack_schedule}
+    app.conf.broker_transport_options = {"polling_interval": 0.01}
+    app.conf.broker_connection_retry_on_startup = False
+    yield app
+    app.close()
+
+
+def test_every_scheduled_task_exists_under_its_name(app: Celery) -> None:
+    app.loader.import_task_module("readtrack.tasks")
+    assert {entry["task"] for entry in readtrack_schedule.values()} <= set(app.tasks)
+
+
+@pytest.mark.django_db
+def test_the_tasks_do_what_they_say(app: Celery) -> None:
+    post = factories.post()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    for task in (flush_views, refresh_trending):
+        assert task.apply(throw=True).successful()
+    post.refresh_from_db()
+    assert post.view_count == 1
+    assert [trend.obj for trend in reports.trending()] == [post]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_runs_what_beat_sends(app: Celery) -> None:
+    post = factories.post()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    entry = readtrack_schedule["readtrack-flush-views"]
+    with start_worker(app, pool="solo", perform_ping_check=False):
+        result = app.send_task(entry["task"], ignore_result=False, **entry["options"])
+        result.get(timeout=20)
+        connections.close_all()
+    post.refresh_from_db()
+    assert post.view_count == 1
