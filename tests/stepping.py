@@ -25,7 +25,7 @@ class SteppedConnection(Connection):
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT002 - its signature
         _wait_for_turn()
-        super().send_packed_command(command, check_health)
+        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
 
 
 class Stepper:

@@ -59,7 +59,7 @@ class Site:
 
     @property
     def stored(self) -> int:
-        return Post.objects.get(pk=self.pk).view_count
+        return int(Post.objects.get(pk=self.pk).view_count)
 
     def dump(self) -> dict[bytes, Any]:
         redis: Any = self.redis
