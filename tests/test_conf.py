@@ -35,7 +35,8 @@ def test_another_setting_changes_nothing(settings: Settings) -> None:
     assert conf.WINDOW == 60
 
 
-def test_every_setting_has_a_type_and_a_default() -> None:
+def test_every_setting_has_a_type_and_a_default(settings: Settings) -> None:
+    settings.READTRACK = {}
     assert configuration.TYPES.keys() == configuration.DEFAULTS.keys()
     assert all(getattr(conf, name) == default for name, default in configuration.DEFAULTS.items())
     assert timedelta(seconds=conf.WINDOW) == timedelta(minutes=30)
