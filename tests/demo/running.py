@@ -1,0 +1,123 @@
+"""`manage.py demo` as a person runs it: a process of its own, whose printed lines say where everything is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tests.demo.conftest import ROOT
+from tests.engines.process import free_port
+
+WORDS = ("--no-traffic",)
+OURS = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")  # the suite's servers are not the demo's
+
+
+class Process(NamedTuple):
+    """A line of the process table."""
+
+    pid: int
+    parent: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A demo that has introduced itself."""
+
+    process: subprocess.Popen[str]
+    port: int
+    folder: Path  # where all its temporary files are
+    lines: dict[str, str]  # what it printed, by the word before the colon
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def end(self, number: signal.Signals) -> int:
+        """Its exit code, once it has ended after the signal."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=20)
+
+    def sessions(self) -> set[int]:
+        """The sessions of every process it has started; each child has one of its own."""
+        family = {self.process.pid}
+        table = processes()
+        while more := {each.pid for each in table if each.parent in family} - family:
+            family |= more
+        return {each.session for each in table if each.pid in family}
+
+
+def processes() -> list[Process]:
+    """The process table, without those that only wait for their parent to take note of their end."""
+    table = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name in brackets may hold anything, blanks too.
+            state, parent, _, session = path.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue  # ended meanwhile
+        if state != "Z":
+            table.append(Process(int(path.parent.name), int(parent), int(session)))
+    return table
+
+
+def command(*words: str, port: int) -> list[str]:
+    return [sys.executable, "manage.py", "demo", *WORDS, "--port", str(port), *words]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Ours without the suite's servers, and with a flush every second."""
+    env = {name: value for name, value in os.environ.items() if name not in OURS}
+    return {**env, "FLUSH_EVERY": "1", "TMPDIR": str(folder)}
+
+
+@contextmanager
+def running(*words: str) -> Iterator[Demo]:
+    """A demo, ended when it has not been yet."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # as root, its servers run as nobody
+        port = free_port()
+        process = subprocess.Popen(
+            command(*words, port=port),
+            cwd=ROOT,
+            env=environment(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        with process:
+            try:
+                yield Demo(process, port, folder, introduction(process))
+            finally:
+                process.terminate()
+
+
+def introduction(process: subprocess.Popen[str]) -> dict[str, str]:
+    """What it prints until it is ready, the named lines by their name."""
+    assert process.stdout
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if line.startswith("Press Ctrl-C"):
+            parts = (text.partition(":") for text in said)
+            return {name: rest.strip() for name, colon, rest in parts if colon}
+    raise AssertionError(f"The demo did not start:\n{''.join(said)}")
+
+
+def comes_true(condition: Callable[[], bool], *, seconds: float = 20) -> bool:
+    """Whether it does, within that time."""
+    deadline = time.monotonic() + seconds
+    while not (is_true := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return is_true

@@ -1,0 +1,157 @@
+"""`manage.py demo`: every process of it, from the first line it prints to the last one that ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from redis import Redis
+
+from demo_project.traffic.browser import Browser
+from tests.demo.conftest import AGENT, ROOT
+from tests.demo.running import Demo, comes_true, command, environment, processes, running
+
+ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+
+numbers = count(100)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A running demo, with a look into both of its stores."""
+
+    demo: Demo
+    redis: Redis
+    sql: psycopg.Connection
+    posts: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def visitor(self) -> Browser:
+        """The browser of somebody new."""
+        return Browser(self.demo.url, AGENT.replace("147", str(next(numbers))))
+
+    def shown(self, post: int) -> int:
+        """The count on the post's page, as a robot sees it, which counts nothing."""
+        robot = Browser(self.demo.url, ROBOT)
+        found = re.search(r"Live, in Redis</dt><dd>(\d+)<", robot.get(f"/post/{post}/").html)
+        assert found
+        return int(found[1])
+
+    def live(self, post: int) -> int:
+        return int(self.redis.get(f"views:total:blog.post:{post}") or 0)
+
+    def stored(self, post: int) -> int:
+        return int(self.number("SELECT view_count FROM blog_post WHERE id = %s", post))
+
+    def flushes(self) -> int:
+        """How many have ended, and well."""
+        return self.number("SELECT count(*) FROM readtrack_flushrun WHERE ended IS NOT NULL AND error = ''")
+
+    def number(self, query: str, *values: int) -> int:
+        row = self.sql.execute(query, values).fetchone()
+        assert row
+        return int(row[0])
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[Watched]:
+    with (
+        running() as demo,
+        Redis.from_url(demo.lines["Redis"], decode_responses=True) as redis,
+        psycopg.connect(demo.lines["Database"], autocommit=True) as sql,
+    ):
+        yield Watched(demo, redis, sql)
+
+
+@pytest.fixture
+def post(watched: Watched) -> int:
+    """One that nobody has opened yet."""
+    return next(watched.posts)
+
+
+def test_every_line_it_prints_is_true(watched: Watched) -> None:
+    lines = watched.demo.lines
+    site = Browser(lines["Site"].rstrip("/"), AGENT)
+    assert site.get("/").status == 200
+    url, _, login = lines["Admin"].partition(" ")
+    username, password = login.strip("()").split(" / ")
+    admin = Browser(url.removesuffix("/admin/"), AGENT)
+    page = admin.submit(
+        admin.get("/admin/login/?next=/admin/"), {"username": username, "password": password, "next": "/admin/"}
+    )
+    assert (page.status, page.path) == (200, "/admin/")
+    assert "Site administration" in page.html
+    assert watched.redis.ping()
+    assert watched.number("SELECT 1") == 1
+
+
+def test_each_visitor_counts_exactly_once_in_a_window(watched: Watched, post: int) -> None:
+    one, two = watched.visitor(), watched.visitor()
+    for browser in (one, one, two, one, two):
+        assert browser.get(f"/post/{post}/").status == 200
+    assert watched.live(post) == 2
+    for key in watched.redis.scan_iter("viewed:*"):
+        assert 1780 < watched.redis.ttl(key) <= 1800
+        watched.redis.delete(key)  # as if half an hour had passed
+    one.get(f"/post/{post}/")
+    assert watched.live(post) == 3
+
+
+def test_a_robot_is_served_and_not_counted(watched: Watched, post: int) -> None:
+    assert watched.shown(post) == 0
+    assert watched.live(post) == 0
+
+
+def test_beat_and_worker_carry_the_counts_into_sql(watched: Watched, post: int) -> None:
+    for _ in range(2):
+        watched.visitor().get(f"/post/{post}/")
+    assert comes_true(lambda: watched.stored(post) == 2)
+    assert watched.live(post) == 2
+
+
+def test_an_emptied_redis_lowers_nothing_and_the_next_view_is_added(watched: Watched, post: int) -> None:
+    for _ in range(3):
+        watched.visitor().get(f"/post/{post}/")
+    assert comes_true(lambda: watched.stored(post) == 3)
+    watched.redis.flushdb()
+    flushes = watched.flushes()
+    assert watched.shown(post) == 3
+    assert comes_true(lambda: watched.flushes() >= flushes + 2)
+    assert watched.stored(post) == 3
+    watched.visitor().get(f"/post/{post}/")
+    assert watched.shown(post) == 4
+    assert comes_true(lambda: watched.stored(post) == 4)
+    assert watched.live(post) == 4
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the process table is read from /proc")
+@pytest.mark.parametrize(
+    ("words", "database", "number", "least"),
+    [((), "postgresql:", signal.SIGTERM, 10), (("--database", "sqlite"), "sqlite:", signal.SIGINT, 8)],
+)
+def test_a_signal_ends_everything_it_started(
+    words: tuple[str, ...], database: str, number: signal.Signals, least: int
+) -> None:
+    with running(*words) as demo:
+        assert demo.lines["Database"].startswith(database)
+        assert Browser(demo.url, AGENT).get("/post/1/").status == 200
+        sessions = demo.sessions()
+        assert len(sessions) >= least
+        assert demo.end(number) == 0
+        assert comes_true(lambda: not [each for each in processes() if each.session in sessions], seconds=3)
+        assert list(demo.folder.iterdir()) == []
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(command(port=port), cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Port {port} is in use; choose another with --port.\n"
