@@ -1,0 +1,241 @@
+"""The demo in a real browser: what readers and the admin see, in both colour schemes and under a strict policy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
+
+from demo_project.chromium import agent, chromium, program
+
+DASHBOARD, POSTS = "/admin/readtrack/dashboard/", "/admin/blog/post/"
+STRICT = "default-src 'self'"
+# Its colours are attributes of the demo's own: style="--hue: 28".
+SITE_COLOURS = "style-src-attr 'unsafe-inline'"
+HEARKEN = """
+window.violations = [];
+addEventListener("securitypolicyviolation", event =>
+  violations.push(`${event.effectiveDirective} ${event.sourceFile}:${event.lineNumber} ${event.sample}`));
+"""
+COLOURS = """chart => [...chart.querySelectorAll("*")].map(element => {
+  const style = getComputedStyle(element);
+  return `${element.tagName} ${element.getAttribute("class")} ${style.fill} ${style.stroke}`;
+})"""
+
+versions = count(140)
+
+
+@pytest.fixture(scope="module")
+def display() -> Iterator[Browser]:
+    if not program():
+        reason = "no Chromium on this machine (Debian: apt install chromium)"
+        pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def newcomer(display: Browser, demo_url: str) -> Iterator[Callable[[], BrowserContext]]:
+    """Opens a browser of somebody new."""
+    opened = []
+
+    def open_one() -> BrowserContext:
+        result = display.new_context(base_url=demo_url, user_agent=agent(str(next(versions))))
+        result.set_default_timeout(5_000)
+        result.add_init_script(HEARKEN)
+        opened.append(result)
+        return result
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture(scope="module")
+def signed_in(newcomer: Callable[[], BrowserContext]) -> Callable[[str], BrowserContext]:
+    """Signs somebody in, once for all tests: the demo's sessions live in SQL."""
+    known: dict[str, BrowserContext] = {}
+
+    def sign_in(name: str) -> BrowserContext:
+        if name not in known:
+            known[name] = newcomer()
+            page = known[name].new_page()
+            page.goto("/login/")
+            page.get_by_role("button", name=name, exact=True).click()
+            expect(page.get_by_role("button", name=f"Sign out {name}")).to_be_visible()
+            page.close()
+        return known[name]
+
+    return sign_in
+
+
+@pytest.fixture
+def tab(signed_in: Callable[[str], BrowserContext]) -> Iterator[Callable[[str], Page]]:
+    """Opens a tab of somebody who is signed in."""
+    tabs: list[Page] = []
+
+    def open_tab(name: str) -> Page:
+        tabs.append(signed_in(name).new_page())
+        return tabs[-1]
+
+    yield open_tab
+    for each in tabs:
+        each.close()
+
+
+def section(page: Page, name: str) -> Locator:
+    """A section's link in the navigation."""
+    return page.get_by_role("navigation", name="Sections").get_by_role("link").filter(has_text=name)
+
+
+def dot(page: Page, name: str) -> Locator:
+    return section(page, name).locator(".readtrack-dot")
+
+
+def publish(page: Page, category: str) -> None:
+    page.goto("/publish/")
+    page.get_by_label("Category").select_option(label=category)
+    page.get_by_label("Title").fill("Seen by a browser")
+    page.get_by_label("Body").fill("One.\n\nTwo.")
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("Published.")
+
+
+def complaints(page: Page) -> list[str]:
+    """Collects what the browser has to say against the pages opened from now on."""
+    heard: list[str] = []
+    page.on("console", lambda message: heard.append(message.text) if message.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("requestfailed", lambda request: heard.append(f"{request.url}: {request.failure}"))
+    return heard
+
+
+def under_policy(page: Page, policy: str) -> None:
+    """Sends every answer on with a content security policy."""
+
+    def add(route: Route) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, headers={**response.headers, "content-security-policy": policy})
+
+    page.route("**/*", add)
+
+
+def test_one_publishes_and_the_others_dot_appears_until_the_section_is_opened(tab: Callable[[str], Page]) -> None:
+    one, two = tab("reader1"), tab("reader2")
+    one.goto("/")
+    section(one, "Travel").click()
+    expect(dot(one, "Travel")).to_have_count(0)
+    publish(two, "Travel")
+    one.goto("/")
+    expect(dot(one, "Travel")).to_be_visible()
+    section(one, "Travel").click()
+    expect(one.get_by_role("heading", level=1)).to_have_text("Travel")
+    expect(dot(one, "Travel")).to_have_count(0)
+    one.goto("/")
+    expect(dot(one, "Travel")).to_have_count(0)
+    expect(dot(one, "Sport")).to_be_visible()
+
+
+def test_a_count_rises_for_somebody_new_and_not_on_reload(newcomer: Callable[[], BrowserContext]) -> None:
+    def live(page: Page) -> int:
+        return int(page.locator("dt:text('Live, in Redis') + dd").inner_text().replace(",", ""))
+
+    one, two = newcomer().new_page(), newcomer().new_page()
+    one.goto("/post/40/")
+    before = live(one)
+    one.reload()
+    assert live(one) == before
+    two.goto("/post/40/")
+    assert live(two) == before + 1
+    one.reload()
+    assert live(one) == before + 1
+
+
+def test_a_dot_is_read_aloud(tab: Callable[[str], Page]) -> None:
+    page = tab("reader1")
+    page.goto("/category/2/")
+    named = page.get_by_role("navigation", name="Sections").aria_snapshot()
+    assert '- link "City Life unread"' in named
+    assert '- link "Science & Nature"' in named
+    assert dot(page, "City Life").get_attribute("title") == "New"
+
+
+def test_a_dot_has_a_colour_for_each_scheme(tab: Callable[[str], Page]) -> None:
+    page = tab("reader1")
+    page.goto("/")
+    colours = set()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        colours.add(dot(page, "Sport").evaluate("dot => getComputedStyle(dot).backgroundColor"))
+    assert len(colours) == 2
+
+
+def test_the_chart_takes_its_colours_from_the_admin(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    page.goto(DASHBOARD)
+    chart = page.locator("svg.readtrack-chart").first
+    expect(chart).to_be_visible()
+    assert chart.locator("style, script").count() == 0
+    assert page.locator("svg.readtrack-chart[style], svg.readtrack-chart [style]").count() == 0
+    schemes = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        schemes.append(chart.evaluate(COLOURS))
+    assert schemes[0] != schemes[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "policy"),
+    [
+        ("admin", DASHBOARD, ""),
+        ("admin", POSTS, ""),
+        ("admin", DASHBOARD, STRICT),
+        ("admin", POSTS, STRICT),
+        ("reader1", "/", f"{STRICT}; {SITE_COLOURS}"),
+        ("reader1", "/post/1/", f"{STRICT}; {SITE_COLOURS}"),
+    ],
+)
+def test_the_browser_has_nothing_to_complain_of(tab: Callable[[str], Page], name: str, path: str, policy: str) -> None:
+    page = tab(name)
+    heard = complaints(page)
+    if policy:
+        under_policy(page, policy)
+    page.goto(path)
+    assert heard == []
+    assert page.evaluate("violations") == []
+
+
+def test_the_strict_policy_is_enforced(tab: Callable[[str], Page]) -> None:
+    page = tab("reader1")
+    under_policy(page, STRICT)
+    page.goto("/")
+    assert {line.split()[0] for line in page.evaluate("violations")} == {"style-src-attr"}
+
+
+def test_the_admins_column_shows_and_sorts_what_is_stored(
+    tab: Callable[[str], Page], manage: Callable[..., str], newcomer: Callable[[], BrowserContext]
+) -> None:
+    newcomer().new_page().goto("/post/33/")
+    manage("readtrack", "flush")
+    page = tab("admin")
+    page.goto(POSTS)
+    heading = page.locator("th.column-stored_views .text a")
+    expect(heading).to_have_text("Views")
+    for direction in ("asc", "desc"):
+        heading.click()
+        expect(page.locator(f"th.column-stored_views.{direction}ending")).to_be_visible()
+    stored = [int(text) for text in page.locator("td.field-stored_views").all_inner_texts()]
+    assert stored == sorted(stored, reverse=True)
+    assert stored[0] > 0
+
+
+def test_a_small_screen_scrolls_only_downwards(tab: Callable[[str], Page]) -> None:
+    page = tab("reader1")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/")
+    expect(dot(page, "City Life")).to_be_visible()
+    width, visible = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert (width, visible) == (390, 390)
