@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -26,11 +26,33 @@ def agent(version: str) -> str:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The browser, while the block runs."""
-    # Root may do without the sandbox only, and /dev/shm is small in containers.
-    arguments = ["--no-sandbox"] * (os.geteuid() == 0) + ["--disable-dev-shm-usage"]
+    arguments = ["--disable-dev-shm-usage"]  # small in containers
+    if os.geteuid() == 0:
+        arguments += ["--no-sandbox"]  # with it, Chromium refuses to run as root
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program(), args=arguments)
         try:
             yield browser
         finally:
             browser.close()
+
+
+def sign_in(page: Page, name: str) -> None:
+    """Sign in as one of those whom the demo's login page offers."""
+    page.goto("/login/")
+    page.get_by_role("button", name=name, exact=True).click()
+    page.get_by_role("button", name=f"Sign out {name}").wait_for()
+
+
+def write(page: Page, section: str) -> None:
+    """Fill in the form of a new post."""
+    page.goto("/publish/")
+    page.get_by_label("Category").select_option(label=section)
+    page.get_by_label("Title").fill("The lamplighter who counts his steps")
+    page.get_by_label("Body").fill("Every evening at six, a door opens on the quay.\n\nNobody has ever seen it close.")
+
+
+def publish(page: Page) -> None:
+    """Send the form, and be told that it is out."""
+    page.get_by_role("button", name="Publish", exact=True).click()
+    page.get_by_role("status").get_by_text("Published.").wait_for()

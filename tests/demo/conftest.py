@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser as Display
 
+from demo_project.chromium import chromium, program
 from demo_project.traffic.browser import Browser
 from tests.engines.process import Child, free_port
 
@@ -69,6 +71,16 @@ def reader(demo_url: str) -> Callable[[str], Browser]:
         return browser
 
     return sign_in
+
+
+@pytest.fixture(scope="module")
+def display() -> Iterator[Display]:
+    """A real browser."""
+    if not program():
+        reason = "no Chromium on this machine (Debian: apt install chromium)"
+        pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
+    with chromium() as browser:
+        yield browser
 
 
 def _wait_for(url: str, server: Child) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
 
-from demo_project.chromium import agent, chromium, program
+from demo_project import chromium
 
 DASHBOARD, POSTS = "/admin/readtrack/dashboard/", "/admin/blog/post/"
 STRICT = "default-src 'self'"
@@ -29,21 +28,12 @@ versions = count(140)
 
 
 @pytest.fixture(scope="module")
-def display() -> Iterator[Browser]:
-    if not program():
-        reason = "no Chromium on this machine (Debian: apt install chromium)"
-        pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def newcomer(display: Browser, demo_url: str) -> Iterator[Callable[[], BrowserContext]]:
     """Opens a browser of somebody new."""
     opened = []
 
     def open_one() -> BrowserContext:
-        result = display.new_context(base_url=demo_url, user_agent=agent(str(next(versions))))
+        result = display.new_context(base_url=demo_url, user_agent=chromium.agent(str(next(versions))))
         result.set_default_timeout(5_000)
         result.add_init_script(HEARKEN)
         opened.append(result)
@@ -63,9 +53,7 @@ def signed_in(newcomer: Callable[[], BrowserContext]) -> Callable[[str], Browser
         if name not in known:
             known[name] = newcomer()
             page = known[name].new_page()
-            page.goto("/login/")
-            page.get_by_role("button", name=name, exact=True).click()
-            expect(page.get_by_role("button", name=f"Sign out {name}")).to_be_visible()
+            chromium.sign_in(page, name)
             page.close()
         return known[name]
 
@@ -95,15 +83,6 @@ def dot(page: Page, name: str) -> Locator:
     return section(page, name).locator(".readtrack-dot")
 
 
-def publish(page: Page, category: str) -> None:
-    page.goto("/publish/")
-    page.get_by_label("Category").select_option(label=category)
-    page.get_by_label("Title").fill("Seen by a browser")
-    page.get_by_label("Body").fill("One.\n\nTwo.")
-    page.get_by_role("button", name="Publish", exact=True).click()
-    expect(page.get_by_role("status")).to_contain_text("Published.")
-
-
 def complaints(page: Page) -> list[str]:
     """Collects what the browser has to say against the pages opened from now on."""
     heard: list[str] = []
@@ -128,7 +107,8 @@ def test_one_publishes_and_the_others_dot_appears_until_the_section_is_opened(ta
     one.goto("/")
     section(one, "Travel").click()
     expect(dot(one, "Travel")).to_have_count(0)
-    publish(two, "Travel")
+    chromium.write(two, "Travel")
+    chromium.publish(two)
     one.goto("/")
     expect(dot(one, "Travel")).to_be_visible()
     section(one, "Travel").click()
