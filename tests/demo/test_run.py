@@ -145,7 +145,7 @@ def test_a_signal_ends_everything_it_started(
         sessions = demo.sessions()
         assert len(sessions) >= least
         assert demo.end(number) == 0
-        assert comes_true(lambda: not [each for each in processes() if each.session in sessions], seconds=3)
+        assert comes_true(lambda: not [each for each in processes() if each.session in sessions])
         assert list(demo.folder.iterdir()) == []
 
 

@@ -1,0 +1,106 @@
+"""Takes the README's pictures of a running demo: `python -m demo_project.shoot --url http://127.0.0.1:8000`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+
+try:
+    from playwright.sync_api import Browser, Page, ViewportSize
+except ImportError:
+    sys.exit("The pictures need playwright: pip install -e '.[test]'")
+
+from demo_project.chromium import agent, chromium, program, publish, sign_in, write
+from demo_project.environment import ROOT
+from demo_project.traffic.browser import site
+
+FRONT = ViewportSize(width=1200, height=760)
+DASHBOARD = ViewportSize(width=1200, height=900)
+WINDOW = ViewportSize(width=780, height=420)  # one of the four
+OPENED = ("Science & Nature", "Technology", "Travel", "Money & Work")  # by reader1, so that their dots are out
+SECTION = "City Life"  # that reader2 publishes in
+FOUR = """<!doctype html>
+<meta charset="utf-8">
+<style>
+  body { margin: 0; padding: 18px; background: #e4e1da; font: 600 15px system-ui, "DejaVu Sans", sans-serif; }
+  body { display: grid; grid-template-columns: 1fr 1fr; gap: 18px; }
+  figure { margin: 0; }
+  figcaption { padding-bottom: 8px; }
+  img { display: block; width: 100%; border-radius: 8px; }
+</style>
+"""
+
+
+def main(words: list[str]) -> int:
+    """Take the pictures of the site that the command line names."""
+    parser = argparse.ArgumentParser(prog="demo_project.shoot", description="Take the README's pictures.")
+    parser.add_argument("--url", default="http://127.0.0.1:8000", help="of a running demo (default: %(default)s)")
+    parser.add_argument("--to", type=Path, default=ROOT / "demo_project" / "screenshots", metavar="FOLDER")
+    given = parser.parse_args(words)
+    if not program():
+        parser.exit(1, "No Chromium on this machine. On Debian and Ubuntu: apt install chromium\n")
+    with chromium() as browser:
+        for name, picture in pictures(browser, url=site(given.url)):
+            (given.to / name).write_bytes(picture)
+            print(f"{name}: {len(picture) // 1000} kB")
+    return 0
+
+
+def pictures(browser: Browser, *, url: str) -> Iterator[tuple[str, bytes]]:
+    """File name and PNG of each picture."""
+    one, two, admin = (visitor(browser, url=url, name=name) for name in ("reader1", "reader2", "admin"))
+    for section in OPENED:
+        open_section(one, section)
+    yield "front.png", shot(one, "/", size=FRONT)
+    yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/", size=DASHBOARD)
+    yield "two-readers.png", side_by_side(browser, list(news(one, two)))
+
+
+def visitor(browser: Browser, *, url: str, name: str) -> Page:
+    """A window of somebody who has signed in."""
+    page = browser.new_page(base_url=url, user_agent=agent(browser.version), color_scheme="light")
+    sign_in(page, name)
+    return page
+
+
+def open_section(page: Page, name: str) -> None:
+    """Go there by the navigation, which takes its dot away."""
+    page.get_by_role("navigation", name="Sections").get_by_role("link").filter(has_text=name).click()
+    page.get_by_role("heading", name=name, level=1).wait_for()
+
+
+def shot(page: Page, path: str, *, size: ViewportSize) -> bytes:
+    page.set_viewport_size(size)
+    page.goto(path)
+    return page.screenshot()
+
+
+def news(one: Page, two: Page) -> Iterator[tuple[str, bytes]]:
+    """Caption and picture of two readers' windows before and after the second publishes."""
+    for page in (one, two):
+        page.set_viewport_size(WINDOW)
+    open_section(one, SECTION)
+    yield "reader1: nothing new", shot(one, "/", size=WINDOW)
+    write(two, SECTION)
+    two.evaluate("scrollTo(0, 0)")
+    yield f"reader2 publishes in {SECTION}", two.screenshot()
+    publish(two)
+    yield "reader1: the next page has the dot", shot(one, "/", size=WINDOW)
+    yield "reader2: published", two.screenshot()
+
+
+def side_by_side(browser: Browser, windows: list[tuple[str, bytes]]) -> bytes:
+    """The windows as one picture, two in a row."""
+    figure = '<figure><figcaption>{}</figcaption><img src="data:image/png;base64,{}"></figure>'
+    page = browser.new_page(viewport={"width": 1200, "height": 400})
+    page.set_content(FOUR + "".join(figure.format(caption, b64encode(png).decode()) for caption, png in windows))
+    picture = page.screenshot(full_page=True)
+    page.close()
+    return picture
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
