@@ -97,6 +97,9 @@ def test_each_visitor_counts_exactly_once_in_a_window(watched: Watched, post: in
     for browser in (one, one, two, one, two):
         assert browser.get(f"/post/{post}/").status == 200
     assert watched.live(post) == 2
+    two.jar.clear()  # as if it refused cookies
+    two.get(f"/post/{post}/")
+    assert watched.live(post) == 2
     for key in watched.redis.scan_iter("viewed:*"):
         assert 1780 < watched.redis.ttl(key) <= 1800
         watched.redis.delete(key)  # as if half an hour had passed
