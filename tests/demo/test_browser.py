@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
@@ -34,7 +36,7 @@ def newcomer(display: Browser, demo_url: str) -> Iterator[Callable[[], BrowserCo
 
     def open_one() -> BrowserContext:
         result = display.new_context(base_url=demo_url, user_agent=chromium.agent(str(next(versions))))
-        result.set_default_timeout(5_000)
+        result.set_default_timeout(15_000)
         result.add_init_script(HEARKEN)
         opened.append(result)
         return result
@@ -102,6 +104,21 @@ def under_policy(page: Page, policy: str) -> None:
     page.route("**/*", add)
 
 
+def contrast(one: str, two: str) -> float:
+    """Of two `rgb(…)` colours, as WCAG defines it: from 1 to 21."""
+    bright, dark = sorted((luminance(one), luminance(two)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    red, green, blue = (int(part) / 255 for part in re.findall(r"\d+", colour)[:3])
+    return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
+
+
+def linear(part: float) -> float:
+    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+
+
 def test_one_publishes_and_the_others_dot_appears_until_the_section_is_opened(tab: Callable[[str], Page]) -> None:
     one, two = tab("reader1"), tab("reader2")
     one.goto("/")
@@ -165,6 +182,16 @@ def test_the_chart_takes_its_colours_from_the_admin(tab: Callable[[str], Page]) 
         page.emulate_media(color_scheme=scheme)
         schemes.append(chart.evaluate(COLOURS))
     assert schemes[0] != schemes[1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_bars_stand_out_from_the_page(tab: Callable[[str], Page], scheme: Literal["light", "dark"]) -> None:
+    page = tab("admin")
+    page.emulate_media(color_scheme=scheme)
+    page.goto(DASHBOARD)
+    bar = page.locator("svg.readtrack-chart .rect").first.evaluate("bar => getComputedStyle(bar).fill")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert contrast(bar, paper) >= 3  # WCAG 2.2, 1.4.11
 
 
 @pytest.mark.parametrize(
