@@ -1,18 +1,22 @@
 """The demo site, served as `manage.py demo` serves it."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser as Display
 
-from demo_project.chromium import chromium, program
 from demo_project.traffic.browser import Browser
 from tests.engines.process import Child, free_port
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser as Display
 
 ROOT = Path(__file__).parents[2]
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:147.0) Gecko/20100101 Firefox/147.0"
@@ -76,6 +80,9 @@ def reader(demo_url: str) -> Callable[[str], Browser]:
 @pytest.fixture(scope="module")
 def display() -> Iterator[Display]:
     """A real browser."""
+    # Here, so that the other tests do without playwright.
+    from demo_project.chromium import chromium, program
+
     if not program():
         reason = "no Chromium on this machine (Debian: apt install chromium)"
         pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
