@@ -31,15 +31,15 @@ def restore(redis: Redis, snapshot: Dump) -> None:
 
 @contextmanager
 def at_step(wire: Wire, trip: int, moment: Moment, deed: Callable[[], Any]) -> Iterator[list[int]]:
-    """Does the deed once, at that round trip from now on, while who made the trip waits. Fills the list when done."""
+    """Does the deed once, at that round trip from now on, while who made it waits; the list then holds the trip."""
     done: list[int] = []
     target = wire.trips + trip
 
     def step(now: Moment, number: int) -> None:
         if (number, now) == (target, moment):
             wire.hook = None
-            deed()
             done.append(number)
+            deed()
 
     wire.hook = step
     yield done

@@ -149,21 +149,26 @@ def _is_killed(
     crowd.new_post()
     before, wire = stored(), wires[server]
     target = wire.trips + trip
+    is_done = threading.Event()
 
     def kill(now: Moment, number: int) -> None:
         if (number, now) == (target, moment):
+            wire.hook = None
             os.kill(flusher.pids.get(), signal.SIGKILL)
             wire.cut()  # what it was about to say is never heard
+            is_done.set()
 
     wire.hook = kill
     code = flusher.flush()
     wire.hook = None
-    wire.mend()
-    assert code in {0, -signal.SIGKILL}
+    _check_that_nothing_fell(before, crowd)
     if code == 0:
         flusher.pids.get()
-    _check_that_nothing_fell(before, crowd)
-    return code != 0
+        return False
+    assert code == -signal.SIGKILL
+    assert is_done.wait(10)
+    wire.mend()
+    return True
 
 
 def _check_that_nothing_fell(before: dict[int, int], crowd: Crowd) -> None:
