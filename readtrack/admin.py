@@ -14,7 +14,20 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import charts, numerals, reports
+from readtrack.hits import Reason
 from readtrack.models import Dashboard, FlushRun, Tracked
+
+REASONS: dict[Reason, Any] = {
+    "bot": _("robot, by its user agent"),
+    "honeypot": _("robot, by the honeypot"),
+    "repeat": _("seen by the same visitor already"),
+    "rate": _("too many in a short time"),
+    "prefetch": _("fetched ahead by a browser"),
+    "method": _("not a GET"),
+    "status": _("not a successful page"),
+    "optout": _("anonymous visitors are not counted"),
+    "error": _("Redis failed"),
+}
 
 # The type stubs make it generic, Django does not.
 if TYPE_CHECKING:
@@ -73,11 +86,21 @@ class DashboardAdmin(ReadOnlyAdmin):
             "chart": _chart(hours),
             "top": [(row, numerals.exact(row.view_count)) for row in reports.top(10)],
             "trending": [(trend.obj, numerals.exact(trend.views)) for trend in reports.trending(10)],
+            "skips": _skips(),
             "last_flush": last_flush,
             "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/readtrack/dashboard.html", context)
+
+
+def _skips() -> list[tuple[Any, str, int]]:
+    """Reason, count and share (%) of the hits that did not count, most first."""
+    skips = {reason: count for reason, count in reports.skips(24).items() if count}
+    most_first = sorted(skips.items(), key=lambda skip: -skip[1])
+    return [
+        (REASONS[reason], numerals.exact(count), 100 * count // sum(skips.values())) for reason, count in most_first
+    ]
 
 
 def _chart(hours: list[reports.Point]) -> str:

@@ -1,8 +1,9 @@
 """System checks: a table of what can be set up wrongly, each with what to do. None of them touches a network."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from django.apps import AppConfig, apps
 from django.conf import settings
@@ -10,8 +11,8 @@ from django.core import checks
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
+from readtrack import addresses, bots, subjects
 from readtrack import conf as configuration
-from readtrack import subjects
 from readtrack.conf import conf
 from readtrack.store.connection import is_django_redis
 
@@ -62,6 +63,8 @@ def wrong_types() -> Iterator[tuple[str, str, Any]]:
 
 
 def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
     if get_origin(kind) is Sequence or get_origin(kind) is not None:
         inner = get_args(kind)[0]
         return isinstance(value, (list, tuple)) and all(_fits(item, inner) for item in value)
@@ -121,6 +124,21 @@ def composite_keys() -> Iterator[tuple[str]]:
     for model in subjects.tracked_models():
         if len(model._meta.pk_fields) > 1:
             yield (model._meta.label,)
+
+
+def bad_cookies() -> Iterator[tuple[str]]:
+    if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", conf.COOKIE, re.ASCII):
+        yield (conf.COOKIE,)
+
+
+def bad_judges() -> Iterator[tuple[str]]:
+    if error := bots.bad_judge():
+        yield (error,)
+
+
+def bad_proxies() -> Iterator[tuple[str]]:
+    if error := addresses.bad_proxies():
+        yield (error,)
 
 
 def missing_migrations() -> Iterator[tuple[str, str]]:
@@ -209,5 +227,29 @@ CHECKS = [
         "{0} counts views, but no migration gives it view_count.",
         hint="Run: manage.py makemigrations {1} && manage.py migrate",
         level=checks.WARNING,
+    ),
+    Check(
+        "readtrack.E020",
+        bots.bad_patterns,
+        "READTRACK['{0}'] has {1!r}, which is no regular expression: {2}.",
+        hint="Correct it; escape what stands for itself, as re.escape does. Until then it is passed over.",
+    ),
+    Check(
+        "readtrack.E021",
+        bad_judges,
+        "READTRACK['IS_BOT'] cannot be used: {0}.",
+        hint="Name a function that takes a user agent and returns whether it is a robot's, as 'package.module.name'.",
+    ),
+    Check(
+        "readtrack.E022",
+        bad_proxies,
+        "READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {0}",
+        hint="Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'. Until then REMOTE_ADDR is believed.",
+    ),
+    Check(
+        "readtrack.E023",
+        bad_cookies,
+        "READTRACK['COOKIE'] is {0!r}, which no cookie can be called.",
+        hint="Use letters, digits, - and _; for no cookie at all set READTRACK['ANONYMOUS'] = 'hash'.",
     ),
 ]

@@ -1,7 +1,7 @@
 """Every setting of readtrack: the names, types and defaults of `settings.READTRACK`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -21,10 +21,20 @@ class Conf:
     RATE_LIMIT: int = 5  # hits of one visitor that count in RATE_WINDOW; 0 is no limit
     RATE_WINDOW: int = 10  # seconds, from the first hit, never extended
 
+    # Who is a robot
+    BOTS: Sequence[str] = ()  # regular expressions: user agents that are robots, beside those known
+    NOT_BOTS: Sequence[str] = ()  # regular expressions: user agents that are people all the same
+    IS_BOT: str = ""  # path of a function (user agent) -> bool, asked in place of the is-bot package
+    DEBUG_HEADER: bool = False  # X-Readtrack on every response that could count, as with DEBUG
+
     # Who a visitor is
-    COOKIE: str = "anon_id"  # name of the signed cookie of anonymous visitors; "" sets none
+    ANONYMOUS: Literal["cookie", "hash", "none"] = "cookie"  # hash: no cookie, a new visitor each day; none: no count
+    COOKIE: str = "anon_id"  # name of the signed cookie of anonymous visitors
     COOKIE_AGE: int = 31_536_000  # seconds the cookie lives
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
+    HONOUR_OPT_OUT: bool = True  # who sends Sec-GPC: 1 or DNT: 1 is given no cookie, and hashed as by "hash"
+    PROXY_COUNT: int = 0  # proxies that add to X-Forwarded-For before the site; 0 believes REMOTE_ADDR only
+    TRUSTED_PROXIES: Sequence[str] = ()  # those proxies' addresses or networks, one for each, the nearest last
 
     # Unread dots
     CATEGORIES: Sequence[str] = ()  # models with read state that no Tracked model points at

@@ -1,5 +1,6 @@
 """One request that was seen: the frozen hit, and why a request may not count at all."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -11,12 +12,14 @@ from django.http.response import HttpResponseBase
 from readtrack.bots import is_bot
 from readtrack.visitors import Visitor
 
-# Why a hit did not count. The first group is judged before Redis is asked, the second by Redis.
-Reason = Literal["method", "prefetch", "status", "bot", "rate", "repeat", "error"]
+# Why a hit did not count. Up to optout it is judged before Redis is asked, from rate on by Redis.
+Reason = Literal["method", "status", "prefetch", "bot", "optout", "rate", "repeat", "honeypot", "error"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
-# Browsers send these when they fetch a page that nobody may ever look at.
+# Chromium and Firefox 115 send Sec-Purpose (prefetch, prefetch;prerender, prefetch;anonymous-client-ip, ...),
+# Chromium's <link rel=prefetch> and Safari send Purpose, older Safari X-Purpose: preview, older Firefox X-Moz.
 PREFETCH_HEADERS = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
+PREFETCH_WORDS = ("prefetch", "prerender", "preview")
 
 
 class Hit(NamedTuple):
@@ -37,19 +40,26 @@ class Outcome(NamedTuple):
     skipped: Mapping[str, Reason] = MappingProxyType({})
     read: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """The X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""
+        words = ["counted"] * len(self.counted) + [f"skipped; reason={reason}" for reason in self.skipped.values()]
+        words += ["read"] * len(self.read)
+        return ", ".join(f"{word}; subjects={many}" if many > 1 else word for word, many in Counter(words).items())
 
-def refusal(request: HttpRequest, response: HttpResponseBase) -> Reason | None:
-    """Why this exchange cannot count, whoever makes it; None when it may."""
+
+def refusal(request: HttpRequest, response: HttpResponseBase, *, is_refused: bool = False) -> Reason | None:
+    """Why this exchange cannot count; None when it may. `is_refused` for a visitor that the site does not count."""
     if request.method != "GET":
         return "method"
     if not 200 <= response.status_code < 300:
         return "status"
-    if any(_is_prefetch(request.headers.get(name, "")) for name in PREFETCH_HEADERS):
+    if is_prefetch(request):
         return "prefetch"
     if is_bot(request.headers.get("User-Agent", "")):
         return "bot"
-    return None
+    return "optout" if is_refused else None
 
 
-def _is_prefetch(value: str) -> bool:
-    return "prefetch" in value or "prerender" in value or "preview" in value
+def is_prefetch(request: HttpRequest) -> bool:
+    """Whether a browser fetches the page ahead, which nobody may ever look at."""
+    return any(word in request.headers.get(name, "").lower() for name in PREFETCH_HEADERS for word in PREFETCH_WORDS)

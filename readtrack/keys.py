@@ -9,7 +9,9 @@ views:hll:{id}                    HyperLogLog none      unique visitors
 views:unbased                     sorted set  none      ids whose total lacks SQL's base, by when
                                                         (microseconds): what settling works off
 viewed:{visitor}:{id}             string      window    a reload is not a view; never extended
-rate:{visitor}                    string      10 s      hits since the first one; never extended
+rate:{visitor}                    string      10 s      hits since the first one; never extended. From
+                                                        10^15 up, and for a day: honeypot's robots
+views:skips:{hour}                hash        49 hours  hits that did not count, by reason
 trending:bucket:{minute}          sorted set  70 min    views by subject in that minute
 trending:top                      sorted set  30 s      the sum of the last 60 of them
 trending:lock                     string      5 s       one process computes the sum
@@ -28,7 +30,7 @@ def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
     """The keys that every recorded hit names, in the order of record.lua."""
     prefix = conf.PREFIX
     return (
-        f"{prefix}rate:{visitor}",
+        rate(visitor),
         f"{prefix}views:unbased",
         f"{prefix}trending:bucket:{minute}",
         f"{prefix}views:hour:{hour}",
@@ -47,6 +49,38 @@ def viewing(token: str, *, visitor: str, seen_as: str, hour: str) -> tuple[str, 
     return (*names, f"{prefix}viewed:{seen_as}:{token}") if seen_as else names
 
 
+def rate(visitor: str) -> str:
+    return f"{conf.PREFIX}rate:{visitor}"
+
+
+def skips(hour: str) -> str:
+    return f"{conf.PREFIX}views:skips:{hour}"
+
+
+def traces(visitor: str) -> str:
+    """Matches every key that is named after the visitor, in a SCAN."""
+    return f"{_literal(conf.PREFIX)}*{visitor}*"
+
+
+def unique_pattern() -> str:
+    """Matches the sets of unique visitors in a SCAN."""
+    return f"{_literal(conf.PREFIX)}views:unique:*"
+
+
+def bitmap_pattern() -> str:
+    """Matches the bitmaps of unique visitors in a SCAN."""
+    return f"{_literal(conf.PREFIX)}views:bitmap:*"
+
+
+def read_pattern() -> str:
+    """Matches the read state of every category in a SCAN."""
+    return f"{_literal(conf.PREFIX)}category:*"
+
+
+def readers() -> str:
+    return f"{conf.PREFIX}readers"
+
+
 def reading(token: str) -> tuple[str, str]:
     """The keys of one category's read state: its bitmap, and when it was last published to."""
     return f"{conf.PREFIX}category:{token}:read", f"{conf.PREFIX}category:{token}:news"
@@ -58,7 +92,7 @@ def total(token: str) -> str:
 
 def total_pattern() -> str:
     """Matches every total in a SCAN; glob characters of the prefix stand for themselves."""
-    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in total("")) + "*"
+    return f"{_literal(total(''))}*"
 
 
 def site_hour(bucket: str) -> str:
@@ -87,3 +121,7 @@ def trending_lock() -> str:
 
 def flush_epoch() -> str:
     return f"{conf.PREFIX}flush:epoch"
+
+
+def _literal(text: str) -> str:
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)

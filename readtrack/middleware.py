@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from django.conf import settings
 from django.db.models import Model
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
 from readtrack import buckets, hits, placeholders, readers, subjects, tracker, visitors
+from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome
 from readtrack.models import Tracked
 from readtrack.store.connection import fail_open
@@ -109,9 +111,19 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
-    if not request.readtrack.has_seen or hits.refusal(request, response):
+    if not request.readtrack.has_seen:
         return
+    reason = hits.refusal(request, response, is_refused=visitors.is_refused(user))
+    outcome = tracker.skip(request.readtrack.views, reason) if reason else _count(request, response, user)
+    if (settings.DEBUG or conf.DEBUG_HEADER) and any(outcome):
+        response["X-Readtrack"] = str(outcome)
+
+
+def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     visitor = visitors.visitor(request, user)
-    outcome = fail_open(tracker.record, Outcome(), request.readtrack.hit(visitor, user))
+    outcome = fail_open(tracker.record, None, request.readtrack.hit(visitor, user))
+    if outcome is None:
+        return tracker.skip(request.readtrack.views, "error")
     if outcome.counted:
         visitors.remember(request, response, visitor)
+    return outcome

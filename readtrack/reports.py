@@ -3,7 +3,7 @@
 `views` and `unread` are for pages: with Redis gone they fall back to what SQL stores, and to no dots.
 """
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import Model, Sum
 
 from readtrack import buckets, readers, subjects
+from readtrack.hits import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
 from readtrack.store import counters, reads, scripts
+from readtrack.store import skips as skips_store
 from readtrack.store import trending as trending_store
 from readtrack.store.connection import fail_open
 from readtrack.store.counters import Total
@@ -99,6 +101,15 @@ def hourly(hours: int = 24, *, at: datetime | None = None) -> list[Point]:
     starts = buckets.hours(hours, until=buckets.now(at))
     counts = fail_open(counters.hours, [0] * hours, starts)
     return [Point(*pair) for pair in zip(starts, counts, strict=True)]
+
+
+def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
+    """How many hits of the last hours (48 at most) did not count, by every reason there is."""
+    starts = buckets.hours(hours, until=buckets.now(at))
+    totals: Counter[Reason] = Counter()
+    for (_, reason), count in fail_open(skips_store.hours, Counter(), starts).items():
+        totals[reason] += count
+    return {reason: totals[reason] for reason in REASONS}
 
 
 def stored_views() -> int:

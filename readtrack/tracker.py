@@ -4,15 +4,18 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from django.db import transaction
 from django.db.models import Model
 
-from readtrack import buckets, readers, subjects
-from readtrack.hits import Hit, Outcome
+from readtrack import buckets, readers, subjects, visitors
+from readtrack.hits import Hit, Outcome, Reason
 from readtrack.models import Tracked
-from readtrack.store import counters, reads, scripts, trending
+from readtrack.store import counters, reads, robots, scripts, traces, trending
 from readtrack.store.connection import fail_open
+from readtrack.store.skips import tally
+from readtrack.store.traces import Erased, Progress
 from readtrack.visitors import Visitor
 
 
@@ -20,7 +23,32 @@ def record(hit: Hit) -> Outcome:
     """Counts the hit's views and marks what it reads, in one round trip. Raises redis.RedisError."""
     if not hit.views and not hit.reads:
         return Outcome()
-    return scripts.run(counters.record(hit))
+    call = counters.record(hit)
+    outcome: Outcome = tally.send(call)[0] if tally.is_due else scripts.run(call)
+    if outcome.skipped:
+        tally.add(outcome.skipped.values(), at=hit.at)
+    return outcome
+
+
+def skip(views: Iterable[str], reason: Reason, *, at: datetime | None = None) -> Outcome:
+    """Counts views that are not even tried, and why. For the edges of a request: a lost Redis is no error."""
+    skipped = dict.fromkeys(views, reason)
+    tally.add(skipped.values(), at=buckets.now(at))
+    if tally.is_due:
+        fail_open(tally.send, [])
+    return Outcome(skipped=skipped)
+
+
+def mark_robot(names: Iterable[str]) -> None:
+    """Makes what the visitors known by those names do not count for a day. Raises redis.RedisError."""
+    robots.mark(names)
+
+
+def forget(pk: Any, *, progress: Progress = int) -> Erased:
+    """Erases what Redis holds of the user with that primary key. Raises redis.RedisError."""
+    number = pk if isinstance(pk, int) and 0 <= pk <= traces.HIGHEST else None
+    user = traces.User(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
+    return traces.forget(user, progress=progress)
 
 
 def mark_read(user: Any, objs: Iterable[Model]) -> None:

@@ -1,8 +1,8 @@
 """Who a visitor is: a user, a signed cookie, or a keyed hash of the address. Nothing personal leaves here."""
 
 import secrets
-from ipaddress import ip_address, ip_network
-from typing import Any, NamedTuple
+from datetime import datetime, time, timedelta, timezone
+from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
@@ -11,19 +11,24 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.utils.functional import LazyObject, empty
 
+from readtrack import addresses, buckets
 from readtrack.bots import LONGEST
 from readtrack.conf import conf
 from readtrack.digests import digest
 
 SALT = "readtrack.visitors"
+OPT_OUT_HEADERS = ("Sec-GPC", "DNT")
+DAY = timedelta(days=1)
 
 
 class Visitor(NamedTuple):
-    """`id` is a keyed hash. `seen_as` is what an anonymous visitor was told apart by before the cookie."""
+    """`id` is a keyed hash. `seen_as` is what the same anonymous visitor was told apart by a moment ago."""
 
     id: str
     seen_as: str = ""
     new_cookie: str = ""
+    kind: Literal["user", "cookie", "hash"] = "user"
+    opted_out: bool = False  # nothing is to be stored about this visitor but that a view counted
 
 
 def signed_in(request: HttpRequest) -> Any | None:
@@ -51,18 +56,56 @@ def _has_session(request: HttpRequest) -> bool:
     return settings.SESSION_COOKIE_NAME in request.COOKIES
 
 
-def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
+def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime | None = None) -> Visitor:
     """Who makes this request. A new cookie is proposed for whoever brings none that we signed."""
+    opted_out = has_opted_out(request)
     if user is not None:
-        return Visitor(digest("visitor", f"user:{user.pk}"))
-    address = digest("visitor", f"address:{_network(request)}:{_agent(request)}")
-    if not conf.COOKIE:
-        return Visitor(address)
+        return Visitor(user_id(user.pk), opted_out=opted_out)
+    source = f"{addresses.network(request.META)}:{_agent(request)}"
+    if opted_out or conf.ANONYMOUS != "cookie" or not conf.COOKIE:
+        return _visitor_of_day(source, buckets.now(at), opted_out=opted_out)
     cookie = request.get_signed_cookie(conf.COOKIE, default="", salt=SALT)
     if cookie:
-        return Visitor(digest("visitor", f"cookie:{cookie}"))
+        return Visitor(_cookie_id(cookie), kind="cookie")
     cookie = secrets.token_urlsafe(16)
-    return Visitor(digest("visitor", f"cookie:{cookie}"), seen_as=address, new_cookie=cookie)
+    return Visitor(_cookie_id(cookie), seen_as=digest("visitor", f"address:{source}"), new_cookie=cookie, kind="cookie")
+
+
+def user_id(pk: Any) -> str:
+    """What the user of that primary key is known by."""
+    return digest("visitor", f"user:{pk}")
+
+
+def known_by(visitor: Visitor) -> tuple[str, ...]:
+    """What the visitor will be recognised by; a cookie that was only proposed may never come back."""
+    names = (visitor.seen_as,) if visitor.new_cookie else (visitor.id, visitor.seen_as)
+    return tuple(name for name in names if name)
+
+
+def has_opted_out(request: HttpRequest) -> bool:
+    """Whether the browser says so, by Global Privacy Control or Do Not Track, and the site honours it."""
+    return conf.HONOUR_OPT_OUT and any(request.headers.get(name, "").strip() == "1" for name in OPT_OUT_HEADERS)
+
+
+def is_refused(user: AbstractBaseUser | None) -> bool:
+    """Whether the site counts no anonymous visitors."""
+    return user is None and conf.ANONYMOUS == "none"
+
+
+def _cookie_id(cookie: str) -> str:
+    return digest("visitor", f"cookie:{cookie}")
+
+
+def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
+    """Known for one day, UTC. For a window after midnight yesterday's hash still tells who was just here."""
+    day = at.date()
+    is_new_day = at - datetime.combine(day, time(), timezone.utc) < timedelta(seconds=conf.WINDOW)
+    return Visitor(
+        digest("visitor", f"{day}:{source}"),
+        seen_as=digest("visitor", f"{day - DAY}:{source}") if is_new_day else "",
+        kind="hash",
+        opted_out=opted_out,
+    )
 
 
 def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
@@ -84,16 +127,6 @@ def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor)
 def _is_shared(response: HttpResponseBase) -> bool:
     control = str(response.get("Cache-Control", "")).lower()
     return "public" in control or "s-maxage" in control
-
-
-def _network(request: HttpRequest) -> str:
-    """The client's address; of IPv6 the /64, which is one household."""
-    raw = request.META.get("REMOTE_ADDR", "")
-    try:
-        address = ip_address(raw)
-    except ValueError:
-        return ""  # a Unix socket has none
-    return str(ip_network((address, 64), strict=False)) if address.version == 6 else raw
 
 
 def _agent(request: HttpRequest) -> str:

@@ -15,6 +15,7 @@ from redis import Redis
 
 from readtrack.store import connection
 from readtrack.store.connection import circuit
+from readtrack.store.skips import tally
 from tests.wire import Wire
 
 
@@ -35,6 +36,7 @@ def redis(_client: Redis) -> Redis:
     """A plain client on an empty Redis, beside readtrack's own."""
     _client.flushdb()
     circuit.reset()
+    tally.clear()
     return _client
 
 

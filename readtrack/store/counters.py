@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, cast
 from readtrack import buckets, keys
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome, Reason
-from readtrack.store import scripts
+from readtrack.store import robots, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step; redis-py's default of 10 is far slower
 
-_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat"}
+_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
 
 
 class Epoch(NamedTuple):
@@ -40,7 +40,7 @@ class Total(NamedTuple):
 
 def record(hit: Hit) -> Call[Outcome]:
     """Counts the hit's views and sets its reader's bits."""
-    visitor, seen_as, _ = hit.visitor
+    visitor, seen_as = hit.visitor.id, hit.visitor.seen_as
     hour = buckets.hour(hit.at)
     names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at), hour=hour)
     for token in hit.views:
@@ -49,7 +49,7 @@ def record(hit: Hit) -> Call[Outcome]:
         names += keys.reading(token)
     args: list[str | int] = [
         conf.WINDOW,
-        conf.RATE_LIMIT,
+        conf.RATE_LIMIT or robots.NO_LIMIT,
         conf.RATE_WINDOW,
         visitor,
         5 if seen_as else 4,

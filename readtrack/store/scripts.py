@@ -46,11 +46,15 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     if not calls:
         return []
     client = connect(patient=patient)
-    try:
-        answers = _pipelined(client, calls)
-    except NoScriptError:
+    answers = _pipelined(client, calls)
+    unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+    if unknown:
         load(client)
-        answers = _pipelined(client, calls)
+        again = _pipelined(client, [calls[index] for index in unknown])
+        answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
     return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
 
 
@@ -88,7 +92,7 @@ def _pipelined(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
     pipeline: Any = client.pipeline(transaction=False)
     for call in calls:
         pipeline.execute_command(*_command(call))
-    answers: list[Any] = pipeline.execute()
+    answers: list[Any] = pipeline.execute(raise_on_error=False)
     return answers
 
 

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.db.models import Model
 from django.template.base import FilterExpression, Parser, Token
 from django.template.context import Context
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from readtrack import placeholders, reports, subjects, visitors
 from readtrack.placeholders import COUNT, DOT, EXACT, WORDS, Placeholder
+
+HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
 
 register = template.Library()
 
@@ -73,6 +79,17 @@ class DotNode(PlaceholderNode):
 
     def html(self, obj: Any, context: Context) -> str:
         return placeholders.dot(is_unread=self.value(obj, context))
+
+
+@register.simple_tag
+def readtrack_honeypot() -> str:
+    """`{% readtrack_honeypot %}`: a link that only robots follow. Needs `readtrack.urls` in the site's URLconf."""
+    try:
+        url = reverse("readtrack:honeypot")
+    except NoReverseMatch:
+        return HONEYPOT_HINT if settings.DEBUG else ""
+    # Without text it takes no room, so it needs no style, which a policy may forbid and robots look for.
+    return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
 
 
 def _request(context: Context) -> Any:

@@ -1,7 +1,7 @@
 """Pages of the test site."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
 from tests.site import views
 
@@ -15,6 +15,7 @@ urlpatterns = [
     path("posts/<int:pk>/delete/", views.DeletePost.as_view()),
     path("posts/<int:pk>/status/<int:status>/", views.status_page),
     path("categories/<int:pk>/function/", views.category_page),
+    path("readtrack/", include("readtrack.urls")),
     path("list/", views.listing),
     path("bare/", views.bare_listing),
     path("stream/", views.stream),

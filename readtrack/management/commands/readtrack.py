@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from readtrack.management.words import flush
+from readtrack.management.words import flush, forget
 
-WORDS = {"flush": flush}
+WORDS = {"flush": flush, "forget": forget}
 
 
 class Command(BaseCommand):

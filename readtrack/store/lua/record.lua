@@ -2,27 +2,29 @@
 -- Guarantees: a view counts once per visitor, subject and window, whoever sends this twice, for
 -- every counter sits behind the window's SET NX. A category that was published to while the page
 -- was being built stays unread.
--- KEYS: rate, unbased, trending bucket, site hour;
+-- KEYS: rate (which whoever followed the honeypot has beyond all limits), unbased, trending bucket, site hour;
 --       per view: total, hour, hll, window of the visitor[, window of the visitor before the cookie];
 --       per read: bitmap, news
 -- ARGV: window s, rate limit (0: none), rate window s, visitor, keys per view, views, id of each view;
 --       where something is read: reader, page build time us
--- Returns: per view 1 counted, 2 rate, 3 repeat; per read 1 read, 0 news came in between
+-- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot; per read 1 read, 0 news came in between
 local call = redis.call
 local COUNTED, RATE, REPEAT = 1, 2, 3
+local HONEYPOT, TRAPPED = 4, 1e15
 local window, limit, width, views = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local outcome = {}
 
 local limited = false
 if views > 0 and limit > 0 then
   -- Most hits are a visitor's only one in a window, so that one costs a single command.
-  limited = not call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[3]) and call('INCR', KEYS[1]) > limit
+  local hits = call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[3]) and 1 or call('INCR', KEYS[1])
+  if hits > limit then limited = hits > TRAPPED and HONEYPOT or RATE end
 end
 
 for view = 1, views do
   local key = 5 + width * (view - 1)
   if limited then
-    outcome[view] = RATE
+    outcome[view] = limited
   elseif width == 5 and not call('SET', KEYS[key + 4], 1, 'NX', 'EX', window) then
     outcome[view] = REPEAT
   elseif not call('SET', KEYS[key + 3], 1, 'NX', 'EX', window) then

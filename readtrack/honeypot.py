@@ -1,0 +1,25 @@
+"""The honeypot: a page behind a link that people do not see. Whoever asks for it is a robot for a day."""
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from readtrack import buckets, tracker, visitors
+from readtrack.hits import is_prefetch
+from readtrack.store.connection import fail_open
+
+
+@never_cache
+@require_safe
+def honeypot(request: HttpRequest) -> HttpResponse:
+    """Marks the visitor: never a signed-in user, who may have strayed, nor what a browser fetches ahead."""
+    if not is_prefetch(request) and visitors.signed_in(request) is None:
+        fail_open(tracker.mark_robot, None, _names(request))
+    return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
+
+
+def _names(request: HttpRequest) -> set[str]:
+    """What the visitor is known by, and will be tomorrow where hashes change with the day."""
+    now = buckets.now()
+    known = (visitors.known_by(visitors.visitor(request, None, at=at)) for at in (now, now + visitors.DAY))
+    return {name for names in known for name in names}

@@ -1,0 +1,24 @@
+-- Erases one visitor from sets, or one reader from bitmaps or from strings of 4 bytes a reader.
+-- Guarantees: nothing grows, and keys of another type are left alone.
+-- KEYS: any. ARGV: 'member', 'bit' or 'slot'; the member, or the reader's number. Returns: number of keys changed
+local kind, who = ARGV[1], ARGV[2]
+local changed = 0
+
+local erase = {}
+function erase.member(key) return redis.call('SREM', key, who) == 1 end
+
+function erase.bit(key)
+  return redis.call('GETBIT', key, who) == 1 and redis.call('SETBIT', key, who, 0)
+end
+
+function erase.slot(key)
+  local slot = '#' .. who + 1
+  return redis.call('BITFIELD', key, 'GET', 'u32', slot)[1] > 0 and redis.call('BITFIELD', key, 'SET', 'u32', slot, 0)
+end
+
+for _, key in ipairs(KEYS) do
+  if redis.call('TYPE', key).ok == (kind == 'member' and 'set' or 'string') and erase[kind](key) then
+    changed = changed + 1
+  end
+end
+return changed

@@ -1,0 +1,11 @@
+"""`path("readtrack/", include("readtrack.urls"))`"""
+
+from django.urls import path
+
+from readtrack import honeypot
+
+app_name = "readtrack"
+
+urlpatterns = [
+    path("archive/", honeypot.honeypot, name="honeypot"),  # a name that robots do not know for what it is
+]

@@ -1,0 +1,145 @@
+"""`manage.py readtrack forget`"""
+
+import uuid
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import tracker, visitors
+from readtrack.store import traces
+from tests import factories
+from tests.factories import BROWSER
+
+pytestmark = pytest.mark.django_db
+
+
+def forget(*words: object, **options: object) -> str:
+    out = StringIO()
+    call_command("readtrack", "forget", *map(str, words), stdout=out, **options)
+    return out.getvalue()
+
+
+def test_one_user_is_erased_and_the_others_stay(redis: Redis) -> None:
+    post, category = factories.post(), factories.category()
+    users = [factories.user() for _ in range(3)]
+    for user in users:
+        client = Client()
+        client.force_login(user)
+        for path in (f"/posts/{post.pk}/", f"/categories/{category.pk}/"):
+            client.get(path, headers={"User-Agent": BROWSER})
+    gone, *stay = (visitors.user_id(user.pk) for user in users)
+    said = forget(users[0].pk)
+    assert not redis.keys(f"*{gone}*")
+    assert [len(redis.keys(f"*{name}*")) for name in stay] == [2, 2]
+    bits = [redis.getbit(f"category:site.category:{category.pk}:read", user.pk) for user in users]
+    assert bits == [0, 1, 1]
+    assert redis.get(f"views:total:site.post:{post.pk}") == "3"
+    assert said.split()[:6] == ["keys", "2", "members", "0", "bits", "1"]
+    assert "HyperLogLog" in said
+    assert forget(users[0].username).split()[:6] == ["keys", "0", "members", "0", "bits", "0"]
+
+
+def test_every_family_of_keys_is_searched(settings: Settings, redis: Redis) -> None:
+    settings.READTRACK = {"PREFIX": "si*te:"}
+    user = factories.user()
+    me, other = visitors.user_id(user.pk), "otherotherother0"
+    for key in ("views:unique:site.post:1", "views:unique:day:20261120:site.post:1"):
+        redis.sadd(f"si*te:{key}", me, other)
+        redis.sadd(f"site:{key}", me)
+    redis.set("si*te:views:unique:count:site.post:1", 2)
+    redis.set(f"si*te:funnel:pass:{me}:site.post:1", "click")
+    for key in ("views:bitmap:site.post:1", "category:x.y:1:read"):
+        redis.setbit(f"si*te:{key}", user.pk, 1)
+        redis.setbit(f"si*te:{key}", user.pk + 1, 1)
+    redis.set("si*te:category:x.y:2:read", b"")
+    redis.setbit("si*te:category:x.y:2:read", 1, 0)
+    redis.bitfield("si*te:category:x.y:1:seen").set("u32", f"#{user.pk + 1}", 7).set("u32", "#0", 9).execute()
+    redis.set("si*te:category:x.y:1:news", "1")
+    assert forget(user.pk, by="id").split()[:6] == ["keys", "1", "members", "2", "bits", "3"]
+    assert redis.smembers("si*te:views:unique:site.post:1") == {other}
+    assert redis.smembers("si*te:views:unique:day:20261120:site.post:1") == {other}
+    assert redis.smembers("site:views:unique:site.post:1") == {me}
+    assert redis.bitcount("si*te:views:bitmap:site.post:1") == 1
+    assert redis.getbit("si*te:category:x.y:1:read", user.pk + 1) == 1
+    assert redis.strlen("si*te:category:x.y:2:read") == 1
+    assert redis.bitfield("si*te:category:x.y:1:seen").get("u32", "#0").execute() == [9]
+    assert redis.bitfield("si*te:category:x.y:1:seen").get("u32", f"#{user.pk + 1}").execute() == [0]
+    assert redis.get("si*te:category:x.y:1:news") == "1"
+
+
+def test_a_reader_with_an_ordinal_leaves_a_number_that_nobody_gets(redis: Redis) -> None:
+    name = str(uuid.uuid4())
+    redis.hset("readers", mapping={"a": 0, name: 1, "b": 2})
+    redis.bitfield("category:x.y:1:seen:ordinal").set("u32", "#2", 3).execute()
+    for reader in range(3):
+        redis.setbit("category:x.y:1:read:ordinal", reader, 1)
+        redis.setbit("category:x.y:1:read", reader, 1)
+    erased = tracker.forget(uuid.UUID(name))
+    assert (erased.keys, erased.members, erased.bits) == (0, 0, 2)
+    assert [redis.getbit("category:x.y:1:read:ordinal", reader) for reader in range(3)] == [1, 0, 1]
+    assert redis.bitcount("category:x.y:1:read") == 3
+    assert redis.hgetall("readers") == {"a": "0", "b": "2", "!1": "1"}
+
+
+@pytest.mark.parametrize("number", [traces.SLOTS, traces.HIGHEST, traces.HIGHEST + 1, -1])
+def test_a_number_beyond_all_bits_allocates_nothing(redis: Redis, number: int) -> None:
+    redis.set("category:x.y:1:read", "x")
+    redis.set("category:x.y:1:seen", "x")
+    assert tracker.forget(number).bits == 0
+    assert (redis.strlen("category:x.y:1:read"), redis.strlen("category:x.y:1:seen")) == (1, 1)
+
+
+def test_thousands_of_keys_are_worked_through_in_portions(redis: Redis) -> None:
+    user = factories.user()
+    me = visitors.user_id(user.pk)
+    with redis.pipeline() as pipeline:
+        for number in range(5000):
+            pipeline.set(f"viewed:{me}:site.post:{number}", 1)
+            pipeline.sadd(f"views:unique:site.post:{number}", me)
+        pipeline.execute()
+    looked_at: list[int] = []
+    erased = tracker.forget(user.pk, progress=looked_at.append)
+    assert (erased.keys, erased.members) == (5000, 5000)
+    assert redis.dbsize() == 0
+    assert len(looked_at) > 8
+    assert sum(looked_at) == 1000 * len(looked_at)
+
+
+def test_a_deleted_account_is_forgotten_by_its_id(redis: Redis) -> None:
+    redis.set(f"viewed:{visitors.user_id(4242)}:site.post:1", 1)
+    with pytest.raises(CommandError, match="no user '4242'"):
+        forget(4242)
+    assert forget(4242, by="id").split()[1] == "1"
+
+
+def test_an_id_that_is_also_a_name_is_asked_about() -> None:
+    user = factories.user()
+    namesake = factories.user(username=str(user.pk))
+    with pytest.raises(CommandError, match="--by id or --by name"):
+        forget(user.pk)
+    forget(user.pk, by="name")
+    assert namesake.pk != user.pk
+
+
+def test_who_is_nobody_is_said_so() -> None:
+    with pytest.raises(CommandError, match="no user 'nobody'"):
+        forget("nobody")
+    with pytest.raises(CommandError, match="no id"):
+        forget("nobody", by="id")
+
+
+def test_silence_is_kept_on_demand() -> None:
+    assert forget(factories.user().pk, verbosity=0) == ""
+
+
+def test_a_lost_redis_is_said_so(settings: Settings) -> None:
+    user = factories.user()
+    settings.CACHES = {
+        "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"},
+    }
+    with pytest.raises(CommandError, match="Redis failed"):
+        forget(user.pk)

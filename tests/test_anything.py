@@ -1,0 +1,98 @@
+"""Whatever a visitor sends: never an error, never a raw byte in a key, never more memory than a bound."""
+
+import re
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis import Redis
+
+from readtrack import addresses, bots, keys, subjects, visitors
+from readtrack.conf import conf
+from readtrack.hits import refusal
+from tests import factories
+from tests.site.models import Page
+
+KEY = re.compile(r"[A-Za-z0-9:._~%-]+")
+LONGEST_KEY = 100
+
+text = st.text(max_size=600)
+# What a server passes on of a header: Latin-1 without line breaks.
+header = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=900)
+address = st.one_of(st.ip_addresses().map(str), header, st.just(""), st.just("::ffff:1.2.3.4"))
+headers = st.fixed_dictionaries(
+    {},
+    optional={
+        "HTTP_USER_AGENT": st.one_of(header, st.just(factories.BROWSER)),
+        "HTTP_X_FORWARDED_FOR": st.lists(address, max_size=5).map(",".join),
+        "HTTP_COOKIE": st.one_of(header, header.map("anon_id={}".format), header.map("sessionid={}".format)),
+        "HTTP_SEC_GPC": header,
+        "HTTP_DNT": header,
+        "HTTP_PURPOSE": header,
+        "HTTP_SEC_PURPOSE": header,
+        "REMOTE_ADDR": address,
+    },
+)
+options = st.fixed_dictionaries(
+    {"ANONYMOUS": st.sampled_from(["cookie", "hash", "none"])},
+    optional={
+        "PROXY_COUNT": st.integers(0, 3),
+        "TRUSTED_PROXIES": st.lists(st.one_of(address, header), max_size=3),
+        "BOTS": st.lists(text, max_size=3),
+        "NOT_BOTS": st.lists(text, max_size=3),
+        "HONOUR_OPT_OUT": st.booleans(),
+    },
+)
+many = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.django_db
+@many
+@given(headers=headers, chosen=options)
+def test_no_request_is_an_error_and_no_key_has_a_raw_byte(
+    redis: Redis, settings: Any, headers: dict[str, Any], chosen: dict[str, Any]
+) -> None:
+    post = factories.post()
+    settings.READTRACK = chosen
+    for path in (f"/posts/{post.pk}/", "/readtrack/archive/"):
+        assert Client().generic("GET", path, **headers).status_code in {200, 204}
+    for key in redis.scan_iter("*"):
+        assert KEY.fullmatch(key)
+        assert len(key) <= LONGEST_KEY
+
+
+@many
+@given(headers=headers)
+def test_a_visitor_is_a_short_name(headers: dict[str, Any]) -> None:
+    request = RequestFactory().get("/", **headers)
+    seen = visitors.visitor(request, None)
+    assert all(re.fullmatch(r"[\w-]{16}", name, re.ASCII) for name in visitors.known_by(seen))
+    assert len(addresses.network(request.META)) <= 39
+
+
+@many
+@given(agent=text)
+def test_agents_are_judged_and_what_is_remembered_is_bounded(agent: str) -> None:
+    request = RequestFactory(headers={}).get("/")
+    request.META["HTTP_USER_AGENT"] = agent
+    assert refusal(request, HttpResponse()) in {None, "bot"}
+    for number in range(20):
+        bots.is_bot(f"{agent}{number}" * 50)
+    info = bots._is_bot.cache_info()
+    assert info.maxsize is not None
+    assert info.currsize <= info.maxsize
+
+
+@many
+@given(pk=text)
+def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
+    token = subjects.token_of(Page, pk.encode(errors="replace").decode())
+    names = keys.viewing(token, visitor="v" * 16, seen_as="s" * 16, hour="2026112012")
+    assert all(KEY.fullmatch(name) for name in names)
+
+
+def test_the_prefix_is_the_sites_own() -> None:
+    assert conf.PREFIX == ""
