@@ -13,8 +13,11 @@ rate:{visitor}                    string      10 s      hits since the first one
                                                         10^15 up, and for a day: honeypot's robots
 views:skips:{hour}                hash        49 hours  hits that did not count, by reason
 trending:bucket:{minute}          sorted set  70 min    views by subject in that minute
-trending:top                      sorted set  30 s      the sum of the last 60 of them
-trending:lock                     string      5 s       one process computes the sum
+trending:entered:{minute}         sorted set  80 min    what the list took of that bucket, to give up later
+trending:top                      sorted set  10 min    the sum of the last 60 of them, and in "" the newest
+trending:top:{window}:{half-life} sorted set  10 min    the same for other windows, while somebody asks for it
+trending:asked                    sorted set  10 min    those windows, by when they were asked for
+trending:lock                     string      30 s      one process computes lists
 category:{id}:read                bitmap      none      bit by reader: 1 has read; gone on publish
 category:{id}:news                string      1 hour    when it was last published to (microseconds)
 flush:epoch                       string      none      number of the last settling and of the one before:
@@ -111,8 +114,16 @@ def trending_bucket(minute: str) -> str:
     return f"{conf.PREFIX}trending:bucket:{minute}"
 
 
-def trending_top() -> str:
-    return f"{conf.PREFIX}trending:top"
+def trending_copy(minute: str) -> str:
+    return f"{conf.PREFIX}trending:entered:{minute}"
+
+
+def trending_top(name: str) -> str:
+    return f"{conf.PREFIX}trending:top:{name}" if name else f"{conf.PREFIX}trending:top"
+
+
+def trending_asked() -> str:
+    return f"{conf.PREFIX}trending:asked"
 
 
 def trending_lock() -> str:

@@ -18,6 +18,7 @@ from readtrack.store import skips as skips_store
 from readtrack.store import trending as trending_store
 from readtrack.store.connection import fail_open
 from readtrack.store.counters import Total
+from readtrack.store.trending import MINUTES, Window
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 AnyTracked = TypeVar("AnyTracked", bound=Tracked)
@@ -79,11 +80,25 @@ def live(total: Total | None, *, stored: int) -> int:
     return max(total.views, stored) if total.is_based else total.views + stored
 
 
-def trending(limit: int = 10, *, at: datetime | None = None) -> list[Trend]:
-    """The most viewed subjects of the last hour, most viewed first. Deleted ones are left out."""
-    found = fail_open(trending_store.top, [], limit, at=buckets.now(at))
+def trending(
+    limit: int = 10,
+    *,
+    minutes: int = MINUTES,
+    half_life: float = 0,
+    model: type[Model] | None = None,
+    at: datetime | None = None,
+) -> list[Trend]:
+    """The most viewed subjects of the last hour, or of fewer minutes, most viewed first. Deleted ones are left out.
+
+    With a half-life (minutes) a view is worth half after that time, and the views are rounded. What the task
+    computed last is read, so this is some 30 seconds old. Raises ValueError for a window that is not kept.
+    """
+    if not 1 <= minutes <= MINUTES or half_life < 0:
+        raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes, and a half-life is positive.")
+    window, label = Window(minutes, half_life), subjects.label_of(model) if model else ""
+    found = fail_open(trending_store.top, [], limit, at=buckets.now(at), window=window, label=label)
     objs = _objects([token for token, _ in found])
-    return [Trend(objs[token], views) for token, views in found if token in objs]
+    return [Trend(objs[token], round(views)) for token, views in found if token in objs]
 
 
 def _objects(tokens: Sequence[str]) -> dict[str, Model]:

@@ -25,7 +25,7 @@ def token(obj: Model) -> str:
 
 def token_of(model: type[Model], pk: Any) -> str:
     """The token of a model's row by its primary key."""
-    return f"{_label(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
+    return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
 def parse(subject: str) -> tuple[type[Model], Any] | None:
@@ -57,7 +57,8 @@ def owner(model: type[Model]) -> type[Model]:
 
 
 @cache
-def _label(model: type[Model]) -> str:
+def label_of(model: type[Model]) -> str:
+    """What the tokens of the model's rows begin with: `blog.post`."""
     return owner(model)._meta.label_lower
 
 
@@ -68,7 +69,7 @@ def tracked_models() -> list[type[Tracked]]:
 
 def has_read_state(model: type[Model]) -> bool:
     """Whether the model carries dots: a Tracked model points at it, or CATEGORIES names it."""
-    label = _label(model)
+    label = label_of(model)
     if any(label == name.lower() for name in conf.CATEGORIES):
         return True
     return owner(model) in _news_targets()

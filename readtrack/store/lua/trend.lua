@@ -1,0 +1,49 @@
+-- Brings the list of what is trending up to date, from a bucket for each minute.
+-- Guarantees: the list is always the sum of what it took in and has not given up: from every bucket it keeps
+-- a copy of what it took, and gives up that same copy, so a late view cannot make it drift. All numbers are whole.
+-- The member '' says in the list itself which minute it took in last (as a negative score): no list, no state.
+-- The running minute is taken in as it is, and what it gained since by the next call.
+-- KEYS: list, bucket of each minute of the window, oldest first, copy for each minute from `gap` before the window on
+-- ARGV: number of the running minute, minutes of the window, gap, life of the list s, life of a copy s
+-- Returns: number of subjects on the list
+local call = redis.call
+local list = KEYS[1]
+local minute, window, gap = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local life, copy_life = ARGV[4], ARGV[5]
+
+local function bucket(number) return KEYS[1 + window - (minute - number)] end
+local function copy(number) return KEYS[1 + window + gap + window - (minute - number)] end
+
+local mark = call('ZSCORE', list, '')
+local last = mark and -tonumber(mark)
+local sources, weights = {}, {}
+local function sum(key, weight)
+  sources[#sources + 1], weights[#weights + 1] = key, weight
+end
+
+local first = minute - window + 1
+-- A clock that went back, or too long a gap: begin anew.
+if last and last <= minute and minute - last <= gap then
+  sum(list, 1)
+  sum(copy(last), -1)
+  for number = last + 1 - window, minute - window do sum(copy(number), -1) end
+  first = math.max(last, first)
+end
+for number = first, minute do sum(bucket(number), 1) end
+
+local arguments = {list, #sources}
+for _, key in ipairs(sources) do arguments[#arguments + 1] = key end
+arguments[#arguments + 1] = 'WEIGHTS'
+for _, weight in ipairs(weights) do arguments[#arguments + 1] = weight end
+call('ZUNIONSTORE', unpack(arguments))
+for number = first, minute do
+  if call('COPY', bucket(number), copy(number), 'REPLACE') == 0 then
+    call('UNLINK', copy(number))
+  else
+    call('EXPIRE', copy(number), copy_life)
+  end
+end
+call('ZREMRANGEBYSCORE', list, '-inf', 0)
+call('ZADD', list, -minute, '')
+call('EXPIRE', list, life)
+return call('ZCARD', list) - 1
