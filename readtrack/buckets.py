@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
+DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
@@ -25,6 +26,16 @@ def minute(at: datetime) -> str:
 @lru_cache(maxsize=128)
 def _minute(*parts: int) -> str:
     return "".join(f"{part:02}" for part in parts)
+
+
+def day(at: datetime) -> str:
+    """`20261120` for any time on that day; `at` is UTC."""
+    return minute(at)[:-4]
+
+
+def days(count: int, *, until: datetime) -> list[str]:
+    """The last `count` days, oldest first, the running one last."""
+    return [day(until - DAY * back) for back in range(count - 1, -1, -1)]
 
 
 def hours(count: int, *, until: datetime) -> list[datetime]:

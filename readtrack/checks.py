@@ -11,10 +11,11 @@ from django.core import checks
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
-from readtrack import addresses, bots, subjects
+from readtrack import addresses, bots, dimensions, subjects
 from readtrack import conf as configuration
 from readtrack.conf import conf
 from readtrack.store.connection import is_django_redis
+from readtrack.store.uniques import STRATEGIES
 
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
@@ -141,6 +142,33 @@ def bad_proxies() -> Iterator[tuple[str]]:
         yield (error,)
 
 
+def unknown_strategies() -> Iterator[tuple[str, str]]:
+    if conf.UNIQUE not in STRATEGIES:
+        yield "READTRACK['UNIQUE']", conf.UNIQUE
+    for model in subjects.tracked_models():
+        if model.unique_strategy and model.unique_strategy not in STRATEGIES:
+            yield f"{model._meta.label}.unique_strategy", model.unique_strategy
+
+
+def unknown_window_store() -> Iterator[tuple[str]]:
+    if conf.WINDOW_STORE not in ("keys", "compact"):
+        yield (conf.WINDOW_STORE,)
+
+
+def unusable_funnel() -> Iterator[tuple[Any]]:
+    if not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL):
+        yield (conf.FUNNEL,)
+
+
+def unusable_dimensions() -> Iterator[tuple[str, str]]:
+    names = [dimensions.name_of(path) for path in conf.DIMENSIONS]
+    for path, name in zip(conf.DIMENSIONS, names, strict=True):
+        if problem := dimensions.problem(path):
+            yield path, problem
+        elif names.count(name) > 1:
+            yield path, f"another one is called '{name}', too"
+
+
 def missing_migrations() -> Iterator[tuple[str, str]]:
     models = subjects.tracked_models()
     if not models:
@@ -251,5 +279,29 @@ CHECKS = [
         bad_cookies,
         "READTRACK['COOKIE'] is {0!r}, which no cookie can be called.",
         hint="Use letters, digits, - and _; for no cookie at all set READTRACK['ANONYMOUS'] = 'hash'.",
+    ),
+    Check(
+        "readtrack.E030",
+        unknown_strategies,
+        "{0} is {1!r}, which is no way of counting unique visitors.",
+        hint="Choose one of 'hll', 'set', 'daily' and 'bitmap'.",
+    ),
+    Check(
+        "readtrack.E031",
+        unknown_window_store,
+        "READTRACK['WINDOW_STORE'] is {0!r}.",
+        hint="Choose 'keys' or 'compact'.",
+    ),
+    Check(
+        "readtrack.E032",
+        unusable_funnel,
+        "READTRACK['FUNNEL'] is {0!r}: it needs stages, each once.",
+        hint="Name them in their order, such as ['view', 'click', 'convert'].",
+    ),
+    Check(
+        "readtrack.E033",
+        unusable_dimensions,
+        "READTRACK['DIMENSIONS'] names '{0}': {1}.",
+        hint="Name device, browser, os, country, referrer, or the dotted path of a callable that takes the request.",
     ),
 ]

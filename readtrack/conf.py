@@ -20,6 +20,19 @@ class Conf:
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats
     RATE_LIMIT: int = 5  # hits of one visitor that count in RATE_WINDOW; 0 is no limit
     RATE_WINDOW: int = 10  # seconds, from the first hit, never extended
+    WINDOW_STORE: str = "keys"  # or "compact": about 5 B a view in place of 113 B, but a window may end late
+    WINDOW_SLICES: int = 4  # compact: slices of a window; it ends one slice late, at most
+    WINDOW_SHARDS: int = 1_024  # compact: sets of a slice; as many as the views in a WINDOW, divided by 1,000
+
+    # Unique visitors
+    UNIQUE: str = "hll"  # how they are counted: hll, set, daily or bitmap; a model's unique_strategy comes first
+    UNIQUE_DAYS: int = 0  # days that visitors of any range can be asked for, such as 35; 0 keeps none of it
+
+    # What happened next
+    FUNNEL: Sequence[str] = ("view", "click", "convert")  # stages in their order; the first one is a view
+    FUNNELS: bool = False  # whether every view enters its subject's funnel; a model's has_funnel comes first
+    DIMENSIONS: Sequence[str] = ()  # device, browser, os, country, referrer, or dotted paths of callables
+    COUNTRY_HEADER: str = ""  # header in which a trusted proxy names the visitor's country, e.g. "CF-IPCountry"
 
     # Who is a robot
     BOTS: Sequence[str] = ()  # regular expressions: user agents that are robots, beside those known

@@ -31,6 +31,8 @@ class Hit(NamedTuple):
     reads: tuple[str, ...] = ()
     reader: int | None = None  # number of the reader's bit
     built_in: float = 0.0  # seconds from the page's first query, at the latest, to now
+    dimensions: tuple[tuple[str, str], ...] = ()  # name and value of what the views are broken down by
+    steps: tuple[tuple[str, str], ...] = ()  # token and stage of the funnels that the visitor went on in
 
 
 class Outcome(NamedTuple):
@@ -39,11 +41,12 @@ class Outcome(NamedTuple):
     counted: tuple[str, ...] = ()
     skipped: Mapping[str, Reason] = MappingProxyType({})
     read: tuple[str, ...] = ()
+    steps: tuple[tuple[str, str], ...] = ()  # tokens and stages that were new
 
     def __str__(self) -> str:
         """The X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""
         words = ["counted"] * len(self.counted) + [f"skipped; reason={reason}" for reason in self.skipped.values()]
-        words += ["read"] * len(self.read)
+        words += ["read"] * len(self.read) + ["step"] * len(self.steps)
         return ", ".join(f"{word}; subjects={many}" if many > 1 else word for word, many in Counter(words).items())
 
 
@@ -53,6 +56,15 @@ def refusal(request: HttpRequest, response: HttpResponseBase, *, is_refused: boo
         return "method"
     if not 200 <= response.status_code < 300:
         return "status"
+    return _visitor_refusal(request, is_refused=is_refused)
+
+
+def step_refusal(request: HttpRequest, response: HttpResponseBase, *, is_refused: bool = False) -> Reason | None:
+    """Why this exchange is no step in a funnel; None when it may be. A form that leads on is one."""
+    return "status" if response.status_code >= 400 else _visitor_refusal(request, is_refused=is_refused)
+
+
+def _visitor_refusal(request: HttpRequest, *, is_refused: bool) -> Reason | None:
     if is_prefetch(request):
         return "prefetch"
     if is_bot(request.headers.get("User-Agent", "")):

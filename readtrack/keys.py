@@ -5,17 +5,28 @@ key                               type        TTL       why
 views:total:{id}                  string      none      the live, absolute count
 views:hour:{hour}:{id}            string      1 day     views of one subject in an hour
 views:hour:{hour}                 string      2 days    views of the whole site in an hour
-views:hll:{id}                    HyperLogLog none      unique visitors
+views:hll:{id}                    HyperLogLog none      unique visitors: strategy hll
+views:unique:{id}                 set         none      unique visitors: strategy set
+views:unique:day:{date}:{id}      set         2 days    unique visitors of a day: strategy daily
+views:daily:{id}                  string      none      the sum of those days' counts
+views:bitmap:{id}                 bitmap      none      unique visitors, bit by reader: strategy bitmap
+views:hll:day:{date}:{id}         HyperLogLog 35 days   visitors of a day; kept for UNIQUE_DAYS days
+views:hll:days:{n}:{date}:{id}    HyperLogLog 1 hour    those of n days, merged when asked for
+views:{dimension}:{id}            hash        none      views by value: 50 values, the rest is "other"
+funnel:{id}                       hash        none      how often each stage was reached
+funnel:pass:{visitor}:{id}        string      1 hour    stage that a visitor reached; from the latest on
 views:unbased                     sorted set  none      ids whose total lacks SQL's base, by when
                                                         (microseconds): what settling works off
 viewed:{visitor}:{id}             string      window    a reload is not a view; never extended
+viewed:slice:{slice}:{shard}      set         window +  the same as hashed integers, for a slice of time
+                                              a slice   (WINDOW_STORE = "compact")
 rate:{visitor}                    string      10 s      hits since the first one; never extended. From
                                                         10^15 up, and for a day: honeypot's robots
 views:skips:{hour}                hash        49 hours  hits that did not count, by reason
 trending:bucket:{minute}          sorted set  70 min    views by subject in that minute
 trending:entered:{minute}         sorted set  80 min    what the list took of that bucket, to give up later
 trending:top                      sorted set  10 min    the sum of the last 60 of them, and in "" the newest
-trending:top:{window}:{half-life} sorted set  10 min    the same for other windows, while somebody asks for it
+trending:top:{window}             sorted set  10 min    the same for other windows, while somebody asks for it
 trending:asked                    sorted set  10 min    those windows, by when they were asked for
 trending:lock                     string      30 s      one process computes lists
 category:{id}:read                bitmap      none      bit by reader: 1 has read; gone on publish
@@ -26,7 +37,10 @@ flush:epoch                       string      none      number of the last settl
 `{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
 """
 
+from collections.abc import Sequence
+
 from readtrack.conf import conf
+from readtrack.visitors import Visitor
 
 
 def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
@@ -104,6 +118,49 @@ def site_hour(bucket: str) -> str:
 
 def hll(token: str) -> str:
     return f"{conf.PREFIX}views:hll:{token}"
+
+
+def unique(token: str) -> str:
+    return f"{conf.PREFIX}views:unique:{token}"
+
+
+def unique_day(token: str, *, day: str) -> str:
+    return f"{conf.PREFIX}views:unique:day:{day}:{token}"
+
+
+def daily(token: str) -> str:
+    return f"{conf.PREFIX}views:daily:{token}"
+
+
+def bitmap(token: str) -> str:
+    return f"{conf.PREFIX}views:bitmap:{token}"
+
+
+def sketch(token: str, *, day: str) -> str:
+    return f"{conf.PREFIX}views:hll:day:{day}:{token}"
+
+
+def sketches(token: str, *, days: Sequence[str]) -> tuple[str, ...]:
+    """The merged sketch of the days, oldest first, and the sketch of each."""
+    merged = f"{conf.PREFIX}views:hll:days:{len(days)}:{days[-1]}:{token}"
+    return merged, *(sketch(token, day=day) for day in days)
+
+
+def breakdown(token: str, *, name: str) -> str:
+    return f"{conf.PREFIX}views:{name}:{token}"
+
+
+def funnel(token: str) -> str:
+    return f"{conf.PREFIX}funnel:{token}"
+
+
+def passes(token: str, visitor: Visitor) -> tuple[str, ...]:
+    """How far the visitor came, under each name that the visitor is known by."""
+    return tuple(f"{conf.PREFIX}funnel:pass:{who}:{token}" for who in (visitor.id, visitor.seen_as) if who)
+
+
+def window_slice(number: int, shard: int) -> str:
+    return f"{conf.PREFIX}viewed:slice:{number:x}:{shard:x}"
 
 
 def unbased() -> str:

@@ -11,10 +11,11 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
-from readtrack import buckets, hits, placeholders, readers, subjects, tracker, visitors
+from readtrack import buckets, dimensions, hits, placeholders, readers, subjects, tracker, visitors
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome
 from readtrack.models import Tracked
+from readtrack.store import uniques
 from readtrack.store.connection import fail_open
 
 
@@ -25,6 +26,7 @@ class Recorder:
         self.started = time.perf_counter()
         self.views: dict[str, None] = {}
         self.reads: dict[str, None] = {}
+        self.steps: dict[tuple[str, str], None] = {}
 
     def view(self, obj: Tracked) -> None:
         """This page shows the object. Raises TypeError for a model that is not Tracked."""
@@ -35,6 +37,11 @@ class Recorder:
     def read(self, obj: Model) -> None:
         """This page shows the signed-in user what is new in the object."""
         self.reads[subjects.token(obj)] = None
+
+    def step(self, obj: Tracked, stage: str) -> None:
+        """This request takes the visitor to a stage of the object's funnel. Raises ValueError for an unknown stage."""
+        subjects.check_stage(stage)
+        self.steps[subjects.token(obj), stage] = None
 
     def see(self, response: HttpResponseBase) -> None:
         """Takes up the object that a DetailView rendered."""
@@ -49,14 +56,21 @@ class Recorder:
         if subjects.has_read_state(type(obj)):
             self.read(obj)
 
+    def drop(self) -> tuple[str, ...]:
+        """Forgets what is viewed and read, for none of it counts; gives what was viewed."""
+        views = tuple(self.views)
+        self.views.clear()
+        self.reads.clear()
+        return views
+
     @property
     def has_seen(self) -> bool:
         """Whether there is anything to record."""
-        return bool(self.views or self.reads)
+        return bool(self.views or self.reads or self.steps)
 
     def hit(self, visitor: visitors.Visitor, user: Any | None) -> Hit:
         """All of it as one hit."""
-        reader = readers.number_or_none(user) if self.reads else None
+        reader = readers.number_or_none(user) if self.reads or uniques.need_reader(self.views) else None
         return Hit(
             visitor,
             buckets.now(),
@@ -64,6 +78,7 @@ class Recorder:
             reads=tuple(self.reads) if reader is not None else (),
             reader=reader,
             built_in=time.perf_counter() - self.started,
+            steps=tuple(self.steps),
         )
 
 
@@ -111,19 +126,29 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
-    if not request.readtrack.has_seen:
+    recorder = request.readtrack
+    if not recorder.has_seen:
         return
-    reason = hits.refusal(request, response, is_refused=visitors.is_refused(user))
-    outcome = tracker.skip(request.readtrack.views, reason) if reason else _count(request, response, user)
+    is_refused = visitors.is_refused(user)
+    outcome = Outcome()
+    if (recorder.views or recorder.reads) and (reason := hits.refusal(request, response, is_refused=is_refused)):
+        outcome = tracker.skip(recorder.drop(), reason)
+    if recorder.steps and hits.step_refusal(request, response, is_refused=is_refused):
+        recorder.steps.clear()
+    if recorder.has_seen:
+        outcome = _count(request, response, user)._replace(**({"skipped": outcome.skipped} if outcome.skipped else {}))
     if (settings.DEBUG or conf.DEBUG_HEADER) and any(outcome):
         response["X-Readtrack"] = str(outcome)
 
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     visitor = visitors.visitor(request, user)
-    outcome = fail_open(tracker.record, None, request.readtrack.hit(visitor, user))
+    hit = request.readtrack.hit(visitor, user)
+    if conf.DIMENSIONS and hit.views and not visitor.opted_out:
+        hit = hit._replace(dimensions=dimensions.values(request))
+    outcome = fail_open(tracker.record, None, hit)
     if outcome is None:
         return tracker.skip(request.readtrack.views, "error")
-    if outcome.counted:
+    if outcome.counted or outcome.steps:
         visitors.remember(request, response, visitor)
     return outcome

@@ -47,6 +47,11 @@ class Tracked(models.Model):
     # Foreign keys whose targets a new row makes unread. A name that the model lacks is passed over.
     news_for: ClassVar[Sequence[str]] = ("category",)
 
+    # How unique visitors are counted: "hll", "set", "daily" or "bitmap"; "" is the site's setting.
+    unique_strategy: ClassVar[str] = ""
+    # Whether a view enters the funnel; None is the site's setting.
+    has_funnel: ClassVar[bool | None] = None
+
     objects = TrackedQuerySet.as_manager()
 
     class Meta:

@@ -31,7 +31,7 @@ def token_of(model: type[Model], pk: Any) -> str:
 def parse(subject: str) -> tuple[type[Model], Any] | None:
     """The model and primary key that a token names; None where this site has no such thing."""
     label, _, encoded = subject.partition(":")
-    model = _model(label)
+    model = model_named(label)
     if model is None:
         return None
     try:
@@ -41,7 +41,8 @@ def parse(subject: str) -> tuple[type[Model], Any] | None:
 
 
 @lru_cache(maxsize=256)
-def _model(label: str) -> type[Model] | None:
+def model_named(label: str) -> type[Model] | None:
+    """The model of this site with that label; None where there is none."""
     try:
         return apps.get_model(label)
     except (LookupError, ValueError):
@@ -65,6 +66,18 @@ def label_of(model: type[Model]) -> str:
 def tracked_models() -> list[type[Tracked]]:
     """The models of this site that hold counts, in the order of INSTALLED_APPS."""
     return [model for model in apps.get_models() if issubclass(model, Tracked) and owner(model) is model]
+
+
+def has_funnel(model: type[Model] | None) -> bool:
+    """Whether a view of the model enters a funnel."""
+    own = getattr(model, "has_funnel", None)
+    return conf.FUNNELS if own is None else bool(own)
+
+
+def check_stage(stage: str) -> None:
+    """Raises ValueError for a stage that FUNNEL lacks."""
+    if stage not in conf.FUNNEL:
+        raise ValueError(f"READTRACK['FUNNEL'] has no stage {stage!r}; it has: {', '.join(conf.FUNNEL)}.")
 
 
 def has_read_state(model: type[Model]) -> bool:

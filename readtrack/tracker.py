@@ -12,7 +12,7 @@ from django.db.models import Model
 from readtrack import buckets, readers, subjects, visitors
 from readtrack.hits import Hit, Outcome, Reason
 from readtrack.models import Tracked
-from readtrack.store import counters, reads, robots, scripts, traces, trending
+from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending
 from readtrack.store.connection import fail_open
 from readtrack.store.skips import tally
 from readtrack.store.traces import Erased, Progress
@@ -20,7 +20,9 @@ from readtrack.visitors import Visitor
 
 
 def record(hit: Hit) -> Outcome:
-    """Counts the hit's views and marks what it reads, in one round trip. Raises redis.RedisError."""
+    """Counts the hit's views and steps and marks what it reads, in one round trip. Raises redis.RedisError."""
+    if hit.steps:
+        return _record_steps(hit)
     if not hit.views and not hit.reads:
         return Outcome()
     call = counters.record(hit)
@@ -28,6 +30,17 @@ def record(hit: Hit) -> Outcome:
     if outcome.skipped:
         tally.add(outcome.skipped.values(), at=hit.at)
     return outcome
+
+
+def _record_steps(hit: Hit) -> Outcome:
+    """Views first: a step taken on the page that is viewed comes after it."""
+    recorded = [counters.record(hit)] if hit.views or hit.reads else []
+    steps = [tallies.step(token, stage, visitor=hit.visitor) for token, stage in hit.steps]
+    answers = tally.send(*recorded, *steps)
+    outcome: Outcome = answers[0] if recorded else Outcome()
+    tally.add(outcome.skipped.values(), at=hit.at)
+    taken = zip(hit.steps, answers[len(recorded) :])  # noqa: B905 - the answer to the tally's own call comes after
+    return outcome._replace(steps=tuple(step for step, is_new in taken if is_new))
 
 
 def skip(views: Iterable[str], reason: Reason, *, at: datetime | None = None) -> Outcome:
@@ -49,6 +62,15 @@ def forget(pk: Any, *, progress: Progress = int) -> Erased:
     number = pk if isinstance(pk, int) and 0 <= pk <= traces.HIGHEST else None
     user = traces.User(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
     return traces.forget(user, progress=progress)
+
+
+def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
+    """Takes the visitor to a stage of the object's funnel, in one round trip; whether that was new within the hour.
+
+    Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
+    """
+    subjects.check_stage(stage)
+    return scripts.run(tallies.step(subjects.token(obj), stage, visitor=visitor))
 
 
 def mark_read(user: Any, objs: Iterable[Model]) -> None:

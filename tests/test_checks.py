@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from readtrack.checks import CHECKS, check_setup
 from readtrack.models import Tracked
-from tests.site.models import Page
+from tests.site.models import Counted, Page
 
 OURS = "readtrack.middleware.ReadTrackMiddleware"
 THEIRS = "django.contrib.auth.middleware.AuthenticationMiddleware"
@@ -51,6 +51,17 @@ def test_each_check_has_an_id_of_its_own_and_a_hint() -> None:
         ("READTRACK", {"CATEGORIES": ["site.Nothing"]}, ["readtrack.E008"]),
         ("READTRACK", {"CATEGORIES": ["nonsense"]}, ["readtrack.E008"]),
         ("READTRACK", {"CATEGORIES": ["site.Manual"]}, []),
+        ("READTRACK", {"UNIQUE": "guess"}, ["readtrack.E030"]),
+        ("READTRACK", {"UNIQUE": "daily"}, []),
+        ("READTRACK", {"WINDOW_STORE": "disk"}, ["readtrack.E031"]),
+        ("READTRACK", {"WINDOW_STORE": "compact"}, []),
+        ("READTRACK", {"FUNNEL": []}, ["readtrack.E032"]),
+        ("READTRACK", {"FUNNEL": ["view", "click", "view"]}, ["readtrack.E032"]),
+        ("READTRACK", {"FUNNEL": ["view"]}, []),
+        ("READTRACK", {"DIMENSIONS": ["shoe"]}, ["readtrack.E033"]),
+        ("READTRACK", {"DIMENSIONS": ["device", "tests.test_dimensions.plan"]}, []),
+        ("READTRACK", {"DIMENSIONS": ["os", "os"]}, ["readtrack.E033", "readtrack.E033"]),
+        ("READTRACK", {"DIMENSIONS": ["tests.test_dimensions.UNCALLABLE"]}, ["readtrack.E033"]),
         ("CACHES", DUMMY, ["readtrack.E005"]),
         ("CACHES", {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache"}}, ["readtrack.E005"]),
         ("MIDDLEWARE", [THEIRS], ["readtrack.W006"]),
@@ -148,3 +159,9 @@ def test_checking_touches_no_network(settings: Settings) -> None:
     nowhere = {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://192.0.2.1:1/0"}
     settings.CACHES = {"default": nowhere}
     assert found() == []
+
+
+def test_a_models_own_way_of_counting_visitors_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "unique_strategy", "guess")
+    words = "site.Counted.unique_strategy is 'guess', which is no way of counting unique visitors."
+    assert the_message("readtrack.E030").msg == words

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from readtrack import buckets, keys
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome, Reason
-from readtrack.store import robots, scripts
+from readtrack.store import effects, robots, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
@@ -43,6 +43,9 @@ def record(hit: Hit) -> Call[Outcome]:
     visitor, seen_as = hit.visitor.id, hit.visitor.seen_as
     hour = buckets.hour(hit.at)
     names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at), hour=hour)
+    if effects.wants(hit):
+        rate = (conf.RATE_LIMIT or robots.NO_LIMIT, conf.RATE_WINDOW)
+        return Call("record", *effects.named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
     for token in hit.views:
         names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
     for token in hit.reads:

@@ -73,3 +73,10 @@ class Manual(models.Model):
     """Has read state by setting only."""
 
     title = models.CharField(max_length=100)
+
+
+class Counted(Tracked):
+    """Chooses for itself how its visitors are counted, and that views enter a funnel."""
+
+    unique_strategy = "bitmap"
+    has_funnel = True

@@ -16,6 +16,7 @@ urlpatterns = [
     path("posts/<int:pk>/status/<int:status>/", views.status_page),
     path("categories/<int:pk>/function/", views.category_page),
     path("readtrack/", include("readtrack.urls")),
+    path("posts/<int:pk>/buy/", views.buy),
     path("list/", views.listing),
     path("bare/", views.bare_listing),
     path("stream/", views.stream),

@@ -80,3 +80,12 @@ def json_page(request: TrackedRequest) -> JsonResponse:
     return JsonResponse(
         {"posts": [render_to_string("site/count.html", {"post": post}, request=request) for post in posts]}
     )
+
+
+def buy(request: TrackedRequest, pk: int) -> HttpResponse:
+    """A form that leads on: the visitor has gone to the end of the post's funnel."""
+    post = get_object_or_404(Post, pk=pk)
+    request.readtrack.step(post, request.GET.get("stage", "convert"))
+    if "view" in request.GET:
+        request.readtrack.view(post)
+    return HttpResponse(status=int(request.GET.get("status", 302)), headers={"Location": "/list/"})

@@ -1,20 +1,173 @@
-"""Unique visitors are counted closely enough, in little room."""
+"""Four ways of counting unique visitors come to the same, each as exactly as it says."""
 
+from typing import Any
+
+import pytest
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.store import scripts, uniques
+from readtrack.store import scripts, strategies, uniques
+from readtrack.store.strategies import UniquesError
 from readtrack.visitors import Visitor
 from tests import factories
 
-
-def test_a_visitor_is_unique_however_often_they_come(redis: Redis) -> None:
-    for visitor in ("a", "b", "a"):
-        redis.delete("viewed:a:a.b:1")
-        tracker.record(factories.hit("a.b:1", visitor=Visitor(visitor)))
-    assert scripts.run(uniques.visitors(["a.b:1", "a.b:2"])) == {"a.b:1": 2, "a.b:2": 0}
+ALL = ["hll", "set", "daily", "bitmap"]
 
 
-def test_thousands_are_told_within_three_percent(redis: Redis) -> None:
-    redis.pfadd("views:hll:a.b:1", *range(20_000))
-    assert abs(scripts.run(uniques.visitors(["a.b:1"]))["a.b:1"] - 20_000) < 600
+def use(settings: Settings, strategy: str) -> None:
+    settings.READTRACK = {"UNIQUE": strategy, "RATE_LIMIT": 0}
+
+
+def come(redis: Redis, token: str, *visitors: int, **values: Any) -> None:
+    """Each of the visitors views the subject, in a window of its own."""
+    for number in visitors:
+        redis.delete(*redis.keys("viewed:*"), "-")
+        tracker.record(factories.hit(token, visitor=Visitor(f"v{number}"), reader=number, **values))
+
+
+def count(*tokens: str) -> list[int]:
+    return list(scripts.run(uniques.visitors(tokens)).values())
+
+
+@pytest.mark.parametrize("strategy", ALL)
+def test_a_visitor_is_unique_however_often_they_come(settings: Settings, redis: Redis, strategy: str) -> None:
+    use(settings, strategy)
+    come(redis, "site.post:1", 1, 2, 1, 3, 1)
+    assert count("site.post:1", "site.post:2") == [3, 0]
+    assert redis.get("views:total:site.post:1") == "5"
+
+
+@pytest.mark.parametrize("strategy", ALL)
+def test_a_view_that_does_not_count_has_no_visitor(settings: Settings, redis: Redis, strategy: str) -> None:
+    use(settings, strategy)
+    hit = factories.hit("site.post:1", "site.post:2", reader=1)
+    tracker.record(hit)
+    redis.delete(*redis.keys("views:*"))
+    tracker.record(hit)
+    assert redis.keys("views:*") == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "day"),
+    [
+        ("hll", "views:hll:site.post:1", ""),
+        ("set", "views:unique:site.post:1", ""),
+        ("daily", "views:daily:site.post:1", "views:unique:day:20261120:site.post:1"),
+        ("bitmap", "views:bitmap:site.post:1", ""),
+    ],
+)
+def test_each_strategy_has_keys_of_its_own(
+    settings: Settings, redis: Any, noon: Any, strategy: str, name: str, day: str
+) -> None:
+    use(settings, strategy)
+    come(redis, "site.post:1", 1, 2, at=noon)
+    own = {key for key in redis.keys("views:*") if key.split(":")[1] not in {"total", "hour", "unbased"}}
+    assert own == {name, day} - {""}
+    assert redis.ttl(name) == -1
+    assert not day or 172_700 < redis.ttl(day) <= 172_800
+
+
+def test_the_model_chooses_before_the_site(settings: Settings, redis: Redis) -> None:
+    use(settings, "set")
+    come(redis, "site.counted:1", 1, 2)
+    come(redis, "site.post:1", 1)
+    come(redis, "gone.model:1", 1, 2, 3)
+    assert redis.bitcount("views:bitmap:site.counted:1") == 2
+    assert redis.scard("views:unique:site.post:1") == 1
+    assert count("site.counted:1", "site.post:1", "gone.model:1") == [2, 1, 3]
+
+
+def test_one_hit_may_view_subjects_of_several_strategies(redis: Redis) -> None:
+    outcome = tracker.record(factories.hit("site.counted:1", "site.post:1", "site.counted:2", reader=7))
+    assert len(outcome.counted) == 3
+    assert count("site.counted:1", "site.post:1", "site.counted:2") == [1, 1, 1]
+    assert redis.getbit("views:bitmap:site.counted:2", 7) == 1
+
+
+def test_changing_the_strategy_begins_anew_and_harms_nothing(settings: Settings, redis: Redis) -> None:
+    for strategy in [*ALL, *ALL]:
+        use(settings, strategy)
+        come(redis, "site.post:1", 1, 2)
+        assert count("site.post:1") == [2] or strategy == "daily"
+    assert {"views:hll:site.post:1", "views:unique:site.post:1", "views:bitmap:site.post:1"} <= set(redis.keys())
+
+
+def test_an_unknown_strategy_is_the_default(settings: Settings, redis: Redis) -> None:
+    use(settings, "guess")
+    come(redis, "site.post:1", 1)
+    assert redis.exists("views:hll:site.post:1")
+
+
+def test_who_is_not_signed_in_is_no_visitor_of_a_bitmap(settings: Settings, redis: Redis) -> None:
+    use(settings, "bitmap")
+    tracker.record(factories.hit("site.post:1"))
+    assert count("site.post:1") == [0]
+    assert redis.get("views:total:site.post:1") == "1"
+
+
+def test_the_daily_count_adds_up_days(settings: Settings, redis: Redis, noon: Any) -> None:
+    use(settings, "daily")
+    for day in (20, 20, 21):
+        come(redis, "site.post:1", 1, at=noon.replace(day=day))
+    assert count("site.post:1") == [2]
+
+
+@pytest.mark.parametrize("visitors", [10, 1_000, 100_000])
+def test_estimates_are_as_close_as_they_claim_and_the_rest_is_exact(redis: Redis, visitors: int) -> None:
+    pipeline = redis.pipeline(transaction=False)
+    for start in range(0, visitors, 1_000):
+        members = [f"v{number:015}" for number in range(start, min(start + 1_000, visitors))]
+        pipeline.pfadd("views:hll:a.b:1", *members)
+        pipeline.sadd("views:unique:a.b:1", *members)
+    pipeline.setrange("views:bitmap:a.b:1", 0, b"\xff" * (visitors // 8))
+    pipeline.execute()
+    exact = redis.scard("views:unique:a.b:1")
+    assert exact == visitors
+    assert abs(count("a.b:1")[0] - exact) <= 3 * 0.0081 * exact
+    assert (redis.memory_usage("views:hll:a.b:1") or 0) < 16_000
+    assert redis.bitcount("views:bitmap:a.b:1") == visitors // 8 * 8
+
+
+@pytest.mark.parametrize("strategy", ["hll", "set", "bitmap"])
+def test_who_views_several_is_one_of_all_together(settings: Settings, redis: Redis, strategy: str) -> None:
+    use(settings, strategy)
+    come(redis, "site.post:1", 1, 2, 3)
+    come(redis, "site.post:2", 2, 3, 4)
+    before = set(redis.keys())
+    assert uniques.together(["site.post:1", "site.post:2", "site.post:3"]) == 4
+    assert uniques.together([]) == 0
+    assert set(redis.keys()) == before
+
+
+def test_bitmaps_of_any_length_are_counted_together_in_pieces(settings: Settings, redis: Redis) -> None:
+    use(settings, "bitmap")
+    for token, reader in (
+        ("1", 0),
+        ("1", strategies.PIECE * 8),
+        ("2", strategies.PIECE * 8),
+        ("2", strategies.PIECE * 24 + 3),
+    ):
+        redis.setbit(f"views:bitmap:site.post:{token}", reader, 1)
+    assert uniques.together(["site.post:1", "site.post:2"]) == 3
+
+
+def test_sets_too_large_to_be_looked_at_are_refused(
+    settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(settings, "set")
+    monkeypatch.setattr(strategies, "UNION_LIMIT", 3)
+    redis.sadd("views:unique:site.post:1", 1, 2)
+    redis.sadd("views:unique:site.post:2", 1)
+    assert uniques.together(["site.post:1", "site.post:2"]) == 2
+    redis.sadd("views:unique:site.post:2", 2)
+    with pytest.raises(UniquesError, match="more than 3 members"):
+        uniques.together(["site.post:1", "site.post:2"])
+
+
+def test_what_a_strategy_cannot_tell_is_an_error_that_says_so(settings: Settings) -> None:
+    use(settings, "daily")
+    with pytest.raises(UniquesError, match="'daily' cannot tell"):
+        uniques.together(["site.post:1"])
+    with pytest.raises(UniquesError, match=r"different ways \(bitmap, daily\)"):
+        uniques.together(["site.post:1", "site.counted:1"])

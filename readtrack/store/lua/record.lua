@@ -8,11 +8,88 @@
 -- ARGV: window s, rate limit (0: none), rate window s, visitor, keys per view, views, id of each view;
 --       where something is read: reader, page build time us
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot; per read 1 read, 0 news came in between
+--
+-- A site that counts more than that (store/effects.py) always sends reader and build time, and then
+-- ARGV: reads, visitors told apart by (1, or 2 with the one before the cookie), slices (0: windows are strings);
+--       per view: its member in each of their windows, where windows are slices;
+--                 effects, and of each effect: name, number of its first key, argument
+-- KEYS: no hll; where windows are slices: those sets of each visitor, newest first, ARGV 1 being their life;
+--       after the reads: the keys of the effects
 local call = redis.call
 local COUNTED, RATE, REPEAT = 1, 2, 3
 local HONEYPOT, TRAPPED = 4, 1e15
+local SHARED, VALUES = 4, 50
 local window, limit, width, views = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local visitor = ARGV[4]
 local outcome = {}
+
+-- Where the next view's part of what only some sites send begins; nil for all others.
+local extra = #ARGV > 8 + views and 12 + views or nil
+local counters, identities, slices = 3, width - 3, 0
+local is_in_slices, apply
+
+if extra then
+  counters, identities, slices = 2, tonumber(ARGV[10 + views]), tonumber(ARGV[11 + views])
+  local effects = {}
+
+  function effects.hll(key) call('PFADD', KEYS[key], visitor) end
+
+  function effects.day(key, life)
+    call('PFADD', KEYS[key], visitor)
+    if call('TTL', KEYS[key]) < 0 then call('EXPIRE', KEYS[key], life) end
+  end
+
+  function effects.set(key) call('SADD', KEYS[key], visitor) end
+
+  -- Whoever is new to the day's set is one more in the running count, the key after it.
+  function effects.daily(key, life)
+    if call('SADD', KEYS[key], visitor) == 0 then return end
+    if call('SCARD', KEYS[key]) == 1 then call('EXPIRE', KEYS[key], life) end
+    call('INCR', KEYS[key + 1])
+  end
+
+  function effects.bitmap(key, reader) call('SETBIT', KEYS[key], reader, 1) end
+
+  -- The first stage, once in a visitor's pass through the funnel (see step.lua).
+  function effects.funnel(key, stage)
+    local is_new = true
+    for pass = key + 1, key + identities do
+      is_new = call('SET', KEYS[pass], 1, 'NX', 'EX', 3600) and is_new
+    end
+    if is_new then call('HINCRBY', KEYS[key], stage, 1) end
+  end
+
+  -- A visitor can make up values, so a hash takes a number of them, and the rest is "other".
+  function effects.value(key, value)
+    if call('HINCRBY', KEYS[key], value, 1) > 1 or call('HLEN', KEYS[key]) <= VALUES then return end
+    call('HDEL', KEYS[key], value)
+    call('HINCRBY', KEYS[key], 'other', 1)
+  end
+
+  -- Whether one of the visitors is in one of the slices; enters them in the newest if not.
+  function is_in_slices(first)
+    for index = 0, identities * slices - 1 do
+      local member = ARGV[extra + math.floor(index / slices)]
+      if call('SISMEMBER', KEYS[first + index], member) == 1 then return true end
+    end
+    for identity = 0, identities - 1 do
+      local newest = KEYS[first + identity * slices]
+      call('SADD', newest, ARGV[extra + identity])
+      if call('SCARD', newest) == 1 then call('EXPIRE', newest, window) end
+    end
+    return false
+  end
+
+  -- Applies the view's effects where it counted; moves on to the next view's.
+  function apply(is_counted)
+    local at = slices > 0 and extra + identities or extra
+    local last = at + 3 * ARGV[at]
+    for effect = at + 1, is_counted and last or at, 3 do
+      effects[ARGV[effect]](tonumber(ARGV[effect + 1]), ARGV[effect + 2])
+    end
+    extra = last + 1
+  end
+end
 
 local limited = false
 if views > 0 and limit > 0 then
@@ -22,12 +99,14 @@ if views > 0 and limit > 0 then
 end
 
 for view = 1, views do
-  local key = 5 + width * (view - 1)
+  local key = SHARED + 1 + width * (view - 1)
   if limited then
     outcome[view] = limited
-  elseif width == 5 and not call('SET', KEYS[key + 4], 1, 'NX', 'EX', window) then
+  elseif slices > 0 and is_in_slices(key + counters) then
     outcome[view] = REPEAT
-  elseif not call('SET', KEYS[key + 3], 1, 'NX', 'EX', window) then
+  elseif slices == 0 and identities == 2 and not call('SET', KEYS[key + counters + 1], 1, 'NX', 'EX', window) then
+    outcome[view] = REPEAT
+  elseif slices == 0 and not call('SET', KEYS[key + counters], 1, 'NX', 'EX', window) then
     outcome[view] = REPEAT
   else
     local id = ARGV[6 + view]
@@ -38,20 +117,22 @@ for view = 1, views do
     end
     if call('INCR', KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], 86400) end
     if call('INCR', KEYS[4]) == 1 then call('EXPIRE', KEYS[4], 172800) end
-    call('PFADD', KEYS[key + 2], ARGV[4])
+    if not extra then call('PFADD', KEYS[key + 2], visitor) end
     -- The score is 1 only for a subject new to this minute, so the bucket's life is set rarely.
     if call('ZINCRBY', KEYS[3], 1, id) == '1' then call('EXPIRE', KEYS[3], 4200) end
     outcome[view] = COUNTED
   end
+  if extra then apply(outcome[view] == COUNTED) end
 end
 
-local first = 5 + width * views
-if first > #KEYS then return outcome end
+local first = SHARED + 1 + width * views
+local last = extra and first + 2 * ARGV[9 + views] - 1 or #KEYS
+if first > last then return outcome end
 
 -- Both times are this server's, so the clocks of the web servers do not matter.
 local time = call('TIME')
 local built_since = time[1] * 1000000 + time[2] - ARGV[8 + views]
-for key = first, #KEYS, 2 do
+for key = first, last, 2 do
   local news = call('GET', KEYS[key + 1])
   if news and tonumber(news) >= built_since then
     outcome[#outcome + 1] = 0

@@ -1,6 +1,8 @@
--- Counts the unique visitors of many subjects. KEYS: hll of each. Returns: the count of each
+-- Counts the unique visitors of many subjects.
+-- KEYS: hll, set, bitmap or count of each. ARGV: the command that counts each; none where all are hll.
+-- Returns: the count of each
 local counts = {}
-for index, hll in ipairs(KEYS) do
-  counts[index] = redis.call('PFCOUNT', hll)
+for index, key in ipairs(KEYS) do
+  counts[index] = tonumber(redis.call(ARGV[index] or 'PFCOUNT', key) or 0)
 end
 return counts

@@ -1,0 +1,90 @@
+"""What a counted view does besides counting, on sites that turned something on: still the same round trip."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.core.signals import setting_changed
+
+from readtrack import buckets, keys, subjects
+from readtrack.conf import conf
+from readtrack.hits import Hit
+from readtrack.store import sketches, uniques, windows
+from readtrack.store.strategies import Effect, Strategy
+
+
+class Profile(NamedTuple):
+    """What recording a view of one model takes beyond the default."""
+
+    strategy: Strategy
+    has_days: bool
+    stage: str  # the funnel's first, "" for a model without
+
+
+def wants(hit: Hit) -> bool:
+    """Whether the hit is more than record.lua does for everybody."""
+    if hit.dimensions and hit.views:
+        return True
+    for token in hit.views:  # noqa: SIM110 - every hit comes this way, and a generator costs it half a microsecond
+        if _profile(token.partition(":")[0]):
+            return True
+    return False
+
+
+def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]) -> tuple[list[str], list[str | int]]:
+    """The keys and arguments of the hit, in the order of record.lua's second form."""
+    identities = [who for who in hit.visitor[:2] if who]
+    slices = windows.count() if windows.is_compact() else 0
+    names, members = list(shared), []
+    for token in hit.views:
+        total, views_hour, _, *strings = keys.viewing(
+            token, visitor=hit.visitor.id, seen_as=hit.visitor.seen_as, hour=hour
+        )
+        entries = [windows.entry(token, visitor=who, hit=hit) for who in identities] if slices else []
+        names += (total, views_hour)
+        names += [name for sets, _ in entries for name in sets] or strings
+        members.append([member for _, member in entries])
+    width = (len(names) - len(shared)) // len(hit.views)
+    for token in hit.reads:
+        names += keys.reading(token)
+    args: list[str | int] = [windows.life() if slices else conf.WINDOW, *rate, hit.visitor.id, width]
+    args += [len(hit.views), *hit.views, hit.reader or 0, int(hit.built_in * 1_000_000)]
+    args += [len(hit.reads), len(identities), slices]
+    for token, own in zip(hit.views, members, strict=True):
+        effects = list(_effects(token, hit))
+        args += (*own, len(effects))
+        for effect in effects:
+            args += (effect.name, len(names) + 1, effect.argument)
+            names += effect.keys
+    return names, args
+
+
+def _effects(token: str, hit: Hit) -> Iterator[Effect]:
+    label = token.partition(":")[0]
+    profile = _profile(label) or Profile(uniques.strategy_of(token), has_days=False, stage="")
+    if effect := profile.strategy.effect(token, hit):
+        yield effect
+    if profile.has_days:
+        yield Effect("day", (keys.sketch(token, day=buckets.day(hit.at)),), sketches.life())
+    if profile.stage:
+        yield Effect("funnel", (keys.funnel(token), *keys.passes(token, hit.visitor)), profile.stage)
+    for name, value in hit.dimensions:
+        yield Effect("value", (keys.breakdown(token, name=name),), value)
+
+
+@lru_cache(maxsize=256)
+def _profile(label: str) -> Profile | None:
+    strategy = uniques.strategy_of(label)
+    has_funnel = subjects.has_funnel(subjects.model_named(label))
+    stage = conf.FUNNEL[0] if has_funnel and conf.FUNNEL else ""
+    if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
+        return None
+    return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0, stage=stage)
+
+
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    if setting == "READTRACK":
+        _profile.cache_clear()
+
+
+setting_changed.connect(_forget)

@@ -1,0 +1,30 @@
+-- Takes a visitor to a stage of a subject's funnel.
+-- Guarantees: each stage counts once in a visitor's pass, which ends an hour after its latest new stage;
+-- a later stage brings the earlier ones with it, and no stage ever counts more than the one before it.
+-- A visitor that record.lua takes for a robot takes no step.
+-- KEYS: rate, funnel, pass of the visitor[, pass of the visitor before the cookie]
+-- ARGV: life of a pass s, number of the stage, name of each stage up to it. Returns: 1 counted, 0 repeat
+local TRAPPED = 1e15
+local rate, funnel, life, stage = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
+if tonumber(redis.call('GET', rate) or 0) >= TRAPPED then return 0 end
+
+local reached = 0
+for pass = 3, #KEYS do
+  reached = math.max(reached, tonumber(redis.call('GET', KEYS[pass]) or 0))
+end
+if reached >= stage then return 0 end
+
+for number = reached + 1, stage do
+  redis.call('HINCRBY', funnel, ARGV[2 + number], 1)
+end
+-- Two visitors whom only the cookie tells apart may both go on from one view: then it stood for two.
+local count = 0
+for number = stage, 1, -1 do
+  local found = tonumber(redis.call('HGET', funnel, ARGV[2 + number]) or 0)
+  count = math.max(count, found)
+  if found < count then redis.call('HSET', funnel, ARGV[2 + number], count) end
+end
+for pass = 3, #KEYS do
+  redis.call('SET', KEYS[pass], stage, 'EX', life)
+end
+return 1

@@ -1,0 +1,9 @@
+-- Counts the different members of some sets, without writing anything.
+-- KEYS: sets. ARGV: most members that may be looked at. Returns: the count; -1 where there may be more
+local limit = tonumber(ARGV[1])
+local members = 0
+for _, key in ipairs(KEYS) do
+  members = members + redis.call('SCARD', key)
+end
+if members > limit then return -1 end
+return #redis.call('SUNION', unpack(KEYS))

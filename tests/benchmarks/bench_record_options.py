@@ -1,0 +1,74 @@
+"""Recording one view with what a site may turn on: each option alone, then all of them, next to a PING."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from django.test import override_settings
+
+from readtrack import buckets, tracker
+from readtrack.hits import Hit
+from readtrack.store.connection import connect
+from readtrack.visitors import Visitor
+from tests.benchmarks.measuring import compare, table
+
+VIEWS = 1000
+POSTS = 1000
+ROUNDS = 11
+
+VALUES = {"device": "phone", "browser": "Firefox", "os": "Android", "country": "DE", "referrer": "example.com"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "the default": {},
+    "unique visitors: set": {"UNIQUE": "set"},
+    "unique visitors: daily": {"UNIQUE": "daily"},
+    "unique visitors: bitmap": {"UNIQUE": "bitmap"},
+    "a sketch for each day": {"UNIQUE_DAYS": 35},
+    "compact windows": {"WINDOW_STORE": "compact"},
+    "funnels": {"FUNNELS": True},
+    "one dimension": {"DIMENSIONS": ["device"]},
+    "five dimensions": {"DIMENSIONS": list(VALUES)},
+    "everything": {
+        "UNIQUE_DAYS": 35,
+        "WINDOW_STORE": "compact",
+        "FUNNELS": True,
+        "DIMENSIONS": list(VALUES),
+    },
+}
+
+_visitors = count()
+
+
+def main() -> None:
+    """Prints a table; every row is one round trip."""
+    connect().flushdb()
+    works: dict[str, Callable[[], object]] = {"PING": pings}
+    for name, options in OPTIONS.items():
+        works[name] = recording(options)
+    found = compare(works, each=VIEWS, rounds=ROUNDS)
+    default = found["the default"][1]
+    rows = [("", "median", "ratio", "adds")]
+    for name, (spent, ratio) in found.items():
+        adds = f"{ratio - default:+.2f}" if name not in ("PING", "the default") else ""
+        rows.append((name, f"{spent:.1f} µs", f"{ratio:.2f} × PING", adds))
+    table(f"Recording a view with options ({VIEWS} new visitors a round, {POSTS} posts; default at most 1.6)", rows)
+
+
+def pings() -> None:
+    client = connect()
+    for _ in range(VIEWS):
+        client.ping()
+
+
+def recording(options: dict[str, Any]) -> Callable[[], None]:
+    """Records views of visitors nobody has seen before, under the options."""
+    dimensions = tuple((name, VALUES[name]) for name in options.get("DIMENSIONS", ()))
+
+    def work() -> None:
+        for _ in range(VIEWS):
+            number = next(_visitors)
+            token = f"site.post:{number % POSTS}"
+            visitor = Visitor(f"v{number:015}")
+            tracker.record(Hit(visitor, buckets.now(), views=(token,), reader=number, dimensions=dimensions))
+
+    # Under settings of their own, loaded outside of what is timed for each view.
+    return override_settings(READTRACK=options)(work)
