@@ -1,11 +1,12 @@
-"""`path("readtrack/", include("readtrack.urls"))`"""
+"""`path("readtrack/", include("readtrack.urls"))`: what readtrack answers itself."""
 
 from django.urls import path
 
-from readtrack import honeypot
+from readtrack import honeypot, outbound
 
 app_name = "readtrack"
 
 urlpatterns = [
     path("archive/", honeypot.honeypot, name="honeypot"),  # a name that robots do not know for what it is
+    path("out/<str:signed>", outbound.follow, name="outbound"),
 ]

@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from readtrack import placeholders, reports, subjects, visitors
+from readtrack import outbound, placeholders, reports, subjects, visitors
 from readtrack.placeholders import COUNT, DOT, EXACT, WORDS, Placeholder
 
 HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
@@ -32,6 +32,12 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
     """`{% unread_dot category %}`, `{% unread_dot category as is_unread %}`."""
     obj, _, target = _words(parser, token)
     return DotNode(obj, kind=DOT, target=target)
+
+
+@register.simple_tag
+def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
+    """`{% outbound_url post "https://example.com/" stage="click" %}`: counts the stage and leads there."""
+    return outbound.link(obj, url, stage=stage) if isinstance(obj, Model) and obj.pk is not None else str(url)
 
 
 class PlaceholderNode(template.Node):

@@ -7,6 +7,7 @@ from tests.site import views
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("readtrack/", include("readtrack.urls")),
     path("posts/<int:pk>/", views.PostPage.as_view()),
     path("categories/<int:pk>/", views.CategoryPage.as_view()),
     path("manuals/<int:pk>/", views.ManualPage.as_view()),
@@ -15,7 +16,6 @@ urlpatterns = [
     path("posts/<int:pk>/delete/", views.DeletePost.as_view()),
     path("posts/<int:pk>/status/<int:status>/", views.status_page),
     path("categories/<int:pk>/function/", views.category_page),
-    path("readtrack/", include("readtrack.urls")),
     path("posts/<int:pk>/buy/", views.buy),
     path("list/", views.listing),
     path("bare/", views.bare_listing),
