@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
@@ -15,6 +16,7 @@ from readtrack import buckets, hits, placeholders, readers, subjects, tracker, v
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome
 from readtrack.models import Tracked
+from readtrack.readers import Reader
 from readtrack.store.connection import fail_open
 
 
@@ -54,16 +56,15 @@ class Recorder:
         """Whether there is anything to record."""
         return bool(self.views or self.reads)
 
-    def hit(self, visitor: visitors.Visitor, user: Any | None) -> Hit:
+    def hit(self, visitor: visitors.Visitor, reader: Reader | None) -> Hit:
         """All of it as one hit."""
-        reader = readers.number_or_none(user) if self.reads else None
         return Hit(
             visitor,
             buckets.now(),
             views=tuple(self.views),
             reads=tuple(self.reads) if reader is not None else (),
             reader=reader,
-            built_in=time.perf_counter() - self.started,
+            began=self.started,
         )
 
 
@@ -107,7 +108,7 @@ def _needs_user(request: TrackedRequest, response: HttpResponseBase) -> bool:
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
     _record(request, response, user)
-    placeholders.fill(response, user)
+    placeholders.fill(response, partial(readers.find, request, user))
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
@@ -121,9 +122,10 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     visitor = visitors.visitor(request, user)
-    outcome = fail_open(tracker.record, None, request.readtrack.hit(visitor, user))
+    reader = readers.find(request, user) if request.readtrack.reads else None
+    outcome = fail_open(tracker.record, None, request.readtrack.hit(visitor, reader))
     if outcome is None:
         return tracker.skip(request.readtrack.views, "error")
-    if outcome.counted:
+    if outcome.counted or (conf.ANONYMOUS_READERS and request.readtrack.reads):
         visitors.remember(request, response, visitor)
     return outcome

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from readtrack import buckets, keys
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome, Reason
-from readtrack.store import robots, scripts
+from readtrack.store import marks, robots, scripts
+from readtrack.store.clock import learn
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
@@ -45,8 +46,6 @@ def record(hit: Hit) -> Call[Outcome]:
     names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at), hour=hour)
     for token in hit.views:
         names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
-    for token in hit.reads:
-        names += keys.reading(token)
     args: list[str | int] = [
         conf.WINDOW,
         conf.RATE_LIMIT or robots.NO_LIMIT,
@@ -57,7 +56,8 @@ def record(hit: Hit) -> Call[Outcome]:
         *hit.views,
     ]
     if hit.reads:
-        args += (cast(int, hit.reader), int(hit.built_in * 1_000_000))
+        names += tuple(marks.names(hit))
+        args += marks.arguments(hit)
     return Call("record", names, args, partial(_outcome, hit))
 
 
@@ -65,7 +65,9 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
     if codes == [1] and not hit.reads:
         return Outcome(hit.views)
     views = dict(zip(hit.views, codes))  # noqa: B905 - the codes of what was read come after
-    read = zip(hit.reads, codes[len(views) :], strict=True)
+    read = zip(hit.reads, codes[len(views) :])  # noqa: B905 - the time comes last
+    if hit.reads:
+        learn(int(codes[-1]))
     return Outcome(
         counted=tuple(token for token, code in views.items() if code == 1),
         skipped={token: _SKIPPED[code] for token, code in views.items() if code != 1},

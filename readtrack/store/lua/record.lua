@@ -4,10 +4,11 @@
 -- was being built stays unread.
 -- KEYS: rate (which whoever followed the honeypot has beyond all limits), unbased, trending bucket, site hour;
 --       per view: total, hour, hll, window of the visitor[, window of the visitor before the cookie];
---       per read: bitmap, news
+--       per read: state, news[; after them all: readers, where the reader is a name]
 -- ARGV: window s, rate limit (0: none), rate window s, visitor, keys per view, views, id of each view;
---       where something is read: reader, page build time us
--- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot; per read 1 read, 0 news came in between
+--       where something is read: reader, how long ago the page began us, when it began by our clock us
+--       [, 'sequence' or 'bitmap' (if left out), highest reader]
+-- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot; per read 1 read, 0 news came in between; our time us
 local call = redis.call
 local COUNTED, RATE, REPEAT = 1, 2, 3
 local HONEYPOT, TRAPPED = 4, 1e15
@@ -48,16 +49,43 @@ end
 local first = 5 + width * views
 if first > #KEYS then return outcome end
 
--- Both times are this server's, so the clocks of the web servers do not matter.
+-- When the page began is the earlier of what the web server makes of our last answer, and of now less
+-- the time it took. So neither a hit that was late on its way, nor a step of our clock, hides news.
 local time = call('TIME')
-local built_since = time[1] * 1000000 + time[2] - ARGV[8 + views]
-for key = first, #KEYS, 2 do
-  local news = call('GET', KEYS[key + 1])
-  if news and tonumber(news) >= built_since then
+local now = time[1] * 1000000 + time[2]
+local reader = ARGV[7 + views]
+local since = math.min(now - ARGV[8 + views], tonumber(ARGV[9 + views]))
+local is_sequence = ARGV[10 + views] == 'sequence'
+-- What was published longer ago than a day is not remembered.
+if since < now - 86400000000 then since = 0 end
+if (#KEYS - first) % 2 == 0 then
+  local name = reader
+  reader = call('HGET', KEYS[#KEYS], name)
+  if not reader then
+    reader = call('HLEN', KEYS[#KEYS])
+    if reader > tonumber(ARGV[11 + views]) then
+      since = 0
+    else
+      call('HSET', KEYS[#KEYS], name, reader)
+    end
+  end
+end
+
+for key = first, #KEYS - 1, 2 do
+  local state, news = KEYS[key], tonumber(call('GET', KEYS[key + 1]) or 0)
+  -- The clock was set back: from now on pages begin after this again.
+  if news > now then call('SET', KEYS[key + 1], string.format('%.0f', now), 'KEEPTTL') end
+  if news >= since then
     outcome[#outcome + 1] = 0
   else
-    call('SETBIT', KEYS[key], ARGV[7 + views], 1)
+    if is_sequence then
+      local published = call('BITFIELD', state, 'GET', 'u32', 0)[1]
+      call('BITFIELD', state, 'SET', 'u32', '#' .. reader + 1, published + 1)
+    else
+      call('SETBIT', state, reader, 1)
+    end
     outcome[#outcome + 1] = 1
   end
 end
+outcome[#outcome + 1] = string.format('%.0f', now)
 return outcome
