@@ -1,6 +1,6 @@
 """The app: what it registers, it registers here."""
 
-from django.apps import AppConfig, apps
+from django.apps import AppConfig
 from django.core import checks
 from django.utils.translation import gettext_lazy as _
 
@@ -13,15 +13,10 @@ class ReadTrackConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from django.db.models.signals import post_save
-
-        from readtrack import tracker
+        from readtrack import news
         from readtrack.checks import check_setup
         from readtrack.conf import conf
-        from readtrack.models import Tracked
 
         conf.load()
         checks.register(check_setup)
-        for model in apps.get_models():
-            if issubclass(model, Tracked):
-                post_save.connect(tracker.publish_on_commit, sender=model, dispatch_uid="readtrack.publish")
+        news.connect()

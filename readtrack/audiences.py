@@ -64,5 +64,6 @@ def has_seen(user: Any, obj: Tracked) -> bool:
     if not user.is_authenticated:
         return False
     token = subjects.token(obj)
-    asked = uniques.strategy_of(token).has_seen(token, visitor=user_id(user.pk), reader=readers.number_or_none(user))
-    return scripts.run(asked)
+    reader = readers.or_none(user.pk)
+    number = reader if isinstance(reader, int) else None
+    return scripts.run(uniques.strategy_of(token).has_seen(token, visitor=user_id(user.pk), reader=number))

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
+from django.utils.module_loading import import_string
 
 from readtrack import addresses, bots, dimensions, subjects
 from readtrack import conf as configuration
@@ -112,13 +113,30 @@ def unknown_categories() -> Iterator[tuple[Any]]:
             yield (name,)
 
 
-def unknown_news() -> Iterator[tuple[str, str]]:
+def unknown_news() -> Iterator[tuple[str, str, str]]:
     for model in subjects.tracked_models():
-        for name in model.news_for if "news_for" in vars(model) else ():
-            try:
-                model._meta.get_field(name)
-            except FieldDoesNotExist:
-                yield model._meta.label, name
+        named = {"news_for": model.news_for if "news_for" in vars(model) else ()}
+        named |= {"news_fields": model.news_fields, "news_author": (model.news_author,) if model.news_author else ()}
+        for attribute, names in named.items():
+            for name in names:
+                try:
+                    model._meta.get_field(name)
+                except FieldDoesNotExist:
+                    yield model._meta.label, attribute, name
+
+
+def mixed_readers() -> Iterator[tuple[()]]:
+    if conf.ANONYMOUS_READERS and conf.READERS == "id":
+        yield ()
+
+
+def unknown_queryset() -> Iterator[tuple[str]]:
+    try:
+        is_known = not conf.READ_QUERYSET or callable(import_string(conf.READ_QUERYSET))
+    except ImportError:
+        is_known = False
+    if not is_known:
+        yield (conf.READ_QUERYSET,)
 
 
 def composite_keys() -> Iterator[tuple[str]]:
@@ -240,8 +258,20 @@ CHECKS = [
     Check(
         "readtrack.E009",
         unknown_news,
-        "{0}.news_for names '{1}', which is no field of it.",
-        hint="Name foreign keys whose targets a new row makes unread.",
+        "{0}.{1} names '{2}', which is no field of it.",
+        hint="Name fields of the model: in news_for those whose targets become unread, in news_author a foreign key.",
+    ),
+    Check(
+        "readtrack.E040",
+        mixed_readers,
+        "READTRACK['READERS'] = 'id' leaves no numbers for ANONYMOUS_READERS.",
+        hint="Set READERS to 'auto' or 'ordinal', and run: manage.py readtrack convert-reads",
+    ),
+    Check(
+        "readtrack.E041",
+        unknown_queryset,
+        "READTRACK['READ_QUERYSET'] names '{0}', which is no function.",
+        hint="Give the path of a function (request, queryset) that gives the rows which the user may see.",
     ),
     Check(
         "readtrack.E010",

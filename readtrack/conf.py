@@ -51,7 +51,12 @@ class Conf:
 
     # Unread dots
     CATEGORIES: Sequence[str] = ()  # models with read state that no Tracked model points at
-    MAX_READER: int = 100_000_000  # highest user id given a bit: 12.5 MB a category at most
+    READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # a bit a reader, or 4 bytes that also tell "3 new"
+    READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's number: the user id, or in order of coming
+    MAX_READER: int = 100_000_000  # highest number of a reader (sequence: 1/32 of it): 12.5 MB a category at most
+    ANONYMOUS_READERS: bool = False  # whether anonymous visitors have dots too, by their cookie
+    STALE_FOR: int = 0  # seconds by which pages may show old rows: lagging replicas, cached fragments
+    READ_QUERYSET: str = ""  # path of a function (request, queryset) -> what the user may see, for the JSON views
 
     # Flush
     FLUSH_CHUNK: int = 5_000  # rows in one UPDATE

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from readtrack.bots import is_bot
+from readtrack.readers import Reader
 from readtrack.visitors import Visitor
 
 # Why a hit did not count. Up to optout it is judged before Redis is asked, from rate on by Redis.
@@ -29,10 +30,12 @@ class Hit(NamedTuple):
     at: datetime
     views: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
-    reader: int | None = None  # number of the reader's bit
-    built_in: float = 0.0  # seconds from the page's first query, at the latest, to now
     dimensions: tuple[tuple[str, str], ...] = ()  # name and value of what the views are broken down by
     steps: tuple[tuple[str, str], ...] = ()  # token and stage of the funnels that the visitor went on in
+    reader: Reader | None = None
+    # What was published later than that stays unread. Without either it is now.
+    began: float | None = None  # `time.perf_counter` at the page's first query, or before
+    as_of: int | None = None  # the same by Redis's clock, in microseconds
 
 
 class Outcome(NamedTuple):

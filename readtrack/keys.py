@@ -29,8 +29,13 @@ trending:top                      sorted set  10 min    the sum of the last 60 o
 trending:top:{window}             sorted set  10 min    the same for other windows, while somebody asks for it
 trending:asked                    sorted set  10 min    those windows, by when they were asked for
 trending:lock                     string      30 s      one process computes lists
-category:{id}:read                bitmap      none      bit by reader: 1 has read; gone on publish
-category:{id}:news                string      1 hour    when it was last published to (microseconds)
+category:{id}:read                bitmap      none      bit by user id: 1 has read; gone on publish
+category:{id}:seen                string      none      4 bytes by user id: publications seen + 1; the
+                                                        first 4 hold how many there were (for "3 new")
+category:{id}:read:ordinal        bitmap      none      the same two by ordinal, for other user ids
+category:{id}:seen:ordinal        string      none
+category:{id}:news                string      1 day     when it was last published to (microseconds)
+readers                           hash        none      the ordinal of each reader; goes with the two above
 flush:epoch                       string      none      number of the last settling and of the one before:
                                                         tells a Redis that was restored (see lineage.py)
 
@@ -94,13 +99,22 @@ def read_pattern() -> str:
     return f"{_literal(conf.PREFIX)}category:*"
 
 
+def state(token: str, family: str) -> str:
+    """The read state of one category; the families are those of `readers`."""
+    return f"{conf.PREFIX}category:{token}:{family}"
+
+
+def state_pattern(family: str) -> str:
+    """Matches the read state of that family in a SCAN."""
+    return f"{read_pattern()}:{family}"
+
+
+def news(token: str) -> str:
+    return f"{conf.PREFIX}category:{token}:news"
+
+
 def readers() -> str:
     return f"{conf.PREFIX}readers"
-
-
-def reading(token: str) -> tuple[str, str]:
-    """The keys of one category's read state: its bitmap, and when it was last published to."""
-    return f"{conf.PREFIX}category:{token}:read", f"{conf.PREFIX}category:{token}:news"
 
 
 def total(token: str) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
@@ -15,6 +16,7 @@ from readtrack import buckets, dimensions, hits, placeholders, readers, subjects
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome
 from readtrack.models import Tracked
+from readtrack.readers import Reader
 from readtrack.store import uniques
 from readtrack.store.connection import fail_open
 
@@ -68,16 +70,15 @@ class Recorder:
         """Whether there is anything to record."""
         return bool(self.views or self.reads or self.steps)
 
-    def hit(self, visitor: visitors.Visitor, user: Any | None) -> Hit:
+    def hit(self, visitor: visitors.Visitor, reader: Reader | None) -> Hit:
         """All of it as one hit."""
-        reader = readers.number_or_none(user) if self.reads or uniques.need_reader(self.views) else None
         return Hit(
             visitor,
             buckets.now(),
             views=tuple(self.views),
             reads=tuple(self.reads) if reader is not None else (),
             reader=reader,
-            built_in=time.perf_counter() - self.started,
+            began=self.started,
             steps=tuple(self.steps),
         )
 
@@ -122,7 +123,7 @@ def _needs_user(request: TrackedRequest, response: HttpResponseBase) -> bool:
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
     _record(request, response, user)
-    placeholders.fill(response, user)
+    placeholders.fill(response, partial(readers.find, request, user))
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
@@ -143,12 +144,14 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     visitor = visitors.visitor(request, user)
-    hit = request.readtrack.hit(visitor, user)
+    seen = request.readtrack
+    reader = readers.find(request, user) if seen.reads or uniques.need_reader(seen.views) else None
+    hit = seen.hit(visitor, reader)
     if conf.DIMENSIONS and hit.views and not visitor.opted_out:
         hit = hit._replace(dimensions=dimensions.values(request))
     outcome = fail_open(tracker.record, None, hit)
     if outcome is None:
-        return tracker.skip(request.readtrack.views, "error")
-    if outcome.counted or outcome.steps:
+        return tracker.skip(seen.views, "error")
+    if outcome.counted or outcome.steps or (conf.ANONYMOUS_READERS and seen.reads):
         visitors.remember(request, response, visitor)
     return outcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,8 +10,12 @@ from django.db import models
 from django.db.models import F
 from django.utils.translation import gettext_lazy as _
 
+from readtrack import changes
+
 # The type stubs make it generic, Django does not.
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     _PositiveBigIntegerField = models.PositiveBigIntegerField[Any, Any]
 else:
     _PositiveBigIntegerField = models.PositiveBigIntegerField
@@ -44,8 +48,12 @@ class Tracked(models.Model):
     view_count = CountField(_("views"))
     visitor_count = CountField(_("unique visitors"))
 
-    # Foreign keys whose targets a new row makes unread. A name that the model lacks is passed over.
+    # Foreign keys and many-to-many fields whose targets news makes unread. A name that the model lacks is passed over.
     news_for: ClassVar[Sequence[str]] = ("category",)
+    # Fields whose change may be news: `is_news` is told of those that changed.
+    news_fields: ClassVar[Sequence[str]] = ()
+    # Foreign key to the user who gets no dot for it.
+    news_author: ClassVar[str] = ""
 
     # How unique visitors are counted: "hll", "set", "daily" or "bitmap"; "" is the site's setting.
     unique_strategy: ClassVar[str] = ""
@@ -57,9 +65,36 @@ class Tracked(models.Model):
     class Meta:
         abstract = True
 
-    def is_news(self, *, created: bool) -> bool:
-        """Whether saving this row makes its categories unread. Override it for drafts and the like."""
-        return created
+    @classmethod
+    def from_db(cls, db: str | None, *args: Any, **kwargs: Any) -> Self:
+        instance = super().from_db(db, *args, **kwargs)
+        if cls.news_fields:
+            changes.remember(instance, changes.held(instance))
+        return instance
+
+    def refresh_from_db(
+        self, using: str | None = None, fields: Iterable[str] | None = None, *args: Any, **kwargs: Any
+    ) -> None:
+        fields = None if fields is None else list(fields)
+        super().refresh_from_db(using, fields, *args, **kwargs)
+        # A deferred field is loaded this way too, alone: what was changed beside it stays a change.
+        changes.remember(self, changes.held(self, fields))
+
+    def is_news(self, *, created: bool, changed: Set[str]) -> bool:
+        """Whether a save is news. `changed` names those of `news_fields` and `news_for` that it changed."""
+        return created or bool(changed)
+
+
+class UnsentNews(models.Model):
+    """A category that has news which Redis was not there to hear of. Sent once it is back."""
+
+    token = models.TextField(editable=False)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.token
 
 
 class FlushRun(models.Model):

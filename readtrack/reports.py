@@ -7,8 +7,10 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.db.models import Model, Sum
 
 from readtrack import buckets, readers, subjects
@@ -19,7 +21,8 @@ from readtrack.audiences import visitors_together as visitors_together
 from readtrack.conf import conf
 from readtrack.hits import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
-from readtrack.store import counters, reads, scripts, tallies
+from readtrack.readers import Reader
+from readtrack.store import clock, counters, reads, scripts, tallies
 from readtrack.store import skips as skips_store
 from readtrack.store import trending as trending_store
 from readtrack.store.connection import fail_open
@@ -31,10 +34,10 @@ AnyTracked = TypeVar("AnyTracked", bound=Tracked)
 
 
 class Glance(NamedTuple):
-    """What Redis holds for one page: totals by token, and the tokens that the reader has read."""
+    """What Redis holds for one page: totals by token, and how much is new to the reader by token."""
 
     totals: dict[str, Total]
-    read: dict[str, bool]
+    unread: dict[str, int]
 
 
 class Trend(NamedTuple):
@@ -70,21 +73,49 @@ def views(objs: Iterable[AnyTracked]) -> dict[AnyTracked, int]:
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
     """Those of the objects that the user has not read, in one round trip. None for anonymous users."""
-    if not user.is_authenticated:
-        return set()
+    return {obj for obj, items in unread_counts(user, objs).items() if items}
+
+
+def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
+    """How much is new to the user in each object, in one round trip; with a bitmap 1 stands for something.
+
+    Nothing for anonymous users. Raises readers.ReaderError for a user id out of bounds.
+    """
     tokens = {obj: subjects.token(obj) for obj in objs}
-    read = glance(dots=list(tokens.values()), reader=readers.number(user)).read
-    return {obj for obj, token in tokens.items() if not read.get(token, True)}
+    if not user.is_authenticated:
+        return dict.fromkeys(tokens, 0)
+    found = glance(dots=list(tokens.values()), reader=readers.reader_of(user)).unread
+    return {obj: found.get(token, 0) for obj, token in tokens.items()}
 
 
-def glance(*, counts: Sequence[str] = (), dots: Sequence[str] = (), reader: int | None = None) -> Glance:
+def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
+    """How many have read each object since there was last something new. Raises redis.RedisError."""
+    tokens = {obj: subjects.token(obj) for obj in objs}
+    found = reads.count_readers(list(tokens.values()))
+    return {obj: found[token] for obj, token in tokens.items()}
+
+
+def as_of() -> int:
+    """Redis's time (µs): taken before a query, it lets `mark_read` leave unread what came later.
+
+    Raises redis.RedisError.
+    """
+    return clock.at(perf_counter())
+
+
+aunread = sync_to_async(unread)
+aunread_counts = sync_to_async(unread_counts)
+areader_counts = sync_to_async(reader_counts)
+
+
+def glance(*, counts: Sequence[str] = (), dots: Sequence[str] = (), reader: Reader | None = None) -> Glance:
     """Totals and read state of many tokens in one round trip; empty with Redis gone."""
     return fail_open(_glance, Glance({}, {}), counts, dots, reader)
 
 
-def _glance(counts: Sequence[str], dots: Sequence[str], reader: int | None) -> Glance:
+def _glance(counts: Sequence[str], dots: Sequence[str], reader: Reader | None) -> Glance:
     totals = [counters.totals(some) for some in scripts.sliced(counts)]
-    read = [reads.has_read(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
+    read = [reads.unread(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
     answers = scripts.run_all(*totals, *read)
     return Glance(dict(ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import ForeignKey, Model
+from django.db.models import ForeignKey, ManyToManyField, Model
 
 from readtrack.conf import conf
 from readtrack.models import Tracked
@@ -88,31 +88,46 @@ def has_read_state(model: type[Model]) -> bool:
     return owner(model) in _news_targets()
 
 
+def read_state_models() -> list[type[Model]]:
+    """The models of this site that carry dots."""
+    return [model for model in apps.get_models() if has_read_state(model) and owner(model) is model]
+
+
 def categories_of(obj: Tracked) -> Iterator[str]:
-    """The tokens of the categories that news in `obj` belongs to. No query for plain foreign keys."""
-    for field in news_fields(type(obj)):
-        if getattr(obj, field.attname) is None:
+    """The tokens of the categories that news in `obj` belongs to. A query for each many-to-many field only."""
+    for field in news_links(type(obj)):
+        if isinstance(field, ManyToManyField):
+            yield from (token(target) for target in getattr(obj, field.name).only("pk"))
+        elif getattr(obj, field.attname) is None:
             continue
-        if field.target_field.primary_key:
+        elif field.target_field.primary_key:
             yield token_of(field.related_model, getattr(obj, field.attname))
         else:
             yield token(getattr(obj, field.name))
 
 
-def news_fields(model: type[Tracked]) -> list["ForeignKey[Any, Any]"]:
-    """The foreign keys among the model's `news_for`."""
+def news_links(model: type[Tracked]) -> list[Any]:
+    """The foreign keys and many-to-many fields among the model's `news_for`."""
     fields = []
     for name in model.news_for:
         try:
             field = model._meta.get_field(name)
         except FieldDoesNotExist:
             continue
-        if isinstance(field, ForeignKey):
+        if isinstance(field, (ForeignKey, ManyToManyField)):
             fields.append(field)
     return fields
+
+
+def author_of(obj: Tracked) -> Any | None:
+    """The primary key of the user who wrote it, if the model names a `news_author`. No query."""
+    if not obj.news_author:
+        return None
+    field: Any = obj._meta.get_field(obj.news_author)
+    return getattr(obj, field.attname)
 
 
 @cache
 def _news_targets() -> frozenset[type[Model]]:
     models = [model for model in apps.get_models() if issubclass(model, Tracked)]
-    return frozenset(owner(field.related_model) for model in models for field in news_fields(model))
+    return frozenset(owner(field.related_model) for model in models for field in news_links(model))

@@ -8,7 +8,8 @@ from readtrack.flush import flush
 
 @shared_task(name="readtrack.flush_views", ignore_result=True)
 def flush_views() -> None:
-    """Writes the live counts into SQL."""
+    """Writes the live counts into SQL, and sends the news that was kept while Redis was gone."""
+    tracker.resend()
     flush()
 
 

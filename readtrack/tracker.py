@@ -6,41 +6,49 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from asgiref.sync import sync_to_async
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from readtrack import buckets, readers, subjects, visitors
 from readtrack.hits import Hit, Outcome, Reason
-from readtrack.models import Tracked
+from readtrack.models import Tracked, UnsentNews
 from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending
 from readtrack.store.connection import fail_open
+from readtrack.store.reads import News
+from readtrack.store.scripts import Call
 from readtrack.store.skips import tally
 from readtrack.store.traces import Erased, Progress
 from readtrack.visitors import Visitor
 
 
 def record(hit: Hit) -> Outcome:
-    """Counts the hit's views and steps and marks what it reads, in one round trip. Raises redis.RedisError."""
-    if hit.steps:
-        return _record_steps(hit)
-    if not hit.views and not hit.reads:
-        return Outcome()
-    call = counters.record(hit)
-    outcome: Outcome = tally.send(call)[0] if tally.is_due else scripts.run(call)
+    """Counts the hit's views and steps and marks what it reads, in one round trip. Raises redis.RedisError.
+
+    Views come first: a step taken on the page that is viewed comes after it.
+    """
+    viewed = [counters.record(hit)] if hit.views else []
+    read = [reads.mark(hit)] if hit.reads else []
+    steps = [tallies.step(token, stage, visitor=hit.visitor) for token, stage in hit.steps]
+    answers = _answers([*viewed, *read, *steps])
+    outcome: Outcome = answers[0] if viewed else Outcome()
     if outcome.skipped:
         tally.add(outcome.skipped.values(), at=hit.at)
-    return outcome
+    if len(answers) == len(viewed):
+        return outcome
+    taken = zip(hit.steps, answers[len(viewed) + len(read) :], strict=True)
+    return outcome._replace(
+        read=answers[len(viewed)] if read else (), steps=tuple(step for step, is_new in taken if is_new)
+    )
 
 
-def _record_steps(hit: Hit) -> Outcome:
-    """Views first: a step taken on the page that is viewed comes after it."""
-    recorded = [counters.record(hit)] if hit.views or hit.reads else []
-    steps = [tallies.step(token, stage, visitor=hit.visitor) for token, stage in hit.steps]
-    answers = tally.send(*recorded, *steps)
-    outcome: Outcome = answers[0] if recorded else Outcome()
-    tally.add(outcome.skipped.values(), at=hit.at)
-    taken = zip(hit.steps, answers[len(recorded) :])  # noqa: B905 - the answer to the tally's own call comes after
-    return outcome._replace(steps=tuple(step for step, is_new in taken if is_new))
+def _answers(calls: list[Call[Any]]) -> list[Any]:
+    """What the calls give; what is due of the tally rides along, and one call alone goes the shortest way."""
+    if not calls:
+        return []
+    if len(calls) > 1 or tally.is_due:
+        return tally.send(*calls)[: len(calls)]
+    return [scripts.run(calls[0])]
 
 
 def skip(views: Iterable[str], reason: Reason, *, at: datetime | None = None) -> Outcome:
@@ -73,29 +81,101 @@ def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
     return scripts.run(tallies.step(subjects.token(obj), stage, visitor=visitor))
 
 
-def mark_read(user: Any, objs: Iterable[Model]) -> None:
-    """Marks the categories read for the user, in one round trip. Raises redis.RedisError."""
-    tokens = tuple(subjects.token(obj) for obj in objs)
-    record(Hit(Visitor(""), buckets.now(), reads=tokens, reader=readers.number(user)))
+def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:
+    """Marks the categories read for the user, in one round trip for every 1,000.
+
+    With `as_of`, which `reports.as_of()` gave before they were looked at, only those without news since.
+    Raises redis.RedisError, and readers.ReaderError for a user id out of bounds.
+    """
+    mark_tokens_read(readers.reader_of(user), [subjects.token(obj) for obj in objs], as_of=as_of)
+
+
+def mark_all_read(user: Any, objs: type[Model] | Iterable[Model]) -> None:
+    """`mark_read` for every row of a model, or of a queryset, without loading the rows."""
+    if isinstance(objs, type):
+        objs = objs._default_manager.all()
+    if not isinstance(objs, QuerySet):
+        mark_read(user, objs)
+        return
+    pks = objs.values_list("pk", flat=True)
+    mark_tokens_read(readers.reader_of(user), [subjects.token_of(objs.model, pk) for pk in pks.iterator()])
+
+
+def mark_tokens_read(reader: readers.Reader, tokens: Sequence[str], *, as_of: int | None = None) -> list[str]:
+    """`mark_read` by names; gives those now read."""
+    at = buckets.now()
+    found: list[str] = []
+    for some in scripts.sliced(tokens):
+        found += record(Hit(Visitor(""), at, reads=tuple(some), reader=reader, as_of=as_of)).read
+    return found
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
-    """Makes the categories unread for everybody, in one round trip. Raises redis.RedisError."""
-    _publish([subjects.token(obj) for obj in objs])
+    """Makes the categories unread for everybody, at once, in one round trip. Raises redis.RedisError."""
+    _send([News(subjects.token(obj)) for obj in objs])
 
 
-def publish_on_commit(sender: type[Tracked], instance: Tracked, *, created: bool, using: str, **kwargs: Any) -> None:
-    """Receives post_save: news makes its categories unread once everybody can see it."""
-    if kwargs.get("raw") or not instance.is_news(created=created):
-        return
-    tokens = list(subjects.categories_of(instance))
-    # A page that saves a post is still served when Redis is gone; the dots then stay as they are.
-    transaction.on_commit(partial(fail_open, _publish, None, tokens), using=using)
+def publish(posts: Iterable[Tracked], *, using: str | None = None) -> None:
+    """Makes unread, on commit, what these rows are news for: call it where no `save()` does.
+
+    That is after bulk_create and update, in imports, and when the time of scheduled posts has come.
+    """
+    found: dict[str, list[Any]] = {}
+    own: list[News] = []
+    for post in posts:
+        author = _author(post)
+        for token in subjects.categories_of(post):
+            found.setdefault(token, []).append(author)
+        if subjects.has_read_state(type(post)):
+            own.append(News(subjects.token(post), author=author, is_own=author is not None))
+    _send_on_commit([*_news(found), *own], using=using)
 
 
-def _publish(tokens: Sequence[str]) -> None:
-    if tokens:
-        scripts.run(reads.publish(tokens))
+def publish_to(categories: Iterable[Model], posts: Sequence[Tracked], *, using: str | None = None) -> None:
+    """`publish` to these categories only, whatever else the rows are news for."""
+    authors = [_author(post) for post in posts]
+    _send_on_commit(_news({subjects.token(obj): authors for obj in categories}), using=using)
+
+
+def _author(post: Tracked) -> readers.Reader | None:
+    pk = subjects.author_of(post)
+    return None if pk is None else readers.or_none(pk)
+
+
+def _news(found: dict[str, list[Any]]) -> list[News]:
+    """One for each category; its author is spared the dot if all is by one."""
+    return [News(token, len(by), by[0] if len(set(by)) == 1 else None) for token, by in found.items()]
+
+
+def _send_on_commit(news: list[News], *, using: str | None) -> None:
+    if news:
+        # Robust, for the post is saved: whatever fails here is logged, and the page served.
+        transaction.on_commit(partial(_send_or_keep, news), using=using, robust=True)
+
+
+def _send_or_keep(news: Sequence[News]) -> None:
+    if not fail_open(_send, False, news):  # noqa: FBT003 - what it gives
+        UnsentNews.objects.bulk_create(UnsentNews(token=entry.token) for entry in news)
+
+
+def resend() -> int:
+    """Sends the news that was kept while Redis was gone; gives how much. Raises redis.RedisError."""
+    kept = dict(UnsentNews.objects.order_by("pk").values_list("pk", "token")[: scripts.SLICE])
+    _send([News(token) for token in dict.fromkeys(kept.values())])
+    UnsentNews.objects.filter(pk__in=kept).delete()
+    return len(kept)
+
+
+def _send(news: Sequence[News]) -> bool:
+    for some in scripts.sliced(news):
+        scripts.run(reads.publish(some))
+    return True
+
+
+amark_read = sync_to_async(mark_read)
+amark_all_read = sync_to_async(mark_all_read)
+amark_unread = sync_to_async(mark_unread)
+apublish = sync_to_async(publish)
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:

@@ -15,14 +15,14 @@ from tests import factories
 @pytest.mark.parametrize("pk", [-1, 100_000_001, 2**63, "x", None])
 def test_an_id_can_never_allocate_more_than_its_share(pk: Any) -> None:
     with pytest.raises(ReaderError, match="MAX_READER"):
-        readers.number(SimpleNamespace(pk=pk))
+        readers.reader_of(SimpleNamespace(pk=pk))
 
 
 def test_the_bound_is_a_setting(settings: Settings) -> None:
     settings.READTRACK = {"MAX_READER": 7}
-    assert readers.number(SimpleNamespace(pk=7)) == 7
+    assert readers.reader_of(SimpleNamespace(pk=7)) == 7
     with pytest.raises(ReaderError):
-        readers.number(SimpleNamespace(pk=8))
+        readers.reader_of(SimpleNamespace(pk=8))
 
 
 @pytest.mark.django_db
@@ -41,7 +41,3 @@ def test_a_reader_out_of_bounds_gets_pages_without_dots_and_one_line_in_the_log(
         tracker.mark_read(user, [category])
     with pytest.raises(ReaderError):
         reports.unread(user, [category])
-
-
-def test_nobody_has_no_number() -> None:
-    assert readers.number_or_none(None) is None

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from readtrack import subjects
 from readtrack.models import Tracked
-from tests.site.models import Category, Counted, Headline, Manual, Page, Post, Product, Review, Shelf
+from tests.site.models import Article, Category, Counted, Headline, Manual, Page, Post, Product, Review, Shelf
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 AWKWARD = ["a b", "*", "a:b", "{x}", "%", "é", "a/b?c#d", "\\[x]", "a!b", "\n", "!rt!"]
@@ -57,7 +57,7 @@ def test_an_unsaved_object_has_no_name_yet() -> None:
 
 
 def test_tracked_models_are_those_with_counts_of_their_own() -> None:
-    assert subjects.tracked_models() == [Post, Product, Page, Counted]
+    assert subjects.tracked_models() == [Post, Product, Page, Article, Counted]
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_news_belongs_to_the_categories_that_are_set() -> None:
 
 def test_only_foreign_keys_lead_to_categories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Page, "news_for", ("slug", "missing", "section"))
-    assert [field.name for field in subjects.news_fields(Page)] == ["section"]
+    assert [field.name for field in subjects.news_links(Page)] == ["section"]
     assert issubclass(Page, Tracked)

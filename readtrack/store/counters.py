@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from readtrack import buckets, keys
 from readtrack.conf import conf
@@ -39,7 +39,7 @@ class Total(NamedTuple):
 
 
 def record(hit: Hit) -> Call[Outcome]:
-    """Counts the hit's views and sets its reader's bits."""
+    """Counts the hit's views."""
     visitor, seen_as = hit.visitor.id, hit.visitor.seen_as
     hour = buckets.hour(hit.at)
     names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at), hour=hour)
@@ -48,8 +48,6 @@ def record(hit: Hit) -> Call[Outcome]:
         return Call("record", *effects.named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
     for token in hit.views:
         names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
-    for token in hit.reads:
-        names += keys.reading(token)
     args: list[str | int] = [
         conf.WINDOW,
         conf.RATE_LIMIT or robots.NO_LIMIT,
@@ -59,20 +57,16 @@ def record(hit: Hit) -> Call[Outcome]:
         len(hit.views),
         *hit.views,
     ]
-    if hit.reads:
-        args += (cast(int, hit.reader), int(hit.built_in * 1_000_000))
     return Call("record", names, args, partial(_outcome, hit))
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:
-    if codes == [1] and not hit.reads:
+    if codes == [1]:
         return Outcome(hit.views)
-    views = dict(zip(hit.views, codes))  # noqa: B905 - the codes of what was read come after
-    read = zip(hit.reads, codes[len(views) :], strict=True)
+    views = dict(zip(hit.views, codes, strict=True))
     return Outcome(
         counted=tuple(token for token, code in views.items() if code == 1),
         skipped={token: _SKIPPED[code] for token, code in views.items() if code != 1},
-        read=tuple(token for token, code in read if code),
     )
 
 

@@ -23,7 +23,7 @@ class Profile(NamedTuple):
 
 def wants(hit: Hit) -> bool:
     """Whether the hit is more than record.lua does for everybody."""
-    if hit.dimensions and hit.views:
+    if hit.dimensions:
         return True
     for token in hit.views:  # noqa: SIM110 - every hit comes this way, and a generator costs it half a microsecond
         if _profile(token.partition(":")[0]):
@@ -45,11 +45,8 @@ def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]
         names += [name for sets, _ in entries for name in sets] or strings
         members.append([member for _, member in entries])
     width = (len(names) - len(shared)) // len(hit.views)
-    for token in hit.reads:
-        names += keys.reading(token)
     args: list[str | int] = [windows.life() if slices else conf.WINDOW, *rate, hit.visitor.id, width]
-    args += [len(hit.views), *hit.views, hit.reader or 0, int(hit.built_in * 1_000_000)]
-    args += [len(hit.reads), len(identities), slices]
+    args += [len(hit.views), *hit.views, len(identities), slices]
     for token, own in zip(hit.views, members, strict=True):
         effects = list(_effects(token, hit))
         args += (*own, len(effects))

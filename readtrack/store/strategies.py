@@ -102,7 +102,8 @@ class Bitmaps(Strategy):
         return keys.bitmap(token)
 
     def effect(self, token: str, hit: Hit) -> Effect | None:
-        return None if hit.reader is None else Effect(self.name, (self.key(token),), hit.reader)
+        # A name stands for an ordinal of read state, which another numbering would hand to somebody else.
+        return Effect(self.name, (self.key(token),), hit.reader) if isinstance(hit.reader, int) else None
 
     def together(self, tokens: Sequence[str]) -> int:
         # BITOP would write the union to a key of its own; read in pieces, it takes neither memory nor a write.
@@ -119,7 +120,7 @@ class Bitmaps(Strategy):
 
     def has_seen(self, token: str, *, visitor: str, reader: int | None) -> Call[bool]:
         bitmap = [] if reader is None else [self.key(token)]
-        return Call("has_read", bitmap, (reader or 0,), lambda bits: bits == [1])
+        return Call("has_read", bitmap, (reader or 0, len(bitmap)), lambda bits: bits == [1])
 
 
 def union(names: Sequence[str]) -> int:

@@ -1,6 +1,6 @@
 """`{% load readtrack %}`: counts and dots. A tag never writes, and a page asks Redis once however many it has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django import template
@@ -10,10 +10,10 @@ from django.template.base import FilterExpression, Parser, Token
 from django.template.context import Context
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
-from readtrack import outbound, placeholders, reports, subjects, visitors
-from readtrack.placeholders import COUNT, DOT, EXACT, WORDS, Placeholder
+from readtrack import outbound, placeholders, reports, subjects
+from readtrack.placeholders import COUNT, DOT, EXACT, IF, NEWS, WORDS, Placeholder
 
 HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
 
@@ -40,29 +40,40 @@ def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
     return outbound.link(obj, url, stage=stage) if isinstance(obj, Model) and obj.pk is not None else str(url)
 
 
+@register.tag
+def unread_count(parser: Parser, token: Token) -> template.Node:
+    """`{% unread_count category %}`, `{% unread_count category as items %}`; a dot where only bits are kept."""
+    obj, _, target = _words(parser, token)
+    return UnreadCountNode(obj, kind=NEWS, target=target)
+
+
+@register.tag
+def if_unread(parser: Parser, token: Token) -> template.Node:
+    """`{% if_unread category %}…{% else %}…{% endif_unread %}`; both are rendered, one is sent."""
+    obj, _, _ = _words(parser, token)
+    unread, read = parser.parse(("else", "endif_unread")), template.NodeList()
+    if parser.next_token().contents == "else":
+        read = parser.parse(("endif_unread",))
+        parser.delete_first_token()
+    return IfUnreadNode(obj, unread, read)
+
+
 class PlaceholderNode(template.Node):
     """Leaves a placeholder; under a name, or outside a request, the value at once."""
+
+    value: Callable[[Any, Context], int]
 
     def __init__(self, obj: FilterExpression, *, kind: str, target: str | None) -> None:
         self.obj, self.kind, self.target = obj, kind, target
 
     def render(self, context: Context) -> str:
         obj = self.obj.resolve(context)
-        if not isinstance(obj, Model) or obj.pk is None:
+        if not placeholders.is_shown(self.kind, obj):
             return ""  # as Django does with a variable that is not there
         if self.target is not None:
             context[self.target] = self.value(obj, context)
             return ""
-        if not hasattr(_request(context), "readtrack"):
-            return self.html(obj, context)
-        # What SQL stores rides along, if it was loaded: with Redis gone it is shown without a query.
-        return str(Placeholder(self.kind, subjects.token(obj), obj.__dict__.get("view_count", 0)))
-
-    def value(self, obj: Any, context: Context) -> int | bool:
-        raise NotImplementedError
-
-    def html(self, obj: Any, context: Context) -> str:
-        raise NotImplementedError
+        return _left(str(Placeholder.of(self.kind, obj)), context)
 
 
 class CountNode(PlaceholderNode):
@@ -71,20 +82,41 @@ class CountNode(PlaceholderNode):
     def value(self, obj: Any, context: Context) -> int:
         return reports.views([obj])[obj]
 
-    def html(self, obj: Any, context: Context) -> str:
-        return placeholders.count(self.value(obj, context), kind=self.kind)
+
+class UnreadCountNode(PlaceholderNode):
+    """`{% unread_count %}`"""
+
+    def value(self, obj: Any, context: Context) -> int:
+        token = subjects.token(obj)
+        reader = placeholders.finder(_request(context), context.get("user"))()
+        return reports.glance(dots=[token], reader=reader).unread.get(token, 0)
 
 
-class DotNode(PlaceholderNode):
+class DotNode(UnreadCountNode):
     """`{% unread_dot %}`"""
 
     def value(self, obj: Any, context: Context) -> bool:
-        request = _request(context)
-        user = visitors.signed_in(request) if request else context.get("user")
-        return bool(user and reports.unread(user, [obj]))
+        return bool(super().value(obj, context))
 
-    def html(self, obj: Any, context: Context) -> str:
-        return placeholders.dot(is_unread=self.value(obj, context))
+
+class IfUnreadNode(template.Node):
+    """`{% if_unread %}`"""
+
+    child_nodelists = ("unread", "read")
+
+    def __init__(self, obj: FilterExpression, unread: template.NodeList, read: template.NodeList) -> None:
+        self.obj, self.unread, self.read = obj, unread, read
+
+    def render(self, context: Context) -> str:
+        obj = self.obj.resolve(context)
+        if not placeholders.is_shown(IF, obj):
+            return self.read.render(context)
+        unread, read = self.unread.render(context), self.read.render(context)
+        return _left(placeholders.branches(obj, unread, read), context)
+
+
+def _left(content: str, context: Context) -> str:
+    return mark_safe(placeholders.left(content, _request(context), context.get("user")))  # noqa: S308 - tags made it
 
 
 @register.simple_tag

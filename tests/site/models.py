@@ -1,7 +1,9 @@
 """Models of every kind that can be tracked or carry dots."""
 
 import uuid
+from collections.abc import Set
 
+from django.conf import settings
 from django.db import models
 
 from readtrack.models import Tracked
@@ -59,7 +61,7 @@ class Page(Tracked):
 
     news_for = ("section", "shelf")
 
-    def is_news(self, *, created: bool) -> bool:
+    def is_news(self, *, created: bool, changed: Set[str]) -> bool:
         return self.is_published
 
 
@@ -67,6 +69,30 @@ class Shelf(models.Model):
     """Pointed at by something else than its primary key."""
 
     code = models.CharField(max_length=10, unique=True)
+
+
+class Topic(models.Model):
+    """Articles are in several."""
+
+    name = models.CharField(max_length=50)
+
+
+class Article(Tracked):
+    """News once it is published, for its category and its topics, to all but its author."""
+
+    title = models.CharField(max_length=100, default="Title")
+    text = models.TextField(blank=True)
+    is_published = models.BooleanField(default=True)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
+    category = models.ForeignKey(Category, on_delete=models.CASCADE, null=True)
+    topics = models.ManyToManyField(Topic, related_name="articles")
+
+    news_for = ("category", "topics")
+    news_fields = ("is_published", "title", "category")
+    news_author = "author"
+
+    def is_news(self, *, created: bool, changed: Set[str]) -> bool:
+        return self.is_published and (created or bool(changed))
 
 
 class Manual(models.Model):

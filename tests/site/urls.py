@@ -21,4 +21,5 @@ urlpatterns = [
     path("bare/", views.bare_listing),
     path("stream/", views.stream),
     path("json/", views.json_page),
+    path("readtrack/", include("readtrack.urls")),
 ]

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
-from readtrack.store import counters, effects
+from readtrack.store import counters, effects, reads
 from readtrack.visitors import Visitor
 from tests import factories
 from tests.wire import Wire
@@ -41,7 +41,7 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert trips == [1]
     assert outcome.counted == ("site.post:1", "site.counted:2")
     assert outcome.read == ("site.category:1",)
-    assert set(redis.keys()) <= set(counters.record(hit).keys)
+    assert set(redis.keys()) <= {*counters.record(hit).keys, *reads.mark(hit).keys}
     assert all(key.startswith("site:") for key in redis.keys("*"))
     assert not tracker.record(hit).counted
 

@@ -22,13 +22,13 @@ def test_each_script_says_what_it_takes_and_returns(name: str) -> None:
 
 
 def test_several_calls_are_one_round_trip(wire: Wire) -> None:
-    calls = (counters.totals(["a.b:1", "a.b:2"]), reads.has_read(1, ["a.c:1"]), counters.record(factories.hit("a.b:1")))
+    calls = (counters.totals(["a.b:1", "a.b:2"]), reads.unread(1, ["a.c:1"]), counters.record(factories.hit("a.b:1")))
     scripts.run_all(*calls)
     with wire.counted() as trips:
         totals, read, outcome = scripts.run_all(*calls)
     assert trips == [1]
     assert totals["a.b:1"].views == 1
-    assert read == {"a.c:1": False}
+    assert read == {"a.c:1": 1}
     assert outcome.skipped == {"a.b:1": "repeat"}
 
 
@@ -63,4 +63,4 @@ def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
     redis.mset({f"views:total:{token}": 1 for token in tokens})
     assert len(scripts.run(counters.totals(tokens))) == scripts.SLICE
     assert scripts.run(counters.lift(dict.fromkeys(tokens, 2))) == scripts.SLICE
-    assert scripts.run(reads.publish(tokens)) == scripts.SLICE
+    assert scripts.run(reads.publish([reads.News(token) for token in tokens])) == scripts.SLICE

@@ -7,6 +7,7 @@ from django.db import Error
 from tqdm import tqdm
 
 from readtrack import flush as flushing
+from readtrack import tracker
 from readtrack.store.connection import RedisError
 
 SECONDS_BEFORE_BAR = 1  # a progress bar is for work that lasts
@@ -26,6 +27,7 @@ def run(command: BaseCommand, *, verbosity: int, **options: Any) -> None:
     """Flushes and prints what was done."""
     hidden = None if verbosity else True  # None: hidden where the output is no terminal
     try:
+        tracker.resend()
         with tqdm(desc="Flushing", unit=" totals", delay=SECONDS_BEFORE_BAR, disable=hidden, leave=False) as bar:
             done = flushing.flush(progress=bar.update)
     except RedisError as error:

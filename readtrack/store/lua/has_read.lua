@@ -1,8 +1,11 @@
 -- Reads one reader's bit of many categories.
--- KEYS: bitmaps. ARGV: reader. Returns: 1 (has read) or 0 for each
-local reader = ARGV[1]
+-- KEYS: bitmaps[, readers, where the reader is a name]. ARGV: reader, number of bitmaps
+-- Returns: 1 (has read) or 0 for each
+local reader, count = ARGV[1], tonumber(ARGV[2])
 local bits = {}
-for index, bitmap in ipairs(KEYS) do
-  bits[index] = redis.call('GETBIT', bitmap, reader)
+if #KEYS > count then reader = redis.call('HGET', KEYS[#KEYS], reader) end
+for index = 1, count do
+  -- Who has no number yet has read nothing.
+  bits[index] = reader and redis.call('GETBIT', KEYS[index], reader) or 0
 end
 return bits

@@ -1,20 +1,17 @@
--- Records one hit: the subjects it views and the categories it reads.
+-- Records what one hit views.
 -- Guarantees: a view counts once per visitor, subject and window, whoever sends this twice, for
--- every counter sits behind the window's SET NX. A category that was published to while the page
--- was being built stays unread.
+-- every counter sits behind the window's SET NX.
 -- KEYS: rate (which whoever followed the honeypot has beyond all limits), unbased, trending bucket, site hour;
---       per view: total, hour, hll, window of the visitor[, window of the visitor before the cookie];
---       per read: bitmap, news
--- ARGV: window s, rate limit (0: none), rate window s, visitor, keys per view, views, id of each view;
---       where something is read: reader, page build time us
--- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot; per read 1 read, 0 news came in between
+--       per view: total, hour, hll, window of the visitor[, window of the visitor before the cookie]
+-- ARGV: window s, rate limit, rate window s, visitor, keys per view, views, id of each view
+-- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot
 --
--- A site that counts more than that (store/effects.py) always sends reader and build time, and then
--- ARGV: reads, visitors told apart by (1, or 2 with the one before the cookie), slices (0: windows are strings);
+-- A site that counts more than that (store/effects.py) sends besides
+-- ARGV: visitors told apart by (1, or 2 with the one before the cookie), slices (0: windows are strings);
 --       per view: its member in each of their windows, where windows are slices;
 --                 effects, and of each effect: name, number of its first key, argument
 -- KEYS: no hll; where windows are slices: those sets of each visitor, newest first, ARGV 1 being their life;
---       after the reads: the keys of the effects
+--       after the views: the keys of the effects
 local call = redis.call
 local COUNTED, RATE, REPEAT = 1, 2, 3
 local HONEYPOT, TRAPPED = 4, 1e15
@@ -24,12 +21,12 @@ local visitor = ARGV[4]
 local outcome = {}
 
 -- Where the next view's part of what only some sites send begins; nil for all others.
-local extra = #ARGV > 8 + views and 12 + views or nil
+local extra = #ARGV > 6 + views and 9 + views or nil
 local counters, identities, slices = 3, width - 3, 0
 local is_in_slices, apply
 
 if extra then
-  counters, identities, slices = 2, tonumber(ARGV[10 + views]), tonumber(ARGV[11 + views])
+  counters, identities, slices = 2, tonumber(ARGV[7 + views]), tonumber(ARGV[8 + views])
   local effects = {}
 
   function effects.hll(key) call('PFADD', KEYS[key], visitor) end
@@ -92,7 +89,7 @@ if extra then
 end
 
 local limited = false
-if views > 0 and limit > 0 then
+if limit > 0 then
   -- Most hits are a visitor's only one in a window, so that one costs a single command.
   local hits = call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[3]) and 1 or call('INCR', KEYS[1])
   if hits > limit then limited = hits > TRAPPED and HONEYPOT or RATE end
@@ -125,20 +122,4 @@ for view = 1, views do
   if extra then apply(outcome[view] == COUNTED) end
 end
 
-local first = SHARED + 1 + width * views
-local last = extra and first + 2 * ARGV[9 + views] - 1 or #KEYS
-if first > last then return outcome end
-
--- Both times are this server's, so the clocks of the web servers do not matter.
-local time = call('TIME')
-local built_since = time[1] * 1000000 + time[2] - ARGV[8 + views]
-for key = first, last, 2 do
-  local news = call('GET', KEYS[key + 1])
-  if news and tonumber(news) >= built_since then
-    outcome[#outcome + 1] = 0
-  else
-    call('SETBIT', KEYS[key], ARGV[7 + views], 1)
-    outcome[#outcome + 1] = 1
-  end
-end
 return outcome

@@ -1,0 +1,60 @@
+"""Carries read state over when a site changes its strategy or how readers are numbered."""
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from time import perf_counter
+from typing import NamedTuple
+
+from readtrack import buckets, readers
+from readtrack.hits import Hit
+from readtrack.readers import Reader
+from readtrack.store import clock, reads, scripts
+from readtrack.visitors import Visitor
+
+
+class SameStateError(ValueError):
+    """There is nothing to convert: that is what the settings say already."""
+
+
+class Converted(NamedTuple):
+    """How much was carried over; `left_out` are readers with no place in the new numbering."""
+
+    categories: int
+    reads: int
+    left_out: int
+
+
+def convert(state: str, *, has_ordinals: bool, progress: Callable[[int], object] = lambda done: None) -> Converted:
+    """Marks read, by today's settings, whatever that strategy and numbering hold as read.
+
+    Each is recorded as any read is, so what was published since keeps its dot. Raises redis.RedisError.
+    """
+    source = readers.family_of(state, has_ordinals=has_ordinals)
+    if source == readers.family():
+        raise SameStateError("READTRACK says so already: change READ_STATE or READERS first, then convert.")
+    names = reads.names() if has_ordinals else None
+    categories, found, carried = 0, 0, 0
+    for token in reads.categories(source):
+        as_of = clock.at(perf_counter())
+        numbers = reads.numbers(state, token, source)
+        while some := list(islice(numbers, scripts.SLICE)):
+            known = [reader for number in some if (reader := _reader(number, names)) is not None]
+            scripts.run_all(*(reads.mark(_hit(token, reader, as_of)) for reader in known), patient=True)
+            found, carried = found + len(some), carried + len(known)
+            progress(len(some))
+        categories += 1
+    return Converted(categories, carried, found - carried)
+
+
+def _reader(number: int, names: Mapping[int, str] | None) -> Reader | None:
+    """Who has that number, as today's numbering knows them."""
+    if names is None:
+        return readers.or_none(number)
+    name = names.get(number, "")
+    if readers.has_ordinals():
+        return name or None
+    return readers.or_none(int(name)) if name.isdecimal() else None
+
+
+def _hit(token: str, reader: Reader, as_of: int) -> Hit:
+    return Hit(Visitor(""), buckets.now(), reads=(token,), reader=reader, as_of=as_of)

@@ -1,0 +1,187 @@
+"""Read state: next to a row for each user and category, in memory, and with many opening while news comes in."""
+
+import os
+import threading
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+from django.db import connection
+from django.test import override_settings
+
+from readtrack import buckets, keys, readers, tracker
+from readtrack.hits import Hit
+from readtrack.readers import Reader
+from readtrack.store import reads, scripts
+from readtrack.store.connection import connect
+from readtrack.store.reads import News
+from readtrack.visitors import Visitor
+from tests.benchmarks.measuring import compare, table
+
+USERS = int(os.environ.get("BENCH_USERS", "100000"))
+CATEGORIES = 20
+OPENS = 500
+THREADS = 50
+SECONDS = 3
+
+TOKENS = [f"site.category:{number}" for number in range(1, CATEGORIES + 1)]
+
+# The design this replaces.
+TABLE = """
+CREATE TABLE bench_read (user_id integer, category_id integer, is_read boolean NOT NULL,
+    PRIMARY KEY (user_id, category_id));
+CREATE INDEX ON bench_read (category_id);
+INSERT INTO bench_read SELECT u, c, true FROM generate_series(1, {users}) u, generate_series(1, {categories}) c;
+ANALYZE bench_read;
+"""
+OPEN = """INSERT INTO bench_read VALUES (%s, %s, true)
+    ON CONFLICT (user_id, category_id) DO UPDATE SET is_read = true"""
+PUBLISH = "UPDATE bench_read SET is_read = false WHERE category_id = %s AND is_read"
+DOTS = "SELECT category_id FROM bench_read WHERE user_id = %s AND NOT is_read"
+
+
+def main() -> None:
+    """Prints three tables."""
+    with override_settings(READTRACK={"TIMEOUT": 60.0}):  # what is measured here is never given up
+        connect().flushdb()
+        against_rows()
+        memory()
+        contention()
+
+
+def against_rows() -> None:
+    """Each thing done by SQL and by us, in turn."""
+    sql(TABLE.format(users=USERS, categories=CATEGORIES), None)
+    for token in TOKENS:
+        connect().set(keys.state(token, "read"), b"\xff" * (USERS // 8 + 1))
+    rows = [("", "rows in SQL", "readtrack", "ratio")]
+    opened = compare({"readtrack": open_ours, "rows": open_rows}, each=OPENS, rounds=5)
+    drawn = compare({"readtrack": draw_ours, "rows": draw_rows}, each=OPENS, rounds=5)
+    for name, found in (("open a category", opened), (f"draw {CATEGORIES} dots", drawn)):
+        rows.append(
+            (name, f"{found['rows'][0]:.0f} µs", f"{found['readtrack'][0]:.0f} µs", f"{found['rows'][1]:.1f} ×")
+        )
+    theirs, ours = published()
+    rows.append(("publish a post", f"{theirs:,.0f} µs", f"{ours:.0f} µs", f"{theirs / ours:,.0f} ×"))
+    table(f"Dots of {USERS:,} users in {CATEGORIES} categories, next to a row for each in PostgreSQL", rows)
+    sql("DROP TABLE bench_read", None)
+
+
+def sql(statement: str, values: tuple[int, ...] | None) -> list[tuple[int]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def open_rows() -> None:
+    for user in range(1, OPENS + 1):
+        sql(OPEN, (user, 1))
+
+
+def open_ours() -> None:
+    for user in range(1, OPENS + 1):
+        tracker.record(hit(user, TOKENS[:1]))
+
+
+def draw_rows() -> None:
+    for user in range(1, OPENS + 1):
+        sql(DOTS, (user,))
+
+
+def draw_ours() -> None:
+    for user in range(1, OPENS + 1):
+        scripts.run(reads.unread(user, TOKENS))
+
+
+def hit(reader: Reader, tokens: list[str], began: float | None = None) -> Hit:
+    return Hit(Visitor("bench"), buckets.now(), reads=tuple(tokens), reader=reader, began=began)
+
+
+def published() -> tuple[float, float]:
+    """Microseconds of a publication in a category that everybody has read: the median of a few categories."""
+    theirs, ours = [], []
+    for number, token in enumerate(TOKENS[1:4], start=2):
+        theirs.append(timed(lambda number=number: sql(PUBLISH, (number,))))  # type: ignore[misc]
+        ours.append(timed(lambda token=token: scripts.run(reads.publish([News(token)]))))  # type: ignore[misc]
+    return median(theirs), median(ours)
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = perf_counter()
+    work()
+    return (perf_counter() - start) * 1_000_000
+
+
+def memory() -> None:
+    """What Redis itself says of the largest cases that are filled here; a hundred times that is reckoned."""
+    rows: list[tuple[str, ...]] = [("bytes", "10,000 readers", "1,000,000", "100,000,000 (reckoned)")]
+    for name, width in (("a category, bitmap", 1), ("a category, sequence", 32)):
+        sizes = [filled(count, width=width) for count in (10_000, 1_000_000)]
+        rows.append((name, *(f"{size:,}" for size in sizes), f"{sizes[1] * 100:,}"))
+    for name, label in (("ordinals of ids up to 2^63, once", sparse), ("ordinals of UUIDs, once", uuid)):
+        sizes = [numbered(count, label) for count in (10_000, 1_000_000)]
+        rows.append((name, *(f"{size:,}" for size in sizes), f"{sizes[1] * 100:,}"))
+    rows.append(("dense ids need no ordinals", "0", "0", "0"))
+    table("Memory (at most 140 kB for 1,000,000 dense readers, 3 MB for 10,000 others)", rows)
+
+
+def filled(count: int, *, width: int) -> int:
+    connect().flushdb()
+    connect().setrange("state", (count * width - 1) // 8, b"\x01")
+    return usage("state")
+
+
+def numbered(count: int, label: Callable[[int], str]) -> int:
+    connect().flushdb()
+    for start in range(0, count, 10_000):
+        connect().hset(keys.readers(), mapping={label(n): n for n in range(start, start + 10_000)})
+    return usage(keys.readers())
+
+
+def sparse(number: int) -> str:
+    return str(2**63 - number * 10**9)
+
+
+def uuid(number: int) -> str:
+    return f"2b0d7b3d-3d5c-4f5e-9d53-{number:012d}"
+
+
+def usage(key: str) -> int:
+    size = connect().memory_usage(key, samples=1000)
+    connect().unlink(key)
+    return int(str(size))
+
+
+def contention() -> None:
+    """Threads open a category while posts are published to it; a post is lost if its dot is out for who lacks it."""
+    connect().flushdb()
+    posts: list[int] = []
+    seen, opened = [0] * THREADS, [0] * THREADS
+    stop = threading.Event()
+
+    def reader(number: int) -> None:
+        while not stop.is_set():
+            began = perf_counter()
+            on_page = len(posts)
+            tracker.record(hit(number, TOKENS[:1], began))
+            seen[number] = max(seen[number], on_page)
+            opened[number] += 1
+
+    def writer() -> None:
+        while not stop.wait(0.002):
+            posts.append(len(posts))
+            scripts.run(reads.publish([News(TOKENS[0])]))
+
+    threads = [threading.Thread(target=reader, args=(number,)) for number in range(THREADS)]
+    threads.append(threading.Thread(target=writer))
+    for thread in threads:
+        thread.start()
+    stop.wait(SECONDS)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    is_read = set(reads.numbers("bitmap", TOKENS[0], readers.family()))
+    lost = sum(1 for number in is_read if seen[number] < len(posts))
+    rows = [("posts published", "opened a second", "read in the end", "lost news")]
+    rows.append((f"{len(posts):,}", f"{sum(opened) / SECONDS:,.0f}", str(len(is_read)), str(lost)))
+    table(f"{THREADS} threads open a category for {SECONDS} s while posts are published to it", rows)

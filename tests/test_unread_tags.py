@@ -1,0 +1,188 @@
+"""What depends on the reader in a page: dots, counts of what is new, and whole parts."""
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.template import Context, Template, TemplateSyntaxError
+from django.test import RequestFactory
+
+from readtrack import placeholders, tracker
+from readtrack.middleware import ReadTrackMiddleware, TrackedRequest
+from readtrack.placeholders import ELSE, END, Placeholder
+from readtrack.store import scripts
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+ROW = "{% if_unread c %}<b>{{ c.name }}</b>{% else %}<i>{{ c.name }}</i>{% endif_unread %}"
+
+
+def rendered(source: str, **values: Any) -> str:
+    return Template("{% load readtrack cache %}" + source).render(Context(values))
+
+
+def served(view: Any, user: Any) -> Any:
+    request: Any = RequestFactory().get("/")
+    request.user = user
+    return ReadTrackMiddleware(view)(request)
+
+
+def page(source: str, user: Any, **values: Any) -> str:
+    """The page as the middleware lets it out."""
+
+    def view(request: TrackedRequest) -> HttpResponse:
+        return HttpResponse(rendered(source, request=request, **values))
+
+    return str(served(view, user).text)
+
+
+@pytest.fixture
+def user() -> Any:
+    return factories.user()
+
+
+@pytest.fixture
+def pair(user: Any) -> list[Any]:
+    """Something read and something new."""
+    categories = [factories.category(name="read"), factories.category(name="new")]
+    tracker.mark_read(user, categories[:1])
+    return categories
+
+
+def test_a_row_looks_different_while_it_is_unread(user: Any, pair: list[Any]) -> None:
+    source = f"{{% for c in cs %}}{ROW}{{% endfor %}}"
+    assert page(source, user, cs=pair) == "<i>read</i><b>new</b>"
+    assert rendered(source, cs=pair, user=user) == "<i>read</i><b>new</b>"
+    assert rendered(source, cs=pair) == "<i>read</i><i>new</i>"
+
+
+def test_without_a_second_part_there_is_nothing_for_what_is_read(user: Any, pair: list[Any]) -> None:
+    source = "{% for c in cs %}{% if_unread c %}{{ c.name }}{% endif_unread %}{% endfor %}"
+    assert page(source, user, cs=pair) == "new"
+
+
+def test_parts_stand_inside_each_other_with_tags_in_them(user: Any, pair: list[Any]) -> None:
+    source = (
+        "{% if_unread new %}1{% if_unread read %}2{% view_count p exact %}"
+        "{% else %}3{% unread_dot new %}{% endif_unread %}4"
+        "{% else %}5{% if_unread new %}6{% endif_unread %}{% endif_unread %}7"
+    )
+    html = page(source, user, read=pair[0], new=pair[1], p=factories.post(view_count=9))
+    assert html.replace(placeholders.dot(is_unread=True), "*") == "13*47"
+    tracker.mark_read(user, pair)
+    assert page(source, user, read=pair[0], new=pair[1], p=factories.post()) == "57"
+
+
+def test_a_page_of_fifty_rows_is_one_round_trip(user: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trips: list[int] = []
+    run_all = scripts.run_all
+
+    def counted(*calls: Any) -> list[Any]:
+        trips.append(len(calls))
+        return run_all(*calls)
+
+    monkeypatch.setattr(scripts, "run_all", counted)
+    categories = [factories.category() for _ in range(50)]
+    source = f"{{% for c in cs %}}{ROW}{{% unread_dot c %}}{{% unread_count c %}}{{% endfor %}}"
+    assert page(source, user, cs=categories).count("<b>") == 50
+    assert trips == [1]
+
+
+def test_a_cached_fragment_is_each_readers_own_and_live(user: Any, pair: list[Any]) -> None:
+    source = f"{{% cache 60 rows %}}{{% for c in cs %}}{ROW}{{% unread_dot c %}}{{% endfor %}}{{% endcache %}}"
+    other = factories.user()
+    assert "<i>read</i><b>new</b>" in page(source, user, cs=pair)
+    assert page(source, other, cs=[]).count("<b>") == 2
+    tracker.mark_read(other, pair)
+    assert page(source, other, cs=[]) == "<i>read</i><i>new</i>"
+
+
+def test_parts_may_be_cut_where_a_page_is_streamed(user: Any, pair: list[Any]) -> None:
+    whole = rendered(ROW * 2 + "end", c=pair[1], request=_tracked())
+    for size in (7, 40, 200):
+        pieces = _between_placeholders(whole, size)
+
+        def view(request: TrackedRequest, pieces: list[str] = pieces) -> StreamingHttpResponse:
+            request.readtrack.read(pair[0])
+            return StreamingHttpResponse(iter(pieces))
+
+        assert served(view, user).getvalue().decode() == "<b>new</b>" * 2 + "end"
+
+
+def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[Any]) -> None:
+    pieces = _between_placeholders(rendered(ROW, c=pair[1], request=_tracked()), 9)
+
+    async def chunks() -> Any:
+        for piece in pieces:
+            yield piece.encode()
+
+    async def collect() -> bytes:
+        response = StreamingHttpResponse(chunks())
+        placeholders.fill(response, lambda: user.pk)
+        return b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
+
+    assert async_to_sync(collect)() == b"<b>new</b>"
+
+
+def _tracked() -> Any:
+    request: Any = RequestFactory().get("/")
+    request.readtrack = None
+    return request
+
+
+def _between_placeholders(text: str, size: int) -> list[str]:
+    """The text in pieces that cut no placeholder in two."""
+    parts: list[str] = []
+    for part in placeholders.PATTERN.sub(lambda m: b"\n" + m[0] + b"\n", text.encode()).decode().split("\n"):
+        parts += [part] if part.startswith("!rt!") else [part[at : at + size] for at in range(0, len(part), size)]
+    return parts
+
+
+def test_parts_are_cut_out_of_json_too(user: Any, pair: list[Any]) -> None:
+    def view(request: TrackedRequest) -> JsonResponse:
+        return JsonResponse({"html": rendered(ROW + "{% unread_dot c %}", request=request, c=pair[1])})
+
+    assert json.loads(served(view, user).content)["html"] == "<b>new</b>" + placeholders.dot(is_unread=True)
+
+
+def test_an_end_that_begins_nowhere_does_no_harm(user: Any, pair: list[Any]) -> None:
+    content = f"a{Placeholder.of(ELSE, pair[0])}b{Placeholder.of(END, pair[0])}c"
+    assert placeholders.filled(content.encode(), lambda: user.pk) == b"abc"
+
+
+def test_a_post_without_read_state_has_no_dot(user: Any, settings: Any) -> None:
+    post = factories.post()
+    source = "{% unread_dot p %}{% unread_count p %}{% if_unread p %}new{% else %}old{% endif_unread %}"
+    assert page(source, user, p=post) == rendered(source, p=post, user=user) == "old"
+    settings.READTRACK = {"CATEGORIES": ["site.Post"]}
+    assert "new" in page(source, user, p=post)
+
+
+def test_what_is_new_is_counted_where_the_site_counts(user: Any, pair: list[Any], settings: Any) -> None:
+    source = (
+        "{% unread_count c as items %}{% unread_dot c as is_unread %}{{ items }} {{ is_unread }} {% unread_count c %}"
+    )
+    assert page(source, user, c=pair[1]) == "1 True " + placeholders.dot(is_unread=True)
+    settings.READTRACK = {"READ_STATE": "sequence"}
+    tracker.mark_read(user, pair)
+    for _ in range(1200):
+        tracker.mark_unread(pair[1:])
+    html = page(source, user, c=pair[1])
+    assert html.startswith('1200 True <span class="readtrack-unread" title="1,200">1.2k ')
+    assert '<span class="readtrack-dot__text">unread</span>' in html
+    assert page(source, user, c=pair[0]) == "0 False "
+
+
+@pytest.mark.parametrize("tag", ["{% if_unread %}{% endif_unread %}", "{% if_unread c %}", "{% unread_count %}"])
+def test_a_tag_that_is_written_wrongly_says_so(tag: str) -> None:
+    with pytest.raises(TemplateSyntaxError):
+        rendered(tag)
+
+
+def test_a_value_outside_a_request_is_the_templates_users(user: Any, pair: list[Any]) -> None:
+    source = "{% unread_dot c as is_unread %}{{ is_unread }}"
+    assert rendered(source, c=pair[1], user=user) == "True"
+    assert rendered(source, c=pair[0], user=user) == rendered(source, c=pair[1]) == "False"
