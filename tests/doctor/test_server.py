@@ -16,7 +16,8 @@ from readtrack.doctor import server
 from readtrack.doctor.findings import Order
 from readtrack.store import server as server_store
 from readtrack.store.server import families
-from tests.doctor.conftest import Start, found, levels, use
+from tests.conftest import Start, use_redis
+from tests.doctor.conftest import found, levels
 from tests.factories import hit, post
 
 pytestmark = pytest.mark.django_db
@@ -41,17 +42,17 @@ pytestmark = pytest.mark.django_db
     ],
 )
 def test_a_server_is_judged_by_how_it_is_configured(
-    start: Start, config: dict[str, str], name: str, level: str, words: str
+    start_redis: Start, config: dict[str, str], name: str, level: str, words: str
 ) -> None:
-    start(**config)
+    start_redis(**config)
     [finding] = found(name)
     assert finding.level == level
     assert words in finding.message
     assert bool(finding.hint) == (level != "ok")
 
 
-def test_a_server_that_is_stopped_is_one_error_and_nothing_more_is_asked_of_it(start: Start) -> None:
-    start().stop()
+def test_a_server_that_is_stopped_is_one_error_and_nothing_more_is_asked_of_it(start_redis: Start) -> None:
+    start_redis().stop()
     [finding] = found("answer")
     assert finding.level == "error"
     assert "does CACHES point at it" in finding.hint
@@ -59,15 +60,15 @@ def test_a_server_that_is_stopped_is_one_error_and_nothing_more_is_asked_of_it(s
     assert found("migrations")
 
 
-def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(start: Start) -> None:
-    start().pause()
+def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(start_redis: Start) -> None:
+    start_redis().pause()
     begin = time.perf_counter()
     assert levels("answer") == ["error"]
     assert time.perf_counter() - begin < 5
 
 
-def test_a_dump_that_failed_is_an_error(start: Start) -> None:
-    valkey = start()
+def test_a_dump_that_failed_is_an_error(start_redis: Start) -> None:
+    valkey = start_redis()
     valkey.folder.chmod(0o500)
     with Redis.from_url(valkey.url) as client:
         client.bgsave()
@@ -76,8 +77,8 @@ def test_a_dump_that_failed_is_an_error(start: Start) -> None:
     assert found("persistence")[0][1:3] == ("error", "Redis's last dump failed.")
 
 
-def test_a_replica_takes_no_writes(start: Start) -> None:
-    primary, replica = start(), start()
+def test_a_replica_takes_no_writes(start_redis: Start) -> None:
+    primary, replica = start_redis(), start_redis()
     with Redis.from_url(replica.url) as client:
         client.replicaof("127.0.0.1", primary.port)
         assert levels("role") == ["error"]
@@ -97,13 +98,13 @@ class _Slow(socketserver.BaseRequestHandler):
 
 
 @pytest.fixture
-def far_away(start: Start, settings: Settings) -> Iterator[None]:
+def far_away(start_redis: Start, settings: Settings) -> Iterator[None]:
     """A server that every answer takes a while to come from."""
-    handler = type("Slow", (_Slow,), {"port": start().port})
+    handler = type("Slow", (_Slow,), {"port": start_redis().port})
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as relay:
         relay.daemon_threads = True
         threading.Thread(target=relay.serve_forever, daemon=True).start()
-        use(settings, f"redis://127.0.0.1:{relay.server_address[1]}/0")
+        use_redis(settings, f"redis://127.0.0.1:{relay.server_address[1]}/0")
         yield
         relay.shutdown()
 
@@ -127,14 +128,14 @@ def test_a_server_far_away_is_a_warning() -> None:
     ],
 )
 def test_a_user_with_few_rights_gets_notes_not_a_crash(
-    start: Start, settings: Settings, rights: str, expected: dict[str, str]
+    start_redis: Start, settings: Settings, rights: str, expected: dict[str, str]
 ) -> None:
-    valkey = start()
+    valkey = start_redis()
     with Redis.from_url(valkey.url) as client:
         client.execute_command("ACL", "SETUSER", "site", "on", ">secret", "~*", "+@all", *rights.split())
         client.script_flush()
         client.set("views:total:site.post:1", 1)
-    use(settings, valkey.url.replace("redis://", "redis://site:secret@"))
+    use_redis(settings, valkey.url.replace("redis://", "redis://site:secret@"))
     assert {name: found(name)[0].level for name in expected} == expected
 
 

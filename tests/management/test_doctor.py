@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from readtrack import subjects, tracker
 from readtrack.flush import flush
+from tests.conftest import Start
 from tests.engines.valkey import Valkey
 from tests.factories import hit, post
 
@@ -27,13 +28,12 @@ def doctor(*options: str, **kwargs: Any) -> tuple[int, str]:
 
 
 @pytest.fixture
-def well(settings: Settings) -> Any:
+def well(start_redis: Start) -> Valkey:
     """A site with nothing wrong."""
-    with Valkey(config={"appendonly": "yes"}) as valkey:
-        settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": valkey.url}}
-        tracker.record(hit(subjects.token(post())))
-        flush()
-        yield valkey
+    valkey = start_redis(appendonly="yes")
+    tracker.record(hit(subjects.token(post())))
+    flush()
+    return valkey
 
 
 def test_a_site_that_is_well_gives_status_0(well: Valkey) -> None:
