@@ -35,7 +35,7 @@ EXAMINATIONS = (
     Examination("migrations", flushing.migrations, needs_database=True),
     Examination("beat", flushing.beat, needs_database=True),
     Examination("marks", flushing.marks, needs_redis=True),
-    Examination("history", flushing.history, needs_redis=True, needs_database=True),
+    Examination("lineage", flushing.line, needs_redis=True, needs_database=True),
     Examination("drift", flushing.drift, needs_redis=True, needs_database=True),
 )
 

@@ -71,7 +71,7 @@ def marks(order: Order) -> Iterator[Finding]:
         yield Finding("ok", f"{found.totals:,} totals wait for SQL's base, which the next flush gives them.")
 
 
-def history(order: Order) -> Iterator[Finding]:
+def line(order: Order) -> Iterator[Finding]:
     """Whether Redis is the one that SQL followed last."""
     head = lineage.head()
     if head in scripts.run(counters.epoch(), patient=True):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from django.template.defaultfilters import filesizeformat
+
 from readtrack.conf import conf
 from readtrack.doctor.findings import Finding, Order
 from readtrack.store import server
@@ -47,7 +49,7 @@ def eviction(order: Order) -> Iterator[Finding]:
         hint = "Set maxmemory-policy to noeviction, or a reload may count as another view."
         yield Finding("warning", f"maxmemory-policy is {policy}: Redis may delete what tells repeats.", hint)
     elif limit and used > limit * NEARLY_FULL:
-        message = f"Redis uses {used:,} bytes of the {limit:,} it may, and then counts nothing more."
+        message = f"Redis uses {_size(used)} of the {_size(limit)} it may, and then counts nothing more."
         yield Finding("warning", message, "Raise maxmemory.")
     else:
         yield Finding("ok", "maxmemory-policy is noeviction.")
@@ -99,10 +101,15 @@ def scripts(order: Order) -> Iterator[Finding]:
 
 
 def memory(order: Order) -> Iterator[Finding]:
-    """What our keys take, by kind."""
+    """What Redis uses, and what our keys take of it, by kind."""
     found = server.families(sample=order.sample, progress=order.progress)
-    parts = ", ".join(f"{name} {taken:,} bytes in {keys:,} keys" for name, keys, taken in found)
-    yield Finding("ok", f"Memory, estimated: {parts or 'no keys yet'}.")
+    parts = ", ".join(f"{name} {_size(taken)} in {keys:,} keys" for name, keys, taken in found)
+    used = f"Redis uses {_size(int(order.info['used_memory']))}. " if order.info else ""
+    yield Finding("ok", f"{used}Ours, estimated: {parts or 'no keys yet'}.")
+
+
+def _size(count: int) -> str:
+    return filesizeformat(count).replace("\xa0", " ")
 
 
 def timeouts(order: Order) -> Iterator[Finding]:

@@ -93,13 +93,13 @@ def test_a_mark_that_nobody_settles_is_a_warning(redis: Redis) -> None:
 
 def test_a_redis_that_was_emptied_is_a_warning_until_the_next_flush(redis: Redis) -> None:
     viewed(post(), 1)
-    assert levels("history") == ["ok"]
+    assert levels("lineage") == ["ok"]
     flush()
-    assert levels("history") == ["ok"]
+    assert levels("lineage") == ["ok"]
     redis.flushdb()
-    assert levels("history") == ["warning"]
+    assert levels("lineage") == ["warning"]
     flush()
-    assert levels("history") == ["ok"]
+    assert levels("lineage") == ["ok"]
 
 
 def test_views_since_the_last_flush_are_no_drift(redis: Redis) -> None:
