@@ -60,7 +60,8 @@ def test_a_server_that_is_stopped_is_one_error_and_nothing_more_is_asked_of_it(s
     assert found("migrations")
 
 
-def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(start_redis: Start) -> None:
+def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(start_redis: Start, settings: Settings) -> None:
+    settings.READTRACK = {}
     start_redis().pause()
     begin = time.perf_counter()
     assert levels("answer") == ["error"]

@@ -28,8 +28,9 @@ def doctor(*options: str, **kwargs: Any) -> tuple[int, str]:
 
 
 @pytest.fixture
-def well(start_redis: Start) -> Valkey:
+def well(start_redis: Start, settings: Settings) -> Valkey:
     """A site with nothing wrong."""
+    settings.READTRACK = {}
     valkey = start_redis(appendonly="yes")
     tracker.record(hit(subjects.token(post())))
     flush()
