@@ -137,7 +137,8 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
     if recorder.steps and hits.step_refusal(request, response, is_refused=is_refused):
         recorder.steps.clear()
     if recorder.has_seen:
-        outcome = _count(request, response, user)._replace(**({"skipped": outcome.skipped} if outcome.skipped else {}))
+        counted = _count(request, response, user)
+        outcome = counted._replace(skipped={**outcome.skipped, **counted.skipped})
     if (settings.DEBUG or conf.DEBUG_HEADER) and any(outcome):
         response["X-Readtrack"] = str(outcome)
 

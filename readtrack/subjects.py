@@ -1,6 +1,6 @@
 """What is viewed or read, and its token: `blog.post:42`, the id in every key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
@@ -38,6 +38,16 @@ def parse(subject: str) -> tuple[type[Model], Any] | None:
         return model, model._meta.pk.to_python(unquote(encoded))
     except ValidationError:
         return None
+
+
+def rows(tokens: Iterable[str]) -> dict[type[Tracked], dict[Any, str]]:
+    """The tokens by primary key, for each Tracked model; others are nothing SQL has a column for."""
+    found: dict[type[Tracked], dict[Any, str]] = {}
+    for subject in tokens:
+        model, pk = parse(subject) or (None, None)
+        if model is not None and issubclass(model, Tracked):
+            found.setdefault(model, {})[pk] = subject
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,8 @@ a test that is a coroutine would make its queries in a second thread, outside it
 that nobody closes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import datetime, timezone
 
 import pytest
@@ -16,7 +17,10 @@ from redis import Redis
 from readtrack.store import connection
 from readtrack.store.connection import circuit
 from readtrack.store.skips import tally
+from tests.engines.valkey import Valkey
 from tests.wire import Wire
+
+Start = Callable[..., Valkey]
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +59,20 @@ def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
         connection.connect(patient=is_patient).ping()
     yield relay
     relay.close()
+
+
+@pytest.fixture
+def start_redis(settings: Settings) -> Iterator[Start]:
+    """Starts a server of one's own with these directives (`_` for `-`), which readtrack uses from then on."""
+    with ExitStack() as stack:
+
+        def start(**config: str) -> Valkey:
+            directives = {name.replace("_", "-"): value for name, value in config.items()}
+            valkey = stack.enter_context(Valkey(config=directives))
+            use_redis(settings, valkey.url)
+            return valkey
+
+        yield start
 
 
 def use_redis(settings: Settings, url: str) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from readtrack.management.words import convert_reads, flush, forget
+from readtrack.management.words import convert_reads, doctor, flush, forget
 
-WORDS = {"flush": flush, "forget": forget, "convert-reads": convert_reads}
+WORDS = {"flush": flush, "doctor": doctor, "forget": forget, "convert-reads": convert_reads}
 
 
 class Command(BaseCommand):

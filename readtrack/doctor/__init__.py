@@ -1,0 +1,1 @@
+"""Examines the living system: what it finds, what that means, and what to do. It changes nothing."""

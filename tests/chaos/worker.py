@@ -1,0 +1,76 @@
+"""One process of the chaos run: `python -m tests.chaos.worker record|flush JOURNAL`."""
+
+import random
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import django
+from django.db import Error, connection
+
+from tests.chaos.journal import Entry, Journal
+
+BREATH = 0.003  # seconds between two views of one recorder
+PAUSE = 0.1  # seconds between two flushes, or after a failure
+
+is_leaving = False
+
+
+def record(journal: Journal) -> None:
+    """Views posts until it is told to leave. What its killed predecessor left unanswered goes first."""
+    pks = [int(pk) for pk in (journal.path.parent / "posts").read_text().split()]  # SQL may be down right now
+    weights = [1 / rank for rank in range(1, len(pks) + 1)]
+    if unanswered := journal.unanswered():
+        _view(unanswered.pk, unanswered.visitor, journal)
+    while not is_leaving:
+        _view(random.choices(pks, weights)[0], uuid.uuid4().hex, journal)
+        time.sleep(BREATH)
+
+
+def _view(pk: int, visitor: str, journal: Journal) -> None:
+    """Sends the hit until it is answered: a repeat means that an earlier try counted."""
+    from readtrack import buckets, subjects, tracker
+    from readtrack.hits import Hit
+    from readtrack.store.connection import RedisError
+    from readtrack.visitors import Visitor
+    from tests.site.models import Post
+
+    hit = Hit(Visitor(visitor), buckets.now(), views=(subjects.token_of(Post, pk),))
+    while True:
+        journal.write(Entry(is_answer=False, at=time.time(), pk=pk, visitor=visitor))
+        try:
+            tracker.record(hit)
+        except RedisError:
+            time.sleep(PAUSE)
+        else:
+            journal.write(Entry(is_answer=True, at=time.time(), pk=pk, visitor=visitor))
+            return
+
+
+def flush(journal: Journal) -> None:
+    """Flushes over and over, whatever fails."""
+    from readtrack.flush import flush
+    from readtrack.store.connection import RedisError
+
+    while not is_leaving:
+        try:
+            flush()
+        except (RedisError, Error):
+            connection.close()
+        time.sleep(random.random() * PAUSE)
+
+
+def _leave(*_: object) -> None:
+    global is_leaving
+    is_leaving = True
+
+
+WORK: dict[str, Callable[[Journal], None]] = {"record": record, "flush": flush}
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _leave)
+    django.setup()
+    WORK[sys.argv[1]](Journal(Path(sys.argv[2])))

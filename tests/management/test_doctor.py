@@ -1,0 +1,81 @@
+"""`manage.py readtrack doctor`"""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from pytest_django import Settings
+
+from readtrack import subjects, tracker
+from readtrack.flush import flush
+from tests.conftest import Start
+from tests.engines.valkey import Valkey
+from tests.factories import hit, post
+
+pytestmark = pytest.mark.django_db
+
+
+def doctor(*options: str, **kwargs: Any) -> tuple[int, str]:
+    """Its exit status, and what it printed."""
+    out = StringIO()
+    try:
+        call_command("readtrack", "doctor", *options, stdout=out, **kwargs)
+    except SystemExit as end:
+        return int(str(end.code)), out.getvalue()
+    return 0, out.getvalue()
+
+
+@pytest.fixture
+def well(start_redis: Start, settings: Settings) -> Valkey:
+    """A site with nothing wrong."""
+    settings.READTRACK = {}
+    valkey = start_redis(appendonly="yes")
+    tracker.record(hit(subjects.token(post())))
+    flush()
+    return valkey
+
+
+def test_a_site_that_is_well_gives_status_0(well: Valkey) -> None:
+    status, text = doctor()
+    assert status == 0, text
+    assert "drift        1 totals compared with SQL: they agree." in text
+
+
+def test_a_warning_gives_status_1_and_says_what_to_do(well: Valkey, settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": 5}
+    status, text = doctor()
+    assert status == 1
+    assert "warning timeouts     A page waits up to 5 s" in text
+    assert "                     Set READTRACK['TIMEOUT']" in text
+
+
+def test_an_error_gives_status_2_however_many_warnings_there_are(well: Valkey, settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": 5}
+    well.stop()
+    assert doctor()[0] == 2
+
+
+def test_json_is_for_machines(well: Valkey) -> None:
+    well.stop()
+    status, text = doctor("--json")
+    answer = json.loads(text)
+    assert answer["status"] == status == 2
+    assert {"name", "level", "message", "hint"} == set(answer["findings"][0])
+    assert answer["findings"][0]["name"] == "answer"
+
+
+def test_verbosity_0_prints_what_is_wrong_only(well: Valkey, settings: Settings) -> None:
+    assert doctor(verbosity=0) == (0, "\n")
+    settings.READTRACK = {"TIMEOUT": 5}
+    assert len(doctor(verbosity=0)[1].splitlines()) == 2
+
+
+def test_levels_are_coloured(well: Valkey) -> None:
+    assert "\x1b[" in doctor(force_color=True)[1]
+
+
+@pytest.mark.parametrize("sample", ["0", "1", "-5"])
+def test_a_sample_is_one_key_at_least(well: Valkey, sample: str) -> None:
+    assert doctor("--sample", sample)[0] == 0

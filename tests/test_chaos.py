@@ -1,0 +1,41 @@
+"""The chaos run, for some seconds: `python -m tests.chaos` is the long one."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.chaos.__main__ import table
+from tests.chaos.run import Result
+from tests.chaos.watcher import Decrease, Watcher
+
+
+@pytest.mark.parametrize("options", [[], ["--lose-redis"]], ids=["nothing lost", "Redis loses"])
+def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None:
+    command = [sys.executable, "-m", "tests.chaos", "--seconds", "4", "--recorders", "2", *options]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "every promise held" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("broken", "verdict"),
+    [
+        ({}, "every promise held"),
+        ({"decreases": 1}, "A PROMISE WAS BROKEN"),
+        ({"overcounts": 1}, "A PROMISE WAS BROKEN"),
+        ({"unexplained": 1}, "A PROMISE WAS BROKEN"),
+    ],
+)
+def test_a_broken_promise_is_said(broken: dict[str, int], verdict: str) -> None:
+    sums = dict.fromkeys(Result._fields, 0)
+    result = Result(**{**sums, **broken, "blows": {"Redis killed": 1234}})  # type: ignore[arg-type]
+    assert table(result).endswith(verdict)
+    assert "Redis killed              1,234" in table(result)
+
+
+def test_the_watcher_sees_a_count_go_down() -> None:
+    watcher = Watcher("", table="posts")
+    for stored in ({1: 5, 2: 3}, {1: 6, 2: 2}, {1: 6, 2: 2}):
+        watcher.look(stored)
+    assert watcher.decreases == [Decrease(2, 3, 2)]
