@@ -13,9 +13,9 @@ class ReadTrackConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from django.db.models.signals import post_save
+        from django.db.models.signals import post_delete, post_save
 
-        from readtrack import tracker
+        from readtrack import subjects, tracker
         from readtrack.checks import check_setup
         from readtrack.conf import conf
         from readtrack.models import Tracked
@@ -25,3 +25,5 @@ class ReadTrackConfig(AppConfig):
         for model in apps.get_models():
             if issubclass(model, Tracked):
                 post_save.connect(tracker.publish_on_commit, sender=model, dispatch_uid="readtrack.publish")
+                if model._meta.concrete_model is subjects.owner(model):  # a child may go and leave its parent
+                    post_delete.connect(tracker.forget_deleted, sender=model, dispatch_uid="readtrack.forget")

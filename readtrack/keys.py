@@ -6,8 +6,11 @@ views:total:{id}                  string      none      the live, absolute count
 views:hour:{hour}:{id}            string      1 day     views of one subject in an hour
 views:hour:{hour}                 string      2 days    views of the whole site in an hour
 views:hll:{id}                    HyperLogLog none      unique visitors
-views:unbased                     sorted set  none      ids whose total lacks SQL's base, by when
-                                                        (microseconds): what settling works off
+views:hll:{id}:stored             HyperLogLog none      for the moment of a merge, inside a script
+views:unbased                     sorted set  none      counters that lack SQL's base, by when
+                                                        (microseconds): what settling works off;
+                                                        `{id}` or, of a hash, its key
+views:reset                       sorted set  1 day     ids set to zero, by when (microseconds)
 viewed:{visitor}:{id}             string      window    a reload is not a view; never extended
 rate:{visitor}                    string      10 s      hits since the first one; never extended. From
                                                         10^15 up, and for a day: honeypot's robots
@@ -16,14 +19,24 @@ trending:bucket:{minute}          sorted set  70 min    views by subject in that
 trending:top                      sorted set  30 s      the sum of the last 60 of them
 trending:lock                     string      5 s       one process computes the sum
 category:{id}:read                bitmap      none      bit by reader: 1 has read; gone on publish
+trending:tally:{hour}             hash        3 hours   views by minute and model, for history
 category:{id}:news                string      1 hour    when it was last published to (microseconds)
 flush:epoch                       string      none      number of the last settling and of the one before:
                                                         tells a Redis that was restored (see lineage.py)
+flush:last                        string      none      start of the last flush this Redis knows of
+flush:owed                        string      none      when a restored snapshot called for a full flush
+flush:full                        string      none      start of the last full flush that ended well
+flush:orphans                     sorted set  none      ids without a row, by when first missed (microseconds)
+funnel:{id}                       hash        as total  stage -> count
 
 `{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
 """
 
 from readtrack.conf import conf
+
+# The hashes of counts that subjects have: `{family}:{id}`, field -> count. Who creates one, with the first
+# field of it, adds its name without the prefix to `views:unbased`; the flush then cares for the rest.
+FAMILIES: tuple[str, ...] = ("funnel",)
 
 
 def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
@@ -95,12 +108,45 @@ def total_pattern() -> str:
     return f"{_literal(total(''))}*"
 
 
-def site_hour(bucket: str) -> str:
-    return f"{conf.PREFIX}views:hour:{bucket}"
+def hour(bucket: str, token: str = "") -> str:
+    """The views of one subject, or of the whole site, in an hour."""
+    return f"{conf.PREFIX}views:hour:{bucket}:{token}" if token else f"{conf.PREFIX}views:hour:{bucket}"
 
 
 def hll(token: str) -> str:
     return f"{conf.PREFIX}views:hll:{token}"
+
+
+def counts(family: str, token: str) -> str:
+    """The hash of counts of that family."""
+    return f"{conf.PREFIX}{family}:{token}"
+
+
+def member(family: str, token: str) -> str:
+    """A counter's name in `unbased()`; the total's family is ""."""
+    return f"{family}:{token}" if family else token
+
+
+def split_member(name: str) -> tuple[str, str]:
+    """The family ("" for a total) and token of a name in `unbased()`."""
+    for family in FAMILIES:
+        if name.startswith(f"{family}:"):
+            return family, name[len(family) + 1 :]
+    return "", name
+
+
+def owned(token: str) -> tuple[str, ...]:
+    """The lasting keys of one subject: its total, its sketch, its hashes."""
+    return total(token), hll(token), *(counts(family, token) for family in FAMILIES)
+
+
+def reset() -> str:
+    return f"{conf.PREFIX}views:reset"
+
+
+def scratch(token: str) -> str:
+    """Where a script puts a stored sketch while it merges it."""
+    return f"{conf.PREFIX}views:hll:{token}:stored"
 
 
 def unbased() -> str:
@@ -125,3 +171,23 @@ def flush_epoch() -> str:
 
 def _literal(text: str) -> str:
     return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
+
+
+def flush_last() -> str:
+    return f"{conf.PREFIX}flush:last"
+
+
+def flush_owed() -> str:
+    return f"{conf.PREFIX}flush:owed"
+
+
+def flush_full() -> str:
+    return f"{conf.PREFIX}flush:full"
+
+
+def flush_orphans() -> str:
+    return f"{conf.PREFIX}flush:orphans"
+
+
+def tally(hour: str) -> str:
+    return f"{conf.PREFIX}trending:tally:{hour}"

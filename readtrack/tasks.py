@@ -12,6 +12,12 @@ def flush_views() -> None:
     flush()
 
 
+@shared_task(name="readtrack.flush_changed", ignore_result=True)
+def flush_changed() -> None:
+    """Writes the counts that changed since the last flush into SQL."""
+    flush(only_changed=True)
+
+
 @shared_task(name="readtrack.refresh_trending", ignore_result=True)
 def refresh_trending() -> None:
     """Computes anew what is trending."""

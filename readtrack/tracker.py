@@ -9,10 +9,10 @@ from urllib.parse import quote
 from django.db import transaction
 from django.db.models import Model
 
-from readtrack import buckets, readers, subjects, visitors
+from readtrack import archives, buckets, readers, resets, subjects, visitors
 from readtrack.hits import Hit, Outcome, Reason
 from readtrack.models import Tracked
-from readtrack.store import counters, reads, robots, scripts, traces, trending
+from readtrack.store import counters, reads, robots, scripts, traces, trending, upkeep
 from readtrack.store.connection import fail_open
 from readtrack.store.skips import tally
 from readtrack.store.traces import Erased, Progress
@@ -79,3 +79,23 @@ def _publish(tokens: Sequence[str]) -> None:
 def refresh_trending(*, at: datetime | None = None) -> int:
     """Computes anew what is trending; gives the number of subjects. Raises redis.RedisError."""
     return trending.refresh(at=buckets.now(at))
+
+
+def reset_views(obj: Tracked) -> None:
+    """Sets the object's counts to zero in Redis and SQL, for good. The instance itself keeps what it was loaded with.
+
+    Raises redis.RedisError or django.db.Error; then do it again. A transaction that is rolled back undoes SQL's
+    side, and the next flush sets it to zero again.
+    """
+    resets.reset([subjects.token(obj)])
+
+
+def forget_deleted(sender: type[Tracked], instance: Tracked, *, using: str, **kwargs: Any) -> None:
+    """Receives post_delete: what the app holds of the row goes once the row is gone for everybody."""
+    transaction.on_commit(partial(_forget, subjects.token(instance)), using=using)
+
+
+def _forget(token: str) -> None:
+    # Redis may be gone, and the row stays deleted: the flush then finds an orphan.
+    fail_open(scripts.run, 0, upkeep.remove([token]))
+    archives.forget([token])

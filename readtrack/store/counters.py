@@ -1,6 +1,6 @@
 """Totals: recording a hit, reading, settling and lifting them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -25,10 +25,20 @@ class Epoch(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What a settling did: to how many totals, and where Redis stands now."""
+    """What a settling did: to how many counters, and where Redis stands now."""
 
-    totals: int
+    counters: int
     epoch: Epoch
+
+
+class Kept(NamedTuple):
+    """What SQL keeps of one counter: counts by field (a total's only field is ""), and a total's sketch."""
+
+    counts: Mapping[str, int]
+    sketch: bytes = b""
+
+
+Base = int | Kept  # a number is a total without a sketch
 
 
 class Total(NamedTuple):
@@ -87,9 +97,11 @@ def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:
     return Call("totals", [keys.unbased(), *map(keys.total, tokens)], tokens, decode)
 
 
-def hours(times: Sequence[datetime]) -> list[int]:
-    """The whole site's views in each of those hours."""
-    found = connect().mget([keys.site_hour(buckets.hour(time)) for time in times])
+def hours(times: Sequence[datetime], *, token: str = "") -> list[int]:
+    """The views in each of those hours, of one subject or of the whole site."""
+    if not times:
+        return []
+    found = connect().mget([keys.hour(buckets.hour(time), token) for time in times])
     return [int(count or 0) for count in found]
 
 
@@ -101,17 +113,16 @@ def scan() -> Iterator[str]:
 
 
 def unbased(*, until: int) -> list[str]:
-    """Some tokens whose totals lack SQL's base, marked until then (µs); settling them makes room for the next."""
+    """Some counters that lack SQL's base, marked until then (µs); settling them makes room for the next."""
     client: Any = connect(patient=True)
     found: list[bytes] = client.zrange(keys.unbased(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
     return [member.decode() for member in found]
 
 
-def settle(bases: dict[str, int], *, head: int) -> Call[Settled]:
-    """Adds each total its base from SQL. `head` is the epoch SQL knew of after it gave the bases."""
-    args: list[str | int] = [head, *bases, *bases.values()]
-    names = [keys.flush_epoch(), keys.unbased(), *map(keys.total, bases)]
-    return Call("settle", names, args, lambda answer: Settled(answer[0], _epoch(answer[1])))
+def settle(bases: Mapping[str, Base], *, head: int) -> Call[Settled]:
+    """Adds each counter its base from SQL. `head` is the epoch SQL knew of after it gave the bases."""
+    names, args = _restored("settle", bases, head)
+    return Call("restore", names, args, lambda answer: Settled(answer[0], _epoch(answer[1])))
 
 
 def epoch() -> Call[Epoch]:
@@ -123,10 +134,24 @@ def _epoch(answer: bytes) -> Epoch:
     return Epoch(*map(int, answer.split()))
 
 
-def lift(stored: dict[str, int]) -> Call[int]:
-    """Raises the totals that are below what SQL stores; gives how many were."""
-    args: list[str | int] = [*stored, *stored.values()]
-    return Call("lift", [keys.unbased(), *map(keys.total, stored)], args, int)
+def lift(stored: Mapping[str, Base]) -> Call[int]:
+    """Raises the counters that are below what SQL stores; gives how many were."""
+    names, args = _restored("lift", stored, 0)
+    return Call("restore", names, args, lambda answer: int(answer[0]))
+
+
+def _restored(mode: str, bases: Mapping[str, Base], head: int) -> tuple[list[str], list[str | int | bytes]]:
+    names = [keys.flush_epoch(), keys.unbased(), keys.reset()]
+    args: list[str | int | bytes] = [mode, head]
+    for name, base in bases.items():
+        family, token = keys.split_member(name)
+        kept = Kept({"": base}) if isinstance(base, int) else base
+        key = keys.counts(family, token) if family else keys.total(token)
+        names += (key, keys.hll(token), keys.scratch(token))
+        args += (name, token, kept.sketch, len(kept.counts))
+        for field, count in kept.counts.items():
+            args += (field, count)
+    return names, args
 
 
 def clock() -> int:

@@ -26,7 +26,7 @@ class Call(Generic[Result]):
 
     script: str
     keys: Sequence[str]
-    args: Sequence[str | int]
+    args: Sequence[str | int | bytes]
     decode: Callable[[Any], Result]
 
 
