@@ -41,7 +41,7 @@ class Conf:
     MAX_READER: int = 100_000_000  # highest user id given a bit: 12.5 MB a category at most
 
     # Flush
-    FLUSH_CHUNK: int = 5_000  # rows in one UPDATE
+    FLUSH_CHUNK: int = 10_000  # rows in one UPDATE
     FLUSH_RUNS: int = 10_000  # records of past flushes that are kept; a week of one a minute
     ARCHIVE_EVERY: int = 86_400  # seconds after which a full flush also keeps sketches and breakdowns; 0 is never
     IDLE_DAYS: int = 30  # days without a view after which a subject's keys leave Redis, archived; 0 is never

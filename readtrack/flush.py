@@ -9,7 +9,7 @@ Redis is the live truth and SQL the durable one. A count only grows, so the two 
 Several flushes at once, and one that is killed anywhere, come to the same as a single whole one.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -88,7 +88,7 @@ def _bases(names: list[str]) -> dict[str, Base]:
     return bases
 
 
-def _carry(tokens: list[str], run: FlushRun, *, changed: Container[str]) -> None:
+def _carry(tokens: list[str], run: FlushRun, *, changed: dict[str, None]) -> None:
     """Writes one chunk, then lifts what SQL turned out to hold more of."""
     live = _live(tokens, run)
     for model, rows in subjects.rows(live).items():
@@ -106,21 +106,21 @@ def _carry(tokens: list[str], run: FlushRun, *, changed: Container[str]) -> None
 
 def _live(tokens: list[str], run: FlushRun) -> dict[str, Snapshot]:
     """The counts of those totals that have their base."""
-    reads = [call for some in scripts.sliced(tokens) for call in (counters.totals(some), uniques.visitors(some))]
+    reads = [uniques.snapshot(some) for some in scripts.sliced(tokens)]
     *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
     # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored from before it.
     while not lineage.follow(epoch.current, previous=epoch.previous):
         run.settled += _settle()
         *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
     live: dict[str, Snapshot] = {}
-    for totals, visitors in zip(answers[::2], answers[1::2], strict=True):
-        run.read += len(totals)
-        live.update((token, Snapshot(total[0], visitors[token])) for token, total in totals.items() if total[1])
+    for found, counts in answers:
+        run.read += found
+        live.update((token, Snapshot(*pair)) for token, pair in counts.items())
     return live
 
 
 def _write(
-    model: type[Tracked], rows: dict[Any, str], live: dict[str, Snapshot], *, changed: Container[str], hour: int
+    model: type[Tracked], rows: dict[Any, str], live: dict[str, Snapshot], *, changed: dict[str, None], hour: int
 ) -> Written:
     connection = databases.of(model)
 
@@ -129,8 +129,8 @@ def _write(
         with transaction.atomic(using=connection.alias):
             written = snapshots.write(model, {pk: live[token] for pk, token in rows.items()})
             # What changed before the buckets began has no hour that is known.
-            raised = [token for token in map(rows.__getitem__, written.raised) if token in changed]
-            if conf.HISTORY and raised:
+            if conf.HISTORY and changed:
+                raised = changed.keys() & {rows[pk] for pk in written.raised}
                 history.keep({token: live[token] for token in raised}, hour=hour)
         return written
 

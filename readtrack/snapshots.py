@@ -50,19 +50,22 @@ def _write_postgresql(
 ) -> Written:
     table, pk, views, visitors = _names(connection, model)
     prepared = _prepared(connection, model, snapshots)
-    arrays = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
+    pks, *counts = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
+    pk_type = _pk_type(connection, model)
     # The server tells in arrays, and only of what is not as expected: most rows need no answer.
     with connection.cursor() as cursor:
         cursor.execute(  # names are quoted by the backend, values are parameters
             f"WITH raised AS (UPDATE {table} AS row SET {views} = GREATEST(row.{views}, new.views),"
             f" {visitors} = GREATEST(row.{visitors}, new.visitors)"
-            f" FROM unnest(%s::{_pk_type(connection, model)}[], %s::bigint[], %s::bigint[])"
+            f" FROM unnest(%s::{pk_type}[], %s::bigint[], %s::bigint[])"
             f" AS new(pk, views, visitors)"
-            f" WHERE row.{pk} = new.pk AND (row.{views} < new.views OR row.{visitors} < new.visitors)"
+            # Twice the same condition: without the second, chunks of a large table are joined by reading all of it.
+            f" WHERE row.{pk} = new.pk AND row.{pk} = ANY(%s::{pk_type}[])"
+            f" AND (row.{views} < new.views OR row.{visitors} < new.visitors)"
             f" RETURNING row.{pk} AS pk, row.{views} AS views, row.{views} > new.views AS is_ahead)"
             f" SELECT CASE WHEN count(*) < %s THEN array_agg(pk) END,"
             f" array_agg(pk) FILTER (WHERE is_ahead), array_agg(views) FILTER (WHERE is_ahead), count(*) FROM raised",
-            [*arrays, len(snapshots)],
+            [pks, *counts, pks, len(snapshots)],
         )
         some, ahead, counts, count = cursor.fetchone()
     found = dict(zip((prepared[value] for value in ahead or ()), counts or (), strict=True))
@@ -137,6 +140,6 @@ def _pk_type(connection: BaseDatabaseWrapper, model: type[Tracked]) -> str | Non
 
 def _prepared(connection: BaseDatabaseWrapper, model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:
     """The primary keys by the values that the database knows them by."""
-    if all(type(pk) is int for pk in pks):
-        return {pk: pk for pk in pks}
+    if set(map(type, pks)) == {int}:
+        return dict(zip(pks, pks, strict=True))
     return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in pks}
