@@ -34,7 +34,7 @@ def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Res
 def is_conflict(error: OperationalError) -> bool:
     """Whether the same statement may well succeed in a moment."""
     state = getattr(error.__cause__, "sqlstate", None)
-    return state in CONFLICTS or error.args[0] in CONFLICTS or "database is locked" in str(error)
+    return not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
 
 
 def array(values: Sequence[Any]) -> Any:

@@ -106,16 +106,18 @@ def _carry(tokens: list[str], run: FlushRun, *, changed: dict[str, None]) -> Non
 
 def _live(tokens: list[str], run: FlushRun) -> dict[str, Snapshot]:
     """The counts of those totals that have their base."""
-    reads = [uniques.snapshot(some) for some in scripts.sliced(tokens)]
+    slices = scripts.sliced(tokens)
+    reads = [call for some in slices for call in (counters.based(some), uniques.visitors(some))]
     *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
     # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored from before it.
     while not lineage.follow(epoch.current, previous=epoch.previous):
         run.settled += _settle()
         *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
     live: dict[str, Snapshot] = {}
-    for found, counts in answers:
+    for some, (found, totals), visitors in zip(slices, answers[::2], answers[1::2], strict=True):
         run.read += found
-        live.update((token, Snapshot(*pair)) for token, pair in counts.items())
+        pairs = zip(some, totals, strict=True)
+        live.update((token, Snapshot(int(total), visitors[token])) for token, total in pairs if total is not None)
     return live
 
 

@@ -34,10 +34,6 @@ funnel:{id}                       hash        as total  stage -> count
 
 from readtrack.conf import conf
 
-# The hashes of counts that subjects have: `{family}:{id}`, field -> count. Who creates one, with the first
-# field of it, adds its name without the prefix to `views:unbased`; the flush then cares for the rest.
-FAMILIES: tuple[str, ...] = ("funnel",)
-
 
 def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
     """The keys that every recorded hit names, in the order of record.lua."""
@@ -117,6 +113,15 @@ def hll(token: str) -> str:
     return f"{conf.PREFIX}views:hll:{token}"
 
 
+def families() -> tuple[str, ...]:
+    """The hashes of counts that a subject has: `{family}:{id}`, field -> count.
+
+    Who creates such a hash, with its first field, adds its name without the prefix to `views:unbased`, as is
+    done for totals; the flush cares for the rest.
+    """
+    return ("funnel",)
+
+
 def counts(family: str, token: str) -> str:
     """The hash of counts of that family."""
     return f"{conf.PREFIX}{family}:{token}"
@@ -129,7 +134,7 @@ def member(family: str, token: str) -> str:
 
 def split_member(name: str) -> tuple[str, str]:
     """The family ("" for a total) and token of a name in `unbased()`."""
-    for family in FAMILIES:
+    for family in families():
         if name.startswith(f"{family}:"):
             return family, name[len(family) + 1 :]
     return "", name
@@ -137,7 +142,7 @@ def split_member(name: str) -> tuple[str, str]:
 
 def owned(token: str) -> tuple[str, ...]:
     """The lasting keys of one subject: its total, its sketch, its hashes."""
-    return total(token), hll(token), *(counts(family, token) for family in FAMILIES)
+    return total(token), hll(token), *(counts(family, token) for family in families())
 
 
 def reset() -> str:

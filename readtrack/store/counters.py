@@ -97,6 +97,12 @@ def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:
     return Call("totals", [keys.unbased(), *map(keys.total, tokens)], tokens, decode)
 
 
+def based(tokens: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
+    """How many of the totals there are, and each in its place: None where it is missing or lacks SQL's base."""
+    start = keys.total("")
+    return Call("based", [keys.unbased(), *[start + token for token in tokens]], (len(start),), tuple)
+
+
 def hours(times: Sequence[datetime], *, token: str = "") -> list[int]:
     """The views in each of those hours, of one subject or of the whole site."""
     if not times:

@@ -23,7 +23,7 @@ def held(tokens: Sequence[str], *, with_sketches: bool) -> tuple[dict[str, Held]
     if not tokens:
         return {}, Epoch(0, 0)
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    pairs = [(family, token) for token in tokens for family in keys.FAMILIES]
+    pairs = [(family, token) for token in tokens for family in keys.families()]
     for family, token in pairs:
         pipeline.hgetall(keys.counts(family, token))
     # Marks after counts: a hash that began anew in between shows its mark, or has its base by then.
@@ -58,12 +58,12 @@ def _remove(mode: str, subjects: Mapping[str, tuple[int, Mapping[str, int]]]) ->
     args: list[str | int | bytes] = [len(keys.owned("")), mode]
     for token, (views, sums) in subjects.items():
         names += keys.owned(token)
-        args += (token, *_hash_names(token), views, *(sums.get(family, 0) for family in keys.FAMILIES))
+        args += (token, *_hash_names(token), views, *(sums.get(family, 0) for family in keys.families()))
     return Call("remove", names, args, int)
 
 
 def _hash_names(token: str) -> list[str]:
-    return [keys.member(family, token) for family in keys.FAMILIES]
+    return [keys.member(family, token) for family in keys.families()]
 
 
 def ripe_orphans(tokens: Sequence[str], *, age: int) -> Call[list[str]]:

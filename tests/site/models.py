@@ -4,7 +4,7 @@ import uuid
 
 from django.db import models
 
-from readtrack.models import Tracked
+from readtrack.models import CountField, Tracked
 
 
 class Category(models.Model):
@@ -73,3 +73,20 @@ class Manual(models.Model):
     """Has read state by setting only."""
 
     title = models.CharField(max_length=100)
+
+
+class Publication(models.Model):
+    """Counts nothing itself."""
+
+    name = models.CharField(max_length=50)
+
+
+class Journal(Publication, Tracked):
+    """A child that counts in its own table, known by its link to the parent."""
+
+
+class Profile(Tracked):
+    """Known by somebody else's key, with a count under another name."""
+
+    user = models.OneToOneField("auth.User", on_delete=models.CASCADE, primary_key=True)
+    view_count = CountField("views", db_column="Hits, all")
