@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from tests.engines.engine import Engine
-from tests.engines.process import Child, ProcessFailed
+from tests.engines.process import Child, ChildError
 
 
 def is_installed() -> bool:
@@ -55,10 +55,13 @@ class MariaDB(Engine):
             "--skip-test-db",
         ]
         command = Child(
-            ["mariadb-install-db", *options], log=self.folder / "install.log", folder=self.folder, user=self.user
+            ["mariadb-install-db", "--no-defaults", *options],
+            log=self.folder / "install.log",
+            folder=self.folder,
+            user=self.user,
         )
         if command.wait() != 0:
-            raise ProcessFailed(f"mariadb-install-db failed:\n{command.last_lines()}")
+            raise ChildError(f"mariadb-install-db failed:\n{command.last_lines()}")
 
     def _is_ready(self, child: Child) -> bool:
         with socket.socket() as client:
