@@ -9,7 +9,7 @@ Redis is the live truth and SQL the durable one. A count only grows, so the two 
 Several flushes at once, and one that is killed anywhere, come to the same as a single whole one.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -34,8 +34,9 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
     `progress` is called with the number of totals just read. Raises redis.RedisError or
     django.db.Error; what was written until then stays, and the next flush does the rest.
     """
-    run, minutes = runs.begin(only_changed=only_changed)
+    run = FlushRun.objects.create(started=buckets.now())
     try:
+        minutes = runs.begin(run, only_changed=only_changed)
         run.settled += _settle()
         changed = _changed(minutes)
         for tokens in _chunks(changed if run.kind == run.Kind.CHANGED else counters.scan()):
@@ -52,7 +53,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
     return run
 
 
-def _changed(minutes: Iterable[datetime]) -> dict[str, None]:
+def _changed(minutes: Sequence[datetime]) -> dict[str, None]:
     """The tokens viewed in those minutes, whose sums are kept for history."""
     tokens: dict[str, None] = {}
     for minute, views in tallies.changed(minutes):
@@ -91,11 +92,12 @@ def _bases(names: list[str]) -> dict[str, Base]:
 def _carry(tokens: list[str], run: FlushRun, *, changed: dict[str, None]) -> None:
     """Writes one chunk, then lifts what SQL turned out to hold more of."""
     live = _live(tokens, run)
+    run.orphans += len(live)
     for model, rows in subjects.rows(live).items():
         written = _write(model, rows, live, changed=changed, hour=runs.hour(run))
         run.written += len(written.raised)
         run.lifted += _lift({rows[pk]: views for pk, views in written.ahead.items()})
-        run.orphans += len(written.missing)
+        run.orphans -= len(rows) - len(written.missing)  # what is no row of a model stays: an app may come back
         _remove_orphans([rows[pk] for pk in written.missing])
         if run.kind == run.Kind.ARCHIVE:
             known = {token: live[token] for token in rows.values()}

@@ -32,30 +32,32 @@ def keep(live: Mapping[str, Snapshot], *, hour: int) -> None:
 
 def keep_sums(*, at: datetime) -> None:
     """Brings the rows of the whole site and of each model up to the hour of `at`. Raises redis.RedisError."""
-    _continue(SITE, counters.hours, SITE_HOURS, at)
     tallied = {start: tallies.hour(start) for start in buckets.hours(TALLY_HOURS, until=at)}
+    labels = {label for sums in tallied.values() for label in sums}
+    rows = list(_continued(SITE, counters.hours, SITE_HOURS, at))
     for model in subjects.tracked_models():
-        label = model._meta.label_lower
-        _continue(label, partial(_tallied, tallied, label), TALLY_HOURS, at)
+        if (label := model._meta.label_lower) in labels:
+            rows += _continued(label, partial(_tallied, tallied, label), TALLY_HOURS, at)
+    databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 
 
 def _tallied(tallied: Mapping[datetime, Mapping[str, int]], label: str, hours: Sequence[datetime]) -> list[int]:
     return [tallied[hour].get(label, 0) for hour in hours]
 
 
-def _continue(subject: str, count: Callable[[Sequence[datetime]], list[int]], life: int, at: datetime) -> None:
-    """Adds to the subject's last sum the views of the hours since, as far back as they are known."""
-    last = _rows().filter(subject=subject).order_by("-hour").values_list("hour", flat=True).first() or 0
+def _continued(
+    subject: str, count: Callable[[Sequence[datetime]], list[int]], life: int, at: datetime
+) -> Iterator[tuple[str, int, int, int]]:
+    """The rows that go on from the subject's last sum by the views since, as far back as they are known."""
+    lasts = list(_rows().filter(subject=subject).order_by("-hour").values_list("hour", "views")[:2])
     present = buckets.hour_number(at)
+    first = max([present - life + 1, *(hour for hour, _ in lasts[:1])])
     # The last row's own hour may have gone on, so it is summed again.
-    first = max(last, present - life + 1)
-    views = before(subject, hour=first) or 0
-    rows = []
+    views = next((views for hour, views in lasts if hour < first), 0)
     for hour, more in zip(range(first, present + 1), count(_starts(first, present)), strict=True):
         views += more
         if more:
-            rows.append((subject, hour, views, 0))
-    databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+            yield subject, hour, views, 0
 
 
 def _starts(first: int, last: int) -> list[datetime]:

@@ -20,8 +20,8 @@ KNOWN = timedelta(minutes=BUCKET_LIFE - 5)  # how far back buckets are sure to l
 Kind = FlushRun.Kind
 
 
-def begin(*, only_changed: bool) -> tuple[FlushRun, list[datetime]]:
-    """Starts the record, in SQL and in Redis; gives it and the minutes to look at.
+def begin(run: FlushRun, *, only_changed: bool) -> list[datetime]:
+    """Enters the run in Redis and SQL; gives the minutes to look at.
 
     A Redis that does not remember the newest flush that SQL knows of was restored from before it: it has to
     be looked at as a whole. Redis remembers first, so a kill between the two never makes a sound Redis look
@@ -38,10 +38,11 @@ def begin(*, only_changed: bool) -> tuple[FlushRun, list[datetime]]:
     started = max(clock, newest + 1)  # the order of flushes, whatever becomes of the clock
     covered = _covered(clock)
     is_full = not only_changed or memory.is_full_owed or covered is None
-    kind = (Kind.ARCHIVE if _is_archive_due(clock) else Kind.FULL) if is_full else Kind.CHANGED
+    run.kind = (Kind.ARCHIVE if _is_archive_due(clock) else Kind.FULL) if is_full else Kind.CHANGED
+    run.redis_time, run.covers = started, clock
     store.remember(started)
-    run = _runs().create(started=buckets.now(), redis_time=started, covers=clock, kind=kind)
-    return run, _minutes(clock, covered)
+    run.save()
+    return _minutes(clock, covered)
 
 
 def _covered(clock: int) -> int | None:

@@ -53,7 +53,7 @@ def rows(tokens: Iterable[str]) -> dict[type[Tracked], dict[Any, str]]:
         model = _model(label)
         if model is not None and issubclass(model, Tracked):
             found[model] = _by_pk(label, named)
-    return found
+    return {model: by_pk for model, by_pk in found.items() if by_pk}
 
 
 def _by_pk(label: str, named: list[str]) -> dict[Any, str]:

@@ -27,7 +27,7 @@ def view(post: Post, times: int = 1, *, at: datetime | None = None) -> None:
 
 
 def stored(post: Post) -> int:
-    return Post.objects.get(pk=post.pk).view_count
+    return int(Post.objects.get(pk=post.pk).view_count)
 
 
 def set_clock(run: FlushRun, **values: Any) -> None:
@@ -113,7 +113,7 @@ def test_a_restored_snapshot_is_lifted_by_the_next_changed_flush(post: Post, red
     view(post, 2)
     view(other, 2)
     flush()
-    raw = Redis.from_url(redis_url)
+    raw: Any = Redis.from_url(redis_url)
     snapshot = {key: raw.dump(key) for key in raw.scan_iter()}
     view(post, 5)
     view(other, 1)

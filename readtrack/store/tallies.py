@@ -1,7 +1,7 @@
 """The minute buckets as a list of what changed, and their sums by model."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,16 +9,22 @@ from readtrack import buckets, keys
 from readtrack.store.connection import connect
 
 BUCKET_LIFE = 70  # minutes; record.lua sets it
+AT_ONCE = 8  # buckets in one round trip: a busy minute has thousands of members
 TALLY_LIFE = 10_800  # seconds: longer than a bucket and the hour it belongs to
 
 
-def changed(minutes: Iterable[datetime]) -> Iterator[tuple[datetime, dict[str, int]]]:
+def changed(minutes: Sequence[datetime]) -> Iterator[tuple[datetime, dict[str, int]]]:
     """Each of those minutes that had views, with its views by token."""
     client: Any = connect(patient=True)
-    for minute in minutes:
-        found = client.zrange(keys.trending_bucket(buckets.minute(minute)), 0, -1, withscores=True)
-        if found:
-            yield minute, {member.decode(): int(score) for member, score in found}
+    for start in range(0, len(minutes), AT_ONCE):
+        some = minutes[start : start + AT_ONCE]
+        with client.pipeline(transaction=False) as pipeline:
+            for minute in some:
+                pipeline.zrange(keys.trending_bucket(buckets.minute(minute)), 0, -1, withscores=True)
+            answers = pipeline.execute()
+        for minute, found in zip(some, answers, strict=True):
+            if found:
+                yield minute, {member.decode(): int(score) for member, score in found}
 
 
 def tally(minute: datetime, views: Mapping[str, int]) -> None:

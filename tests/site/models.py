@@ -81,7 +81,7 @@ class Publication(models.Model):
     name = models.CharField(max_length=50)
 
 
-class Journal(Publication, Tracked):
+class Journal(Publication, Tracked):  # type: ignore[misc]
     """A child that counts in its own table, known by its link to the parent."""
 
 
