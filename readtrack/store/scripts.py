@@ -89,21 +89,20 @@ def _exchange(pool: Any, call: Call[Any]) -> Any:
 
 
 def _pipelined(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
-    packed = [pack_command(_command(call)) for call in calls]
+    packed = b"".join(pack_command(_command(call)) for call in calls)
     try:
-        return _exchange_all(client.connection_pool, packed)
+        return _exchange_all(client.connection_pool, packed, len(calls))
     except RedisConnectionError:
-        return _exchange_all(client.connection_pool, packed)  # see _execute
+        return _exchange_all(client.connection_pool, packed, len(calls))  # see _execute
 
 
-def _exchange_all(pool: Any, packed: Sequence[bytes]) -> list[Any]:
+def _exchange_all(pool: Any, packed: bytes, count: int) -> list[Any]:
     connection = pool.get_connection()
     try:
-        connection.send_packed_command(packed, check_health=False)
-        answers = [_answer(connection) for _ in packed]
+        connection.send_packed_command([packed], check_health=False)
+        return [_answer(connection) for _ in range(count)]
     finally:
         pool.release(connection)
-    return answers
 
 
 def _answer(connection: Any) -> Any:
