@@ -1,6 +1,7 @@
 """The admin: a dashboard, the record of flushes, and a mixin for the site's own `PostAdmin`."""
 
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import django
 from django.contrib import admin
@@ -16,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from readtrack import charts, numerals, reports
 from readtrack.hits import Reason
 from readtrack.models import Dashboard, FlushRun, Tracked
+from readtrack.periods import Period
 
 REASONS: dict[Reason, Any] = {
     "bot": _("robot, by its user agent"),
@@ -34,6 +36,23 @@ if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
 else:
     ModelAdmin = admin.ModelAdmin
+
+
+class Range(NamedTuple):
+    """A choice of how much of the past the chart shows."""
+
+    label: Any
+    back: timedelta
+    by: Period
+    format: str
+
+
+RANGES = {
+    "day": Range(_("24 hours"), timedelta(hours=23), "hour", "H:i"),
+    "week": Range(_("7 days"), timedelta(days=6), "day", "D j"),
+    "month": Range(_("30 days"), timedelta(days=29), "day", "j N"),
+    "year": Range(_("a year"), timedelta(days=364), "week", "j N"),
+}
 
 
 class TrackedAdmin(ModelAdmin):
@@ -64,7 +83,7 @@ class ReadOnlyAdmin(ModelAdmin):
 class FlushRunAdmin(ReadOnlyAdmin):
     """The record of flushes, newest first."""
 
-    list_display = ("started", "took", "read", "written", "settled", "lifted", "orphans", "error")
+    list_display = ("started", "kind", "took", "read", "written", "settled", "lifted", "orphans", "error")
 
 
 @admin.register(Dashboard)
@@ -75,6 +94,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         hours = reports.hourly(24)
+        chosen = request.GET.get("range", "")
+        shown = RANGES.get(chosen, RANGES["day"])
         last_flush = reports.last_flush()
         context = {
             **self.admin_site.each_context(request),
@@ -83,11 +104,13 @@ class DashboardAdmin(ReadOnlyAdmin):
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "stored_views": numerals.exact(reports.stored_views()),
             "day_views": numerals.exact(sum(point.views for point in hours)),
-            "chart": _chart(hours),
+            "chart": _chart(shown),
+            "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
             "top": [(row, numerals.exact(row.view_count)) for row in reports.top(10)],
             "trending": [(trend.obj, numerals.exact(trend.views)) for trend in reports.trending(10)],
             "skips": _skips(),
             "last_flush": last_flush,
+            "is_late": last_flush is not None and reports.is_late(last_flush),
             "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
             **(extra_context or {}),
         }
@@ -103,10 +126,15 @@ def _skips() -> list[tuple[Any, str, int]]:
     ]
 
 
-def _chart(hours: list[reports.Point]) -> str:
-    labels = [date_format(timezone.localtime(point.start), "H:i") for point in hours]
-    views = [point.views for point in hours]
-    summary = gettext("Views of the whole site in each of the last 24 hours; %(views)s in all.")
+def _chart(shown: Range) -> str:
+    until = timezone.now()
+    points = reports.series(since=until - shown.back, until=until, by=shown.by)
+    labels = [date_format(timezone.localtime(point.start), shown.format) for point in points]
+    views = [point.views for point in points]
+    summary = gettext("Views of the whole site, %(range)s; %(views)s in all.")
     return charts.bars(
-        gettext("Views by hour"), labels, views, description=summary % {"views": numerals.exact(sum(views))}
+        gettext("Views over time"),
+        labels,
+        views,
+        description=summary % {"range": shown.label, "views": numerals.exact(sum(views))},
     )

@@ -48,3 +48,13 @@ def minutes(count: int, *, until: datetime) -> list[datetime]:
     """The starts of the last `count` minutes, oldest first, the running one last."""
     last = until.replace(second=0, microsecond=0)
     return [last - MINUTE * back for back in range(count - 1, -1, -1)]
+
+
+def hour_number(at: datetime) -> int:
+    """The hours since 1970, UTC, for any time in that hour."""
+    return int(at.timestamp()) // 3600
+
+
+def hour_start(number: int) -> datetime:
+    """The time that `hour_number` numbers."""
+    return datetime.fromtimestamp(number * 3600, timezone.utc)

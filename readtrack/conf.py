@@ -59,8 +59,16 @@ class Conf:
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> what the user may see, for the JSON views
 
     # Flush
-    FLUSH_CHUNK: int = 5_000  # rows in one UPDATE
-    FLUSH_RUNS: int = 1_000  # records of past flushes that are kept
+    FLUSH_CHUNK: int = 10_000  # rows in one UPDATE
+    FLUSH_RUNS: int = 10_000  # records of past flushes that are kept; a week of one a minute
+    ARCHIVE_EVERY: int = 86_400  # seconds after which a full flush also keeps sketches and breakdowns; 0 is never
+    IDLE_DAYS: int = 30  # days without a view after which a subject's keys leave Redis, archived; 0 is never
+    ORPHAN_AGE: int = 86_400  # seconds between two flushes that both miss a row, before its keys go
+
+    # History
+    HISTORY: bool = True  # keep totals by the hour, for charts
+    HISTORY_DAYS: int = 90  # days that every hour is kept; then one total a day
+    HISTORY_YEARS: int = 0  # years that a day is kept; 0 is for ever
 
     def load(self) -> None:
         """Takes the site's settings: when Django is ready, and whenever one is overridden."""

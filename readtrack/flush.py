@@ -2,112 +2,181 @@
 
 Redis is the live truth and SQL the durable one. A count only grows, so the two are merged by max:
 
-- settle: a total that Redis began anew lacks what SQL already counted; it gets that base, once;
+- settle: a counter that Redis began anew lacks what SQL already counted; it gets that base, once;
 - write:  rows that store less than the total are raised to it, totals without their base are passed over;
 - lift:   totals below what SQL stores (an old snapshot was restored, a replica lagged) are raised to it.
 
 Several flushes at once, and one that is killed anywhere, come to the same as a single whole one.
 """
 
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from readtrack import buckets, lineage, snapshots, subjects
+from django.db import transaction
+
+from readtrack import archives, buckets, databases, history, keys, lineage, resets, runs, snapshots, subjects
 from readtrack.conf import conf
 from readtrack.models import FlushRun, Tracked
 from readtrack.signals import flushed
-from readtrack.snapshots import Snapshot
-from readtrack.store import counters, scripts, uniques
-from readtrack.store.counters import Epoch, Total
+from readtrack.snapshots import Snapshot, Written
+from readtrack.store import counters, minutes, scripts, uniques, upkeep
+from readtrack.store import runs as run_store
+from readtrack.store.counters import Base, Kept
 
-Rows = dict[str, Any]  # primary key by token
 
+def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
+    """Writes every total that Redis holds, or those that changed; gives the saved record of what it did.
 
-def flush(*, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
-    """Writes every total that Redis holds; gives the saved record of what it did.
-
+    What changed is told by the minute buckets since the last flush that ended well. Where they do not reach
+    back that far, or a restored Redis has to be put right, everything is written all the same.
     `progress` is called with the number of totals just read. Raises redis.RedisError or
     django.db.Error; what was written until then stays, and the next flush does the rest.
     """
     run = FlushRun.objects.create(started=buckets.now())
     try:
-        run.settled += _settle(until=max(counters.clock(), lineage.head()))
-        for tokens in _chunks(counters.scan(), conf.FLUSH_CHUNK):
-            _carry(tokens, run)
+        span = runs.begin(run, only_changed=only_changed)
+        run.settled += _settle()
+        changed = _changed(span)
+        for tokens in _chunks(changed if run.kind == run.Kind.CHANGED else counters.scan()):
+            _carry(tokens, run, changed=changed)
             progress(len(tokens))
+        _finish(run)
     except Exception as error:
         run.error = f"{type(error).__name__}: {error}"
         raise
     finally:
         run.ended = buckets.now()
         run.save()
-    _prune()
     flushed.send_robust(sender=None, run=run)
     return run
 
 
-def _settle(*, until: int) -> int:
-    """Gives totals marked until then (µs) their base, and takes a restored Redis into the line; gives how many."""
-    settled = 0
+def _changed(span: Sequence[datetime]) -> dict[str, None]:
+    """The tokens viewed in those minutes, whose sums are kept for history."""
+    tokens: dict[str, None] = {}
+    for minute, views in minutes.changed(span):
+        if conf.HISTORY:
+            minutes.tally(minute, views)
+        tokens.update(dict.fromkeys(views))
+    return tokens
+
+
+def _settle() -> int:
+    """Gives counters marked until now their base, and takes a restored Redis into the line; gives how many."""
+    settled, until = 0, max(counters.clock(), lineage.head())
     while True:
-        tokens = counters.unbased(until=until)
-        bases = dict.fromkeys(tokens, 0)  # a row that is gone has none
-        for model, rows in _by_model(tokens).items():
-            stored = snapshots.stored(model, list(rows.values()))
-            bases.update((token, stored[pk].views) for token, pk in rows.items() if pk in stored)
+        names = counters.unbased(until=until)
+        bases = _bases(names)
         # Read after the bases: whatever they hold was settled in this epoch or an earlier one.
         done = scripts.run(counters.settle(bases, head=lineage.head()), patient=True)
         lineage.follow(done.epoch.current, previous=done.epoch.previous)
-        settled += done.totals
-        if not tokens:
+        settled += done.counters
+        if not names:
             return settled
 
 
-def _carry(tokens: list[str], run: FlushRun) -> None:
+def _bases(names: list[str]) -> dict[str, Base]:
+    """What SQL keeps of each counter; a row that is gone has nothing."""
+    hashes = [name for name in names if keys.split_member(name)[0]]
+    bases: dict[str, Base] = {**dict.fromkeys(names, 0), **archives.breakdowns(hashes)}
+    for model, rows in subjects.rows(names).items():
+        stored = snapshots.stored(model, list(rows))
+        sketches = archives.sketches(rows.values())
+        for pk, row in stored.items():
+            bases[rows[pk]] = Kept({"": row.views}, sketches.get(rows[pk], b""))
+    return bases
+
+
+def _carry(tokens: list[str], run: FlushRun, *, changed: dict[str, None]) -> None:
     """Writes one chunk, then lifts what SQL turned out to hold more of."""
-    totals, visitors, epoch = _read(tokens)
+    live = _live(tokens, run)
+    run.orphans += len(live)
+    for model, rows in subjects.rows(live).items():
+        written = _write(model, rows, live, changed=changed, hour=runs.hour(run))
+        run.written += len(written.raised)
+        run.lifted += _lift({rows[pk]: views for pk, views in written.ahead.items()})
+        run.orphans -= len(rows) - len(written.missing)  # what is no row of a model stays: an app may come back
+        _remove_orphans([rows[pk] for pk in written.missing])
+        if run.kind == run.Kind.ARCHIVE:
+            known = {token: live[token] for token in rows.values()}
+            archives.archive(known, hour=runs.hour(run))
+    if run.kind == run.Kind.CHANGED:
+        archives.keep_breakdowns(tokens)
+
+
+def _live(tokens: list[str], run: FlushRun) -> dict[str, Snapshot]:
+    """The counts of those totals that have their base."""
+    slices = scripts.sliced(tokens)
+    reads = [call for some in slices for call in (counters.based(some), uniques.visitors(some))]
+    *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
     # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored from before it.
     while not lineage.follow(epoch.current, previous=epoch.previous):
-        run.settled += _settle(until=max(counters.clock(), lineage.head()))
-        totals, visitors, epoch = _read(tokens)
-    based = {token: total.views for token, total in totals.items() if total.is_based}
-    run.read += len(totals)
-    known = 0
-    for model, rows in _by_model(based).items():
-        written = snapshots.write(model, {pk: Snapshot(based[token], visitors[token]) for token, pk in rows.items()})
-        known += len(written.stored)
-        behind = {token: written.stored[pk] for token, pk in rows.items() if written.stored.get(pk, 0) > based[token]}
-        run.written += written.raised
-        run.lifted += scripts.run(counters.lift(behind), patient=True) if behind else 0
-    run.orphans += len(based) - known
+        run.settled += _settle()
+        *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
+    live: dict[str, Snapshot] = {}
+    for some, (found, totals), visitors in zip(slices, answers[::2], answers[1::2], strict=True):
+        run.read += found
+        pairs = zip(some, totals, strict=True)
+        live.update((token, Snapshot(int(total), visitors[token])) for token, total in pairs if total is not None)
+    return live
 
 
-def _read(tokens: list[str]) -> tuple[Mapping[str, Total], Mapping[str, int], Epoch]:
-    """The totals and visitors that Redis holds, and where it stands."""
-    slices = scripts.sliced(tokens)
-    reads = [call for some in slices for call in (counters.totals(some), uniques.visitors(some))]
-    *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
-    return ChainMap(*answers[::2]), ChainMap(*answers[1::2]), epoch
+def _write(
+    model: type[Tracked], rows: dict[Any, str], live: dict[str, Snapshot], *, changed: dict[str, None], hour: int
+) -> Written:
+    connection = databases.of(model)
+
+    def write() -> Written:
+        # One transaction where the two share a database: a kill must not come between count and history.
+        with transaction.atomic(using=connection.alias):
+            written = snapshots.write(model, {pk: live[token] for pk, token in rows.items()})
+            # What changed before the buckets began has no hour that is known.
+            if conf.HISTORY and changed:
+                raised = changed.keys() & {rows[pk] for pk in written.raised}
+                history.keep({token: live[token] for token in raised}, hour=hour)
+        return written
+
+    return databases.retried(connection, write)
 
 
-def _by_model(tokens: Iterable[str]) -> dict[type[Tracked], Rows]:
-    """The primary keys by token, for each Tracked model; other tokens are nothing SQL has a column for."""
-    models: dict[type[Tracked], Rows] = {}
-    for token in tokens:
-        model, pk = subjects.parse(token) or (None, None)
-        if model is not None and issubclass(model, Tracked):
-            models.setdefault(model, {})[token] = pk
-    return models
+def _lift(behind: dict[str, int]) -> int:
+    if not behind:
+        return 0
+    sketches = archives.sketches(behind)
+    stored = {token: Kept({"": views}, sketches.get(token, b"")) for token, views in behind.items()}
+    return sum(
+        scripts.run_all(
+            *(counters.lift({t: stored[t] for t in some}) for some in scripts.sliced(list(stored))), patient=True
+        )
+    )
 
 
-def _chunks(tokens: Iterator[str], size: int) -> Iterator[list[str]]:
-    while chunk := list(dict.fromkeys(islice(tokens, size))):
+def _remove_orphans(tokens: list[str]) -> None:
+    """Removes the keys of rows that were missing before, and are missing still."""
+    if not tokens:
+        return
+    ripe = scripts.run(upkeep.ripe_orphans(tokens, age=conf.ORPHAN_AGE), patient=True)
+    for some in scripts.sliced(ripe):
+        scripts.run(upkeep.remove(some), patient=True)
+        archives.forget(some)
+
+
+def _chunks(tokens: Iterable[str]) -> Iterator[list[str]]:
+    source = iter(tokens)
+    while chunk := list(dict.fromkeys(islice(source, conf.FLUSH_CHUNK))):
         yield chunk
 
 
-def _prune() -> None:
-    """Forgets the records of old flushes."""
-    oldest = FlushRun.objects.order_by("-pk").values_list("pk", flat=True)[conf.FLUSH_RUNS : conf.FLUSH_RUNS + 1]
-    FlushRun.objects.filter(pk__lte=oldest[0] if oldest else 0).delete()
+def _finish(run: FlushRun) -> None:
+    """What comes after the counts: resets that were raced, sums, old records."""
+    resets.finish(now=run.redis_time)
+    if conf.HISTORY:
+        history.keep_sums(at=runs.time(run))
+    if run.kind != run.Kind.CHANGED:
+        run_store.remember_full(run.redis_time)
+        upkeep.forget_orphans(now=run.redis_time)
+    if run.kind == run.Kind.ARCHIVE:
+        history.thin(at=runs.time(run))
+    runs.prune(run)

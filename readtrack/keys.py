@@ -6,17 +6,20 @@ views:total:{id}                  string      none      the live, absolute count
 views:hour:{hour}:{id}            string      1 day     views of one subject in an hour
 views:hour:{hour}                 string      2 days    views of the whole site in an hour
 views:hll:{id}                    HyperLogLog none      unique visitors: strategy hll
+views:hll:{id}:stored             HyperLogLog none      for the moment of a merge, inside a script
 views:unique:{id}                 set         none      unique visitors: strategy set
 views:unique:day:{date}:{id}      set         2 days    unique visitors of a day: strategy daily
 views:daily:{id}                  string      none      the sum of those days' counts
 views:bitmap:{id}                 bitmap      none      unique visitors, bit by reader: strategy bitmap
 views:hll:day:{date}:{id}         HyperLogLog 35 days   visitors of a day; kept for UNIQUE_DAYS days
 views:hll:days:{n}:{date}:{id}    HyperLogLog 1 hour    those of n days, merged when asked for
-views:{dimension}:{id}            hash        none      views by value: 50 values, the rest is "other"
-funnel:{id}                       hash        none      how often each stage was reached
+views:{dimension}:{id}            hash        as total  views by value: 50 values, the rest is "other"
+funnel:{id}                       hash        as total  how often each stage was reached
 funnel:pass:{visitor}:{id}        string      1 hour    stage that a visitor reached; from the latest on
-views:unbased                     sorted set  none      ids whose total lacks SQL's base, by when
-                                                        (microseconds): what settling works off
+views:unbased                     sorted set  none      counters that lack SQL's base, by when
+                                                        (microseconds): what settling works off;
+                                                        `{id}` or, of a hash, its key
+views:reset                       sorted set  1 day     ids set to zero, by when (microseconds)
 viewed:{visitor}:{id}             string      window    a reload is not a view; never extended
 viewed:slice:{slice}:{shard}      set         window +  the same as hashed integers, for a slice of time
                                               a slice   (WINDOW_STORE = "compact")
@@ -29,6 +32,7 @@ trending:top                      sorted set  10 min    the sum of the last 60 o
 trending:top:{window}             sorted set  10 min    the same for other windows, while somebody asks for it
 trending:asked                    sorted set  10 min    those windows, by when they were asked for
 trending:lock                     string      30 s      one process computes lists
+trending:tally:{hour}             hash        3 hours   views by minute and model, for history
 category:{id}:read                bitmap      none      bit by user id: 1 has read; gone on publish
 category:{id}:seen                string      none      4 bytes by user id: publications seen + 1; the
                                                         first 4 hold how many there were (for "3 new")
@@ -38,12 +42,17 @@ category:{id}:news                string      1 day     when it was last publish
 readers                           hash        none      the ordinal of each reader; goes with the two above
 flush:epoch                       string      none      number of the last settling and of the one before:
                                                         tells a Redis that was restored (see lineage.py)
+flush:last                        string      none      start of the last flush this Redis knows of
+flush:owed                        string      none      when a restored snapshot called for a full flush
+flush:full                        string      none      start of the last full flush that ended well
+flush:orphans                     sorted set  none      ids without a row, by when first missed (microseconds)
 
 `{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
 """
 
 from collections.abc import Sequence
 
+from readtrack import dimensions
 from readtrack.conf import conf
 from readtrack.visitors import Visitor
 
@@ -126,8 +135,9 @@ def total_pattern() -> str:
     return f"{_literal(total(''))}*"
 
 
-def site_hour(bucket: str) -> str:
-    return f"{conf.PREFIX}views:hour:{bucket}"
+def hour(bucket: str, token: str = "") -> str:
+    """The views of one subject, or of the whole site, in an hour."""
+    return f"{conf.PREFIX}views:hour:{bucket}:{token}" if token else f"{conf.PREFIX}views:hour:{bucket}"
 
 
 def hll(token: str) -> str:
@@ -177,6 +187,52 @@ def window_slice(number: int, shard: int) -> str:
     return f"{conf.PREFIX}viewed:slice:{number:x}:{shard:x}"
 
 
+def families() -> tuple[str, ...]:
+    """The hashes of counts that a subject has: `{family}:{id}`, field -> count.
+
+    Who creates such a hash, with its first field, adds its name without the prefix to `views:unbased`, as is
+    done for totals; the flush cares for the rest.
+    """
+    return ("funnel", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
+
+
+def counts(family: str, token: str) -> str:
+    """The hash of counts of that family."""
+    return f"{conf.PREFIX}{family}:{token}"
+
+
+def member(family: str, token: str) -> str:
+    """A counter's name in `unbased()`; the total's family is ""."""
+    return f"{family}:{token}" if family else token
+
+
+def split_member(name: str) -> tuple[str, str]:
+    """The family ("" for a total) and token of a name in `unbased()`."""
+    for family in families():
+        if name.startswith(f"{family}:"):
+            return family, name[len(family) + 1 :]
+    return "", name
+
+
+def owned(token: str) -> tuple[str, ...]:
+    """The lasting keys of one subject that SQL keeps, too: its total, its sketch, its hashes."""
+    return total(token), hll(token), *(counts(family, token) for family in families())
+
+
+def others(token: str) -> tuple[str, ...]:
+    """Its lasting keys that only Redis has."""
+    return unique(token), daily(token), bitmap(token)
+
+
+def reset() -> str:
+    return f"{conf.PREFIX}views:reset"
+
+
+def scratch(token: str) -> str:
+    """Where a script puts a stored sketch while it merges it."""
+    return f"{conf.PREFIX}views:hll:{token}:stored"
+
+
 def unbased() -> str:
     return f"{conf.PREFIX}views:unbased"
 
@@ -207,3 +263,23 @@ def flush_epoch() -> str:
 
 def _literal(text: str) -> str:
     return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
+
+
+def flush_last() -> str:
+    return f"{conf.PREFIX}flush:last"
+
+
+def flush_owed() -> str:
+    return f"{conf.PREFIX}flush:owed"
+
+
+def flush_full() -> str:
+    return f"{conf.PREFIX}flush:full"
+
+
+def flush_orphans() -> str:
+    return f"{conf.PREFIX}flush:orphans"
+
+
+def tally(hour: str) -> str:
+    return f"{conf.PREFIX}trending:tally:{hour}"

@@ -21,6 +21,9 @@ else:
     _PositiveBigIntegerField = models.PositiveBigIntegerField
 
 
+SUBJECT_LENGTH = 200  # characters of a subject's name in the app's own tables; see subjects.column()
+
+
 class CountField(_PositiveBigIntegerField):
     """A snapshot of a count. Only the flush moves it: an UPDATE by `save()` sets it to itself."""
 
@@ -100,8 +103,20 @@ class UnsentNews(models.Model):
 class FlushRun(models.Model):
     """One flush: when it ran and what it did."""
 
+    class Kind(models.TextChoices):
+        """How much it looked at."""
+
+        CHANGED = "changed", _("what changed")
+        FULL = "full", _("everything")
+        ARCHIVE = "archive", _("everything, sketches and breakdowns too")
+
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
+    # Redis's own clock at the start, in microseconds: tells a restored snapshot from a newer Redis.
+    redis_time = models.BigIntegerField(default=0, editable=False)
+    # The same, were Redis's clock set back: everything recorded before it is stored once this run ends well.
+    covers = models.BigIntegerField(default=0, editable=False)
     read = models.PositiveBigIntegerField(_("read"), default=0)
     written = models.PositiveBigIntegerField(_("written"), default=0)
     settled = models.PositiveBigIntegerField(_("settled"), default=0)
@@ -123,6 +138,58 @@ class FlushRun(models.Model):
     def took(self) -> timedelta | None:
         """From start to end; None while it runs or when it was killed."""
         return self.ended - self.started if self.ended else None
+
+
+class Kept(models.Model):
+    """A row of the app's own, for the flush to write and to read."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH)
+
+    class Meta:
+        abstract = True
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+class Archive(Kept):
+    """What Redis held of one subject when it was archived: its sketch outlives a lost or an idle key."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+    sketch = models.BinaryField()
+    hour = models.PositiveIntegerField()  # when its views were last seen to have changed
+
+
+class Breakdown(Kept):
+    """One count out of the hashes of a subject: a funnel's stage, a dimension's value."""
+
+    pk = models.CompositePrimaryKey("subject", "family", "field")
+    family = models.CharField(max_length=40)
+    field = models.CharField(max_length=100)
+    count = models.PositiveBigIntegerField()
+
+
+class History(Kept):
+    """The absolute counts at the end of an hour in which they changed. Views of a range are a difference of two.
+
+    A subject is a row's token, a model's label (`blog.post`) or, for the whole site, empty.
+    """
+
+    pk = models.CompositePrimaryKey("subject", "hour")
+    hour = models.PositiveIntegerField()  # hours since 1970, UTC: half the size of a time, and alike on all databases
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+
+
+class Reset(Kept):
+    """A subject that was set to zero: an old snapshot of Redis that comes back must not bring its views back."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    redis_time = models.BigIntegerField()
+    token = models.TextField()
 
 
 class Lineage(models.Model):

@@ -8,9 +8,15 @@ from readtrack.flush import flush
 
 @shared_task(name="readtrack.flush_views", ignore_result=True)
 def flush_views() -> None:
-    """Writes the live counts into SQL, and sends the news that was kept while Redis was gone."""
-    tracker.resend()
+    """Writes the live counts into SQL."""
     flush()
+
+
+@shared_task(name="readtrack.flush_changed", ignore_result=True)
+def flush_changed() -> None:
+    """Writes the counts that changed since the last flush into SQL, and sends the news kept while Redis was gone."""
+    tracker.resend()
+    flush(only_changed=True)
 
 
 @shared_task(name="readtrack.refresh_trending", ignore_result=True)

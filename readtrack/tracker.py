@@ -10,10 +10,10 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from readtrack import buckets, readers, subjects, visitors
+from readtrack import archives, buckets, readers, resets, subjects, visitors
 from readtrack.hits import Hit, Outcome, Reason
 from readtrack.models import Tracked, UnsentNews
-from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending
+from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending, upkeep
 from readtrack.store.connection import fail_open
 from readtrack.store.reads import News
 from readtrack.store.scripts import Call
@@ -181,3 +181,23 @@ apublish = sync_to_async(publish)
 def refresh_trending(*, at: datetime | None = None) -> int:
     """Computes anew what is trending; gives the number of subjects. Raises redis.RedisError."""
     return trending.refresh(at=buckets.now(at))
+
+
+def reset_views(obj: Tracked) -> None:
+    """Sets the object's counts to zero in Redis and SQL, for good. The instance itself keeps what it was loaded with.
+
+    Raises redis.RedisError or django.db.Error; then do it again. A transaction that is rolled back undoes SQL's
+    side, and the next flush sets it to zero again.
+    """
+    resets.reset([subjects.token(obj)])
+
+
+def forget_deleted(sender: type[Tracked], instance: Tracked, *, using: str, **kwargs: Any) -> None:
+    """Receives post_delete: what the app holds of the row goes once the row is gone for everybody."""
+    transaction.on_commit(partial(_forget, subjects.token(instance)), using=using)
+
+
+def _forget(token: str) -> None:
+    # Redis may be gone, and the row stays deleted: the flush then finds an orphan.
+    fail_open(scripts.run, 0, upkeep.remove([token]))
+    archives.forget([token])

@@ -1,16 +1,23 @@
 """Settings of the tests. `tests.servers` has put the servers' URLs into the environment."""
 
 import os
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
+
+ENGINES = {"postgres": "postgresql", "postgresql": "postgresql", "mysql": "mysql"}
 
 
 def _database(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
-    if not parts.scheme.startswith("postgres"):
+    engine = ENGINES.get(parts.scheme, "sqlite3")
+    if engine == "sqlite3":
         return {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+    if engine == "mysql" and not find_spec("MySQLdb"):
+        import_module("pymysql").install_as_MySQLdb()
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": f"django.db.backends.{engine}",
         "NAME": parts.path.lstrip("/"),
         "USER": parts.username,
         "PASSWORD": parts.password or "",

@@ -97,5 +97,9 @@ def _wait_for_turn() -> None:
 
 
 def _step_statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-    _wait_for_turn()
+    # Further on in a transaction it holds locks: whoever waits for those could not be stepped any more.
+    is_inside = connection.in_atomic_block
+    if not (is_inside and getattr(_current, "is_inside", False)):
+        _wait_for_turn()
+    _current.is_inside = is_inside
     return execute(sql, params, many, context)

@@ -29,19 +29,18 @@ def test_each_count_is_raised_for_itself_and_none_is_lowered() -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_a_write_says_what_it_raised_and_what_sql_stores_now() -> None:
+def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> None:
     low, high, gone = factories.post(view_count=1), factories.post(view_count=50), factories.post()
     pks = [low.pk, high.pk, gone.pk]
     gone.delete()
     written = snapshots.write(Post, dict.fromkeys(pks, Snapshot(7, 0)))
-    assert written.raised == 1
-    assert written.stored == {low.pk: 7, high.pk: 50}
+    assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], {high.pk: 50}, pks[2:])
     assert snapshots.stored(Post, pks) == {low.pk: Snapshot(7, 0), high.pk: Snapshot(50, 0)}
 
 
 @pytest.mark.usefixtures("database")
 def test_a_row_that_is_not_there_is_not_made() -> None:
-    assert snapshots.write(Page, {"missing": Snapshot(1, 1)}) == (0, {})
+    assert snapshots.write(Page, {"missing": Snapshot(1, 1)}) == ([], {}, ["missing"])
     assert not Page.objects.exists()
 
 

@@ -9,7 +9,20 @@ from pytest_django import Settings
 
 from readtrack import subjects
 from readtrack.models import Tracked
-from tests.site.models import Article, Category, Counted, Headline, Manual, Page, Post, Product, Review, Shelf
+from tests.site.models import (
+    Article,
+    Category,
+    Counted,
+    Headline,
+    Journal,
+    Manual,
+    Page,
+    Post,
+    Product,
+    Profile,
+    Review,
+    Shelf,
+)
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 AWKWARD = ["a b", "*", "a:b", "{x}", "%", "é", "a/b?c#d", "\\[x]", "a!b", "\n", "!rt!"]
@@ -57,7 +70,7 @@ def test_an_unsaved_object_has_no_name_yet() -> None:
 
 
 def test_tracked_models_are_those_with_counts_of_their_own() -> None:
-    assert subjects.tracked_models() == [Post, Product, Page, Article, Counted]
+    assert subjects.tracked_models() == [Post, Product, Page, Article, Counted, Journal, Profile]
 
 
 @pytest.mark.parametrize(

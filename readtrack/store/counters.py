@@ -1,6 +1,6 @@
 """Totals: recording a hit, reading, settling and lifting them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from readtrack.store import effects, robots, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-SCAN_COUNT = 1000  # keys looked at in one SCAN step; redis-py's default of 10 is far slower
+SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
 
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
 
@@ -25,10 +25,20 @@ class Epoch(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What a settling did: to how many totals, and where Redis stands now."""
+    """What a settling did: to how many counters, and where Redis stands now."""
 
-    totals: int
+    counters: int
     epoch: Epoch
+
+
+class Kept(NamedTuple):
+    """What SQL keeps of one counter: counts by field (a total's only field is ""), and a total's sketch."""
+
+    counts: Mapping[str, int]
+    sketch: bytes = b""
+
+
+Base = int | Kept  # a number is a total without a sketch
 
 
 class Total(NamedTuple):
@@ -84,31 +94,40 @@ def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:
     return Call("totals", [keys.unbased(), *map(keys.total, tokens)], tokens, decode)
 
 
-def hours(times: Sequence[datetime]) -> list[int]:
-    """The whole site's views in each of those hours."""
-    found = connect().mget([keys.site_hour(buckets.hour(time)) for time in times])
+def based(tokens: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
+    """How many of the totals there are, and each in its place: None where it is missing or lacks SQL's base."""
+    start = keys.total("")
+    return Call("based", [keys.unbased(), *[start + token for token in tokens]], (len(start),), tuple)
+
+
+def hours(times: Sequence[datetime], *, token: str = "") -> list[int]:
+    """The views in each of those hours, of one subject or of the whole site."""
+    if not times:
+        return []
+    found = connect().mget([keys.hour(buckets.hour(time), token) for time in times])
     return [int(count or 0) for count in found]
 
 
 def scan() -> Iterator[str]:
     """The tokens of all totals, unordered; one may come twice, as SCAN has it."""
-    start = len(keys.total(""))
-    for key in connect(patient=True).scan_iter(keys.total_pattern(), count=SCAN_COUNT):
-        yield key.decode()[start:]
+    client: Any = connect(patient=True)
+    start, pattern, cursor = len(keys.total("")), keys.total_pattern(), None
+    while cursor != 0:
+        cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
+        yield from [name.decode()[start:] for name in names]
 
 
 def unbased(*, until: int) -> list[str]:
-    """Some tokens whose totals lack SQL's base, marked until then (µs); settling them makes room for the next."""
+    """Some counters that lack SQL's base, marked until then (µs); settling them makes room for the next."""
     client: Any = connect(patient=True)
     found: list[bytes] = client.zrange(keys.unbased(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
     return [member.decode() for member in found]
 
 
-def settle(bases: dict[str, int], *, head: int) -> Call[Settled]:
-    """Adds each total its base from SQL. `head` is the epoch SQL knew of after it gave the bases."""
-    args: list[str | int] = [head, *bases, *bases.values()]
-    names = [keys.flush_epoch(), keys.unbased(), *map(keys.total, bases)]
-    return Call("settle", names, args, lambda answer: Settled(answer[0], _epoch(answer[1])))
+def settle(bases: Mapping[str, Base], *, head: int) -> Call[Settled]:
+    """Adds each counter its base from SQL. `head` is the epoch SQL knew of after it gave the bases."""
+    names, args = _restored("settle", bases, head)
+    return Call("restore", names, args, lambda answer: Settled(answer[0], _epoch(answer[1])))
 
 
 def epoch() -> Call[Epoch]:
@@ -120,10 +139,24 @@ def _epoch(answer: bytes) -> Epoch:
     return Epoch(*map(int, answer.split()))
 
 
-def lift(stored: dict[str, int]) -> Call[int]:
-    """Raises the totals that are below what SQL stores; gives how many were."""
-    args: list[str | int] = [*stored, *stored.values()]
-    return Call("lift", [keys.unbased(), *map(keys.total, stored)], args, int)
+def lift(stored: Mapping[str, Base]) -> Call[int]:
+    """Raises the counters that are below what SQL stores; gives how many were."""
+    names, args = _restored("lift", stored, 0)
+    return Call("restore", names, args, lambda answer: int(answer[0]))
+
+
+def _restored(mode: str, bases: Mapping[str, Base], head: int) -> tuple[list[str], list[str | int | bytes]]:
+    names = [keys.flush_epoch(), keys.unbased(), keys.reset()]
+    args: list[str | int | bytes] = [mode, head]
+    for name, base in bases.items():
+        family, token = keys.split_member(name)
+        kept = Kept({"": base}) if isinstance(base, int) else base
+        key = keys.counts(family, token) if family else keys.total(token)
+        names += (key, keys.hll(token), keys.scratch(token))
+        args += (name, token, kept.sketch, len(kept.counts))
+        for field, count in kept.counts.items():
+            args += (field, count)
+    return names, args
 
 
 def clock() -> int:

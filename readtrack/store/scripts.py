@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from hiredis import pack_command
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from readtrack.store.connection import connect
 
@@ -26,7 +26,7 @@ class Call(Generic[Result]):
 
     script: str
     keys: Sequence[str]
-    args: Sequence[str | int]
+    args: Sequence[str | int | bytes]
     decode: Callable[[Any], Result]
 
 
@@ -89,11 +89,27 @@ def _exchange(pool: Any, call: Call[Any]) -> Any:
 
 
 def _pipelined(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
-    pipeline: Any = client.pipeline(transaction=False)
-    for call in calls:
-        pipeline.execute_command(*_command(call))
-    answers: list[Any] = pipeline.execute(raise_on_error=False)
-    return answers
+    packed = b"".join(pack_command(_command(call)) for call in calls)
+    try:
+        return _exchange_all(client.connection_pool, packed, len(calls))
+    except RedisConnectionError:
+        return _exchange_all(client.connection_pool, packed, len(calls))  # see _execute
+
+
+def _exchange_all(pool: Any, packed: bytes, count: int) -> list[Any]:
+    connection = pool.get_connection()
+    try:
+        connection.send_packed_command([packed], check_health=False)
+        return [_answer(connection) for _ in range(count)]
+    finally:
+        pool.release(connection)
+
+
+def _answer(connection: Any) -> Any:
+    try:
+        return connection.read_response()
+    except ResponseError as error:
+        return error  # the answers after it have to be read all the same
 
 
 def _command(call: Call[Any]) -> Any:

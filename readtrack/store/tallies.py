@@ -17,7 +17,7 @@ def step(token: str, stage: str, *, visitor: Visitor) -> Call[bool]:
     """Takes the visitor to the stage of the subject's funnel; whether that was new."""
     reached = list(conf.FUNNEL[: conf.FUNNEL.index(stage) + 1])
     rate = keys.rate(visitor.seen_as or visitor.id)
-    names = [rate, keys.funnel(token), *keys.passes(token, visitor)]
+    names = [rate, keys.unbased(), keys.funnel(token), *keys.passes(token, visitor)]
     return Call("step", names, [PASS_LIFE, len(reached), *reached], bool)
 
 

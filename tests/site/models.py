@@ -6,7 +6,7 @@ from collections.abc import Set
 from django.conf import settings
 from django.db import models
 
-from readtrack.models import Tracked
+from readtrack.models import CountField, Tracked
 
 
 class Category(models.Model):
@@ -106,3 +106,20 @@ class Counted(Tracked):
 
     unique_strategy = "bitmap"
     has_funnel = True
+
+
+class Publication(models.Model):
+    """Counts nothing itself."""
+
+    name = models.CharField(max_length=50)
+
+
+class Journal(Publication, Tracked):  # type: ignore[misc]
+    """A child that counts in its own table, known by its link to the parent."""
+
+
+class Profile(Tracked):
+    """Known by somebody else's key, with a count under another name."""
+
+    user = models.OneToOneField("auth.User", on_delete=models.CASCADE, primary_key=True)
+    view_count = CountField("views", db_column="Hits, all")

@@ -47,18 +47,28 @@ if extra then
 
   function effects.bitmap(key, reader) call('SETBIT', KEYS[key], reader, 1) end
 
+  -- A hash that begins anew lacks what SQL kept of it: the flush settles that, as it does for totals.
+  local function mark(key)
+    if call('HLEN', KEYS[key]) > 1 then return end
+    local time, prefix = call('TIME'), #KEYS[2] - #'views:unbased'
+    local now = string.format('%.0f', time[1] * 1000000 + time[2])
+    call('ZADD', KEYS[2], 'NX', now, string.sub(KEYS[key], prefix + 1))
+  end
+
   -- The first stage, once in a visitor's pass through the funnel (see step.lua).
   function effects.funnel(key, stage)
     local is_new = true
     for pass = key + 1, key + identities do
       is_new = call('SET', KEYS[pass], 1, 'NX', 'EX', 3600) and is_new
     end
-    if is_new then call('HINCRBY', KEYS[key], stage, 1) end
+    if is_new and call('HINCRBY', KEYS[key], stage, 1) == 1 then mark(key) end
   end
 
   -- A visitor can make up values, so a hash takes a number of them, and the rest is "other".
   function effects.value(key, value)
-    if call('HINCRBY', KEYS[key], value, 1) > 1 or call('HLEN', KEYS[key]) <= VALUES then return end
+    if call('HINCRBY', KEYS[key], value, 1) > 1 then return end
+    mark(key)
+    if call('HLEN', KEYS[key]) <= VALUES then return end
     call('HDEL', KEYS[key], value)
     call('HINCRBY', KEYS[key], 'other', 1)
   end

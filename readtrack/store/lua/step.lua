@@ -2,18 +2,24 @@
 -- Guarantees: each stage counts once in a visitor's pass, which ends an hour after its latest new stage;
 -- a later stage brings the earlier ones with it, and no stage ever counts more than the one before it.
 -- A visitor that record.lua takes for a robot takes no step.
--- KEYS: rate, funnel, pass of the visitor[, pass of the visitor before the cookie]
+-- KEYS: rate, unbased, funnel, pass of the visitor[, pass of the visitor before the cookie]
 -- ARGV: life of a pass s, number of the stage, name of each stage up to it. Returns: 1 counted, 0 repeat
 local TRAPPED = 1e15
-local rate, funnel, life, stage = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
+local rate, unbased, funnel, life, stage = KEYS[1], KEYS[2], KEYS[3], ARGV[1], tonumber(ARGV[2])
 if tonumber(redis.call('GET', rate) or 0) >= TRAPPED then return 0 end
 
 local reached = 0
-for pass = 3, #KEYS do
+for pass = 4, #KEYS do
   reached = math.max(reached, tonumber(redis.call('GET', KEYS[pass]) or 0))
 end
 if reached >= stage then return 0 end
 
+-- A funnel that begins anew lacks what SQL kept of it: the flush settles that, as it does for totals.
+if redis.call('EXISTS', funnel) == 0 then
+  local time, prefix = redis.call('TIME'), #unbased - #'views:unbased'
+  local now = string.format('%.0f', time[1] * 1000000 + time[2])
+  redis.call('ZADD', unbased, 'NX', now, string.sub(funnel, prefix + 1))
+end
 for number = reached + 1, stage do
   redis.call('HINCRBY', funnel, ARGV[2 + number], 1)
 end
@@ -24,7 +30,7 @@ for number = stage, 1, -1 do
   count = math.max(count, found)
   if found < count then redis.call('HSET', funnel, ARGV[2 + number], count) end
 end
-for pass = 3, #KEYS do
+for pass = 4, #KEYS do
   redis.call('SET', KEYS[pass], stage, 'EX', life)
 end
 return 1

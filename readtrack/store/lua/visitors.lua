@@ -2,7 +2,8 @@
 -- KEYS: hll, set, bitmap or count of each. ARGV: the command that counts each; none where all are hll.
 -- Returns: the count of each
 local counts = {}
+local is_empty = redis.call('EXISTS', unpack(KEYS)) == 0
 for index, key in ipairs(KEYS) do
-  counts[index] = tonumber(redis.call(ARGV[index] or 'PFCOUNT', key) or 0)
+  counts[index] = is_empty and 0 or tonumber(redis.call(ARGV[index] or 'PFCOUNT', key) or 0)
 end
 return counts

@@ -1,0 +1,64 @@
+"""Setting a subject to zero, on both sides and for good.
+
+A flush that read the old count may write it after the reset. So Redis remembers the reset for a day, in which settling
+and lifting give that subject nothing back, and every flush brings its row down to what is live. SQL remembers it
+too: when an old snapshot of Redis comes back, the reset is done again.
+"""
+
+from collections.abc import Iterable
+
+from readtrack import archives, databases, snapshots, subjects
+from readtrack.models import Reset
+from readtrack.snapshots import Snapshot
+from readtrack.store import counters, scripts, uniques, upkeep
+
+LIFE = 86_400_000_000  # microseconds; no flush holds on to a chunk that long
+
+
+def reset(tokens: list[str]) -> None:
+    """Sets the subjects to zero. Raises redis.RedisError or django.db.Error; then it has to be done again."""
+    for some in scripts.sliced(tokens):
+        time = scripts.run(upkeep.reset(some), patient=True)
+        for model, rows in subjects.rows(some).items():
+            for pk in rows:
+                snapshots.zero(model, pk)
+        archives.forget(some)
+        _remember(some, time)
+
+
+def _remember(tokens: Iterable[str], time: int) -> None:
+    rows = ((subjects.column(token), time, token) for token in tokens)
+    databases.upsert(Reset, ("subject",), ("redis_time", "token"), rows=rows)
+
+
+def finish(*, now: int) -> None:
+    """Brings rows that an older count was written to down to what is live; `now` is Redis's, in microseconds."""
+    marks = upkeep.resets()
+    for some in scripts.sliced(list(marks)):
+        for model, rows in subjects.rows(some).items():
+            stored = snapshots.stored(model, list(rows))
+            # Read after SQL: what SQL rightly stores is live by now.
+            live = _live([rows[pk] for pk in stored])
+            for pk, row in stored.items():
+                right = live[rows[pk]]
+                if row.views > right.views or row.visitors > right.visitors:
+                    lowest = Snapshot(min(row.views, right.views), min(row.visitors, right.visitors))
+                    snapshots.lower(model, pk, stored=row, live=lowest)
+    for token, time in marks.items():
+        if time < now - LIFE:
+            archives.forget([token], models=archives.OWN)  # an old sketch may have been written late
+            upkeep.forget_reset(token, at=time)
+
+
+def _live(tokens: list[str]) -> dict[str, Snapshot]:
+    totals, visitors = scripts.run_all(counters.totals(tokens), uniques.visitors(tokens), patient=True)
+    return {token: Snapshot(totals[token].views if token in totals else 0, visitors[token]) for token in tokens}
+
+
+def repeat(*, since: int) -> None:
+    """Does the resets again that a restored Redis, which remembers nothing since then (µs), has forgotten."""
+    known = upkeep.resets()
+    rows = Reset.objects.using(databases.of(Reset).alias).filter(redis_time__gt=since)
+    forgotten = [token for token, time in rows.values_list("token", "redis_time") if known.get(token, 0) < time]
+    for some in scripts.sliced(forgotten):
+        _remember(some, scripts.run(upkeep.reset(some), patient=True))

@@ -1,0 +1,14 @@
+-- Reads the totals that have their base, at one moment.
+-- KEYS: unbased, totals. ARGV: length of what stands before the id in a total's name
+-- Returns: {number of totals that exist, totals (nil: missing or without base)}
+local start = ARGV[1] + 1
+local totals = redis.call('MGET', unpack(KEYS, 2))
+local is_marked = redis.call('EXISTS', KEYS[1]) == 1
+local found = 0
+for index, total in ipairs(totals) do
+  if total then found = found + 1 end
+  if is_marked and total and redis.call('ZSCORE', KEYS[1], string.sub(KEYS[index + 1], start)) then
+    totals[index] = false
+  end
+end
+return {found, totals}

@@ -1,0 +1,39 @@
+"""What Redis remembers of the flushes, by its own clock."""
+
+from typing import NamedTuple
+
+from readtrack import keys
+from readtrack.store.connection import connect
+
+
+class Memory(NamedTuple):
+    """Times in microseconds, 0 for none: the last flush, the full flush that is owed, the last full flush done."""
+
+    last: int = 0
+    owed: int = 0
+    full: int = 0
+
+    @property
+    def is_full_owed(self) -> bool:
+        return self.owed > self.full
+
+
+def memory() -> Memory:
+    """What this Redis remembers."""
+    found = connect(patient=True).mget([keys.flush_last(), keys.flush_owed(), keys.flush_full()])
+    return Memory(*(int(time or 0) for time in found))
+
+
+def remember(started: int) -> None:
+    """Leaves the mark of a flush that begins."""
+    connect(patient=True).set(keys.flush_last(), started)
+
+
+def owe(since: int) -> None:
+    """A snapshot was restored: only a full flush that begins after this puts Redis right."""
+    connect(patient=True).set(keys.flush_owed(), since)
+
+
+def remember_full(started: int) -> None:
+    """A full flush that began then has ended well."""
+    connect(patient=True).set(keys.flush_full(), started)

@@ -1,0 +1,32 @@
+"""The flush on MariaDB, by the portable path: what holds on the other databases holds there."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.engines.mariadb import MariaDB, is_installed
+
+ROOT = Path(__file__).parents[1]
+MODULES = ["test_databases", "test_flush_changed", "test_history", "test_resets"]
+
+pytestmark = [
+    pytest.mark.skipif(not is_installed(), reason="no MariaDB is installed"),
+    pytest.mark.skipif(not (find_spec("MySQLdb") or find_spec("pymysql")), reason="no driver for MariaDB is installed"),
+]
+
+
+def test_the_flush_holds_on_mariadb() -> None:
+    with MariaDB() as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", *(f"tests/{name}.py" for name in MODULES)],
+            cwd=ROOT,
+            env={**os.environ, "DATABASE_URL": server.url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout[-5000:]

@@ -1,0 +1,170 @@
+"""A reset is for good, whoever still carries the old count."""
+
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from readtrack import flush as flushing
+from readtrack import history, reports, subjects, tracker
+from readtrack.flush import flush
+from readtrack.models import Archive, Breakdown, History, Reset
+from readtrack.snapshots import Snapshot
+from tests import factories
+from tests.site.models import Page, Post
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def view(post: Post, times: int = 1) -> None:
+    for _ in range(times):
+        tracker.record(factories.hit(subjects.token(post)))
+
+
+def counts(post: Post) -> tuple[int, int]:
+    row = Post.objects.get(pk=post.pk)
+    return row.view_count, row.visitor_count
+
+
+@pytest.fixture
+def post() -> Post:
+    post = factories.post()
+    view(post, 5)
+    flush()
+    return post
+
+
+def test_both_sides_are_zero_and_count_on_from_there(post: Post, redis: Redis) -> None:
+    redis.hset(f"funnel:{subjects.token(post)}", "view", 3)
+    tracker.reset_views(post)
+    assert counts(post) == (0, 0)
+    assert not redis.exists(f"views:total:{subjects.token(post)}", f"funnel:{subjects.token(post)}")
+    post.refresh_from_db()
+    assert reports.views([post]) == {post: 0}
+    view(post, 2)
+    flush()
+    assert counts(post) == (2, 2)
+
+
+def test_a_chunk_that_was_read_before_the_reset_and_is_written_after_it_does_not_stay(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(post)
+    written = flushing._write
+
+    def reset_first(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(flushing, "_write", written)
+        tracker.reset_views(post)
+        view(post)
+        done = written(*args, **kwargs)
+        assert counts(post) == (6, 6)
+        return done
+
+    monkeypatch.setattr(flushing, "_write", reset_first)
+    flush()
+    assert counts(post) == (1, 1)
+    assert redis.get(f"views:total:{subjects.token(post)}") == "1"
+
+
+@pytest.mark.parametrize("only_changed", [True, False])
+def test_an_old_count_written_by_a_flush_that_was_killed_then_goes_with_the_next_one(
+    post: Post, redis: Redis, only_changed: bool
+) -> None:
+    tracker.reset_views(post)
+    Post.objects.filter(pk=post.pk).update(view_count=5, visitor_count=4)
+    flush(only_changed=only_changed)
+    assert counts(post) == (0, 0)
+
+
+def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis.delete(f"views:total:{subjects.token(post)}")
+    view(post)
+    read = flushing._bases
+
+    def reset_then(names: list[str]) -> Any:
+        bases = read(names)
+        if names:
+            tracker.reset_views(post)
+            view(post)
+        return bases
+
+    monkeypatch.setattr(flushing, "_bases", reset_then)
+    flush()
+    monkeypatch.setattr(flushing, "_bases", read)
+    flush()
+    assert counts(post) == (1, 1)
+
+
+def test_a_snapshot_from_before_the_reset_brings_nothing_back(post: Post, redis: Redis, redis_url: str) -> None:
+    with Redis.from_url(redis_url) as raw:
+        snapshot = {key: raw.dump(key) for key in raw.scan_iter()}
+        tracker.reset_views(post)
+        flush(only_changed=True)
+        raw.flushdb()
+        for key, value in snapshot.items():
+            raw.restore(key, 0, value)
+    flush(only_changed=True)
+    assert counts(post) == (0, 0)
+    view(post)
+    flush(only_changed=True)
+    assert counts(post) == (1, 1)
+
+
+def test_a_reset_is_not_repeated_on_a_redis_that_remembers_it(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post, 2)
+    redis.delete("flush:last")  # looks restored
+    flush(only_changed=True)
+    assert counts(post) == (2, 2)
+
+
+def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(post: Post, redis: Redis) -> None:
+    token = subjects.token(post)
+    tracker.reset_views(post)
+    Archive.objects.create(subject=token, views=5, visitors=5, sketch=b"", hour=1)
+    flush()
+    assert redis.zscore("views:reset", token)
+    redis.zadd("views:reset", {token: 1})
+    flush()
+    assert not redis.exists("views:reset")
+    assert not Archive.objects.exists()
+
+
+def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
+    redis.zadd("views:reset", {"site.post:0": 5})
+    from readtrack.store import upkeep
+
+    upkeep.forget_reset("site.post:0", at=4)
+    assert redis.zscore("views:reset", "site.post:0") == 5
+
+
+def test_what_the_app_keeps_goes_too_but_not_that_of_others(post: Post) -> None:
+    other = factories.post()
+    for subject in (post, other):
+        token = subjects.token(subject)
+        history.keep({token: Snapshot(1, 1)}, hour=1)
+        Breakdown.objects.create(subject=token, family="funnel", field="view", count=1)
+    tracker.reset_views(post)
+    for model in (History, Breakdown):
+        rows: Any = model
+        assert set(rows.objects.filter(subject__startswith="site.post:").values_list("subject", flat=True)) == {
+            subjects.token(other)
+        }
+
+
+def test_a_name_that_is_too_long_for_a_column_can_be_reset() -> None:
+    page = Page.objects.create(slug="é" * 90)
+    token = subjects.token(page)
+    assert len(token) > 500
+    tracker.record(factories.hit(token))
+    flush()
+    tracker.record(factories.hit(token))
+    flush(only_changed=True)
+    assert Page.objects.get().view_count == 2
+    assert History.objects.filter(subject=subjects.column(token)).exists()
+    tracker.reset_views(page)
+    assert Page.objects.get().view_count == 0
+    assert Reset.objects.get().token == token
+    assert subjects.column(token) != subjects.column(token + "a")
