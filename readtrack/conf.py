@@ -1,6 +1,6 @@
 """Every setting of readtrack: the names, types and defaults of `settings.READTRACK`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from django.conf import settings
@@ -43,6 +43,9 @@ class Conf:
     # Flush
     FLUSH_CHUNK: int = 5_000  # rows in one UPDATE
     FLUSH_RUNS: int = 1_000  # records of past flushes that are kept
+
+    # Moving in
+    IMPORT_VIEWS: Mapping[str, Any] = {}  # name of a view that is no DetailView -> "app.Model", with its URL argument
 
     def load(self) -> None:
         """Takes the site's settings: when Django is ready, and whenever one is overridden."""

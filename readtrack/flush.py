@@ -48,6 +48,13 @@ def flush(*, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
     return run
 
 
+def carry(tokens: Iterable[str]) -> None:
+    """Writes these totals only, as a flush would, and leaves no record. Raises as `flush` does."""
+    _settle(until=max(counters.clock(), lineage.head()))
+    for some in _chunks(iter(tokens), conf.FLUSH_CHUNK):
+        _carry(some, FlushRun())
+
+
 def _settle(*, until: int) -> int:
     """Gives totals marked until then (µs) their base, and takes a restored Redis into the line; gives how many."""
     settled = 0

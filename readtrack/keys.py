@@ -19,6 +19,8 @@ category:{id}:read                bitmap      none      bit by reader: 1 has rea
 category:{id}:news                string      1 hour    when it was last published to (microseconds)
 flush:epoch                       string      none      number of the last settling and of the one before:
                                                         tells a Redis that was restored (see lineage.py)
+import:{source}                   hash        none      how far an import was announced and applied;
+                                                        1 day once it is done
 
 `{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
 """
@@ -121,6 +123,14 @@ def trending_lock() -> str:
 
 def flush_epoch() -> str:
     return f"{conf.PREFIX}flush:epoch"
+
+
+def hour(token: str, bucket: str) -> str:
+    return f"{conf.PREFIX}views:hour:{bucket}:{token}"
+
+
+def importing(source: str) -> str:
+    return f"{conf.PREFIX}import:{source}"
 
 
 def _literal(text: str) -> str:
