@@ -21,9 +21,13 @@ flush:epoch                       string      none      number of the last settl
                                                         tells a Redis that was restored (see lineage.py)
 import:{source}                   hash        none      how far an import was announced and applied;
                                                         1 day once it is done
+budget:{nonce}:{kind}             any         1 min     written and removed by `readtrack budget`
 
 `{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
 """
+
+import re
+from functools import cache
 
 from readtrack.conf import conf
 
@@ -135,3 +139,26 @@ def importing(source: str) -> str:
 
 def _literal(text: str) -> str:
     return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
+
+
+def scratch(nonce: str, kind: str) -> str:
+    return f"{conf.PREFIX}budget:{nonce}:{kind}"
+
+
+def family(key: str) -> str:
+    """Which row of the table above the key is of; "other" for none."""
+    if not key.startswith(conf.PREFIX):
+        return "other"
+    name = key[len(conf.PREFIX) :]
+    return next((row for row, pattern in _families() if pattern.fullmatch(name)), "other")
+
+
+@cache
+def _families() -> list[tuple[str, re.Pattern[str]]]:
+    """The rows of the table, those that say most of a key first."""
+    rows = re.findall(r"^([a-z]\S*:\S*) ", __doc__ or "", re.MULTILINE)
+    parts = {"id": r"[^:]+:[^:]+", "hour": r"\d{10}"}
+    return [
+        (row, re.compile(re.sub(r"\\{(\w+)\\}", lambda part: parts.get(part[1], "[^:]*"), re.escape(row))))
+        for row in sorted(rows, key=lambda row: len(re.sub(r"\{.*?\}", "", row)), reverse=True)
+    ]

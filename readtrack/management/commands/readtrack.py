@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from readtrack.management.words import flush, forget, import_
+from readtrack.management.words import budget, flush, forget, import_
 
-WORDS = {"flush": flush, "forget": forget, "import": import_}
+WORDS = {"flush": flush, "forget": forget, "import": import_, "budget": budget}
 
 
 class Command(BaseCommand):
