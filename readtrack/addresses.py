@@ -18,7 +18,15 @@ Address = IPv4Address | IPv6Address
 
 def network(meta: Mapping[str, Any]) -> str:
     """The client's IPv4 address or IPv6 /64 as text; empty where there is none, as on a Unix socket."""
-    address = _address(meta)
+    return _network(_address(meta))
+
+
+def network_of(text: str) -> str:
+    """The same of an address as a log has it."""
+    return _network(_parsed(text))
+
+
+def _network(address: Address | None) -> str:
     if isinstance(address, IPv6Address):
         address = address.ipv4_mapped or IPv6Address(int(address) >> HOUSEHOLD << HOUSEHOLD)
     return str(address or "")
@@ -42,8 +50,12 @@ def _address(meta: Mapping[str, Any]) -> Address | None:
         found: Address | None = _ipware().get_client_ip(chain)[0]
         if found is not None:
             return found
+    return _parsed(direct)
+
+
+def _parsed(text: str) -> Address | None:
     try:
-        return ip_address(direct)
+        return ip_address(text)
     except ValueError:
         return None
 

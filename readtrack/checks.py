@@ -1,7 +1,7 @@
 """System checks: a table of what can be set up wrongly, each with what to do. None of them touches a network."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -67,6 +67,8 @@ def wrong_types() -> Iterator[tuple[str, str, Any]]:
 def _fits(value: Any, kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
+    if get_origin(kind) is Mapping:
+        return isinstance(value, dict)
     if get_origin(kind) is Sequence or get_origin(kind) is not None:
         inner = get_args(kind)[0]
         return isinstance(value, (list, tuple)) and all(_fits(item, inner) for item in value)

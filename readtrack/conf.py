@@ -1,6 +1,6 @@
 """Every setting of readtrack: the names, types and defaults of `settings.READTRACK`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from django.conf import settings
@@ -69,6 +69,9 @@ class Conf:
     HISTORY: bool = True  # keep totals by the hour, for charts
     HISTORY_DAYS: int = 90  # days that every hour is kept; then one total a day
     HISTORY_YEARS: int = 0  # years that a day is kept; 0 is for ever
+
+    # Moving in
+    IMPORT_VIEWS: Mapping[str, Any] = {}  # name of a view that is no DetailView -> "app.Model", with its URL argument
 
     def load(self) -> None:
         """Takes the site's settings: when Django is ready, and whenever one is overridden."""

@@ -53,6 +53,14 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
     return run
 
 
+def carry(tokens: Iterable[str]) -> None:
+    """Writes these totals only, as a flush would, and leaves no record. Raises as `flush` does."""
+    run = FlushRun(started=buckets.now(), redis_time=counters.clock(), kind=FlushRun.Kind.CHANGED)
+    _settle()
+    for some in _chunks(tokens):
+        _carry(some, run, changed={})
+
+
 def _changed(span: Sequence[datetime]) -> dict[str, None]:
     """The tokens viewed in those minutes, whose sums are kept for history."""
     tokens: dict[str, None] = {}

@@ -55,22 +55,35 @@ class Outcome(NamedTuple):
 
 def refusal(request: HttpRequest, response: HttpResponseBase, *, is_refused: bool = False) -> Reason | None:
     """Why this exchange cannot count; None when it may. `is_refused` for a visitor that the site does not count."""
-    if request.method != "GET":
+    agent, is_ahead = request.headers.get("User-Agent", ""), is_prefetch(request)
+    return judged(
+        method=request.method, status=response.status_code, agent=agent, is_prefetch=is_ahead, is_refused=is_refused
+    )
+
+
+def judged(
+    *, method: str | None, status: int, agent: str | None, is_prefetch: bool = False, is_refused: bool = False
+) -> Reason | None:
+    """The same of an exchange that is known by its parts; an agent of None is one that nobody noted down."""
+    if method != "GET":
         return "method"
-    if not 200 <= response.status_code < 300:
+    if not 200 <= status < 300:
         return "status"
-    return _visitor_refusal(request, is_refused=is_refused)
+    return _visitor_refusal(agent=agent, is_prefetch=is_prefetch, is_refused=is_refused)
 
 
 def step_refusal(request: HttpRequest, response: HttpResponseBase, *, is_refused: bool = False) -> Reason | None:
     """Why this exchange is no step in a funnel; None when it may be. A form that leads on is one."""
-    return "status" if response.status_code >= 400 else _visitor_refusal(request, is_refused=is_refused)
+    if response.status_code >= 400:
+        return "status"
+    agent, is_ahead = request.headers.get("User-Agent", ""), is_prefetch(request)
+    return _visitor_refusal(agent=agent, is_prefetch=is_ahead, is_refused=is_refused)
 
 
-def _visitor_refusal(request: HttpRequest, *, is_refused: bool) -> Reason | None:
-    if is_prefetch(request):
+def _visitor_refusal(*, agent: str | None, is_prefetch: bool, is_refused: bool) -> Reason | None:
+    if is_prefetch:
         return "prefetch"
-    if is_bot(request.headers.get("User-Agent", "")):
+    if agent is not None and is_bot(agent):
         return "bot"
     return "optout" if is_refused else None
 

@@ -46,11 +46,16 @@ flush:last                        string      none      start of the last flush 
 flush:owed                        string      none      when a restored snapshot called for a full flush
 flush:full                        string      none      start of the last full flush that ended well
 flush:orphans                     sorted set  none      ids without a row, by when first missed (microseconds)
+import:{source}                   hash        none      how far an import was announced and applied;
+                                                        1 day once it is done
+budget:{nonce}:{kind}             any         1 min     written and removed by `readtrack budget`
 
 `{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
 """
 
+import re
 from collections.abc import Sequence
+from functools import cache
 
 from readtrack import dimensions
 from readtrack.conf import conf
@@ -261,6 +266,10 @@ def flush_epoch() -> str:
     return f"{conf.PREFIX}flush:epoch"
 
 
+def importing(source: str) -> str:
+    return f"{conf.PREFIX}import:{source}"
+
+
 def _literal(text: str) -> str:
     return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
 
@@ -283,3 +292,26 @@ def flush_orphans() -> str:
 
 def tally(hour: str) -> str:
     return f"{conf.PREFIX}trending:tally:{hour}"
+
+
+def budget(nonce: str, kind: str) -> str:
+    return f"{conf.PREFIX}budget:{nonce}:{kind}"
+
+
+def family(key: str) -> str:
+    """Which row of the table above the key is of; "other" for none."""
+    if not key.startswith(conf.PREFIX):
+        return "other"
+    name = key[len(conf.PREFIX) :]
+    return next((row for row, pattern in _families() if pattern.fullmatch(name)), "other")
+
+
+@cache
+def _families() -> list[tuple[str, re.Pattern[str]]]:
+    """The rows of the table, those that say most of a key first."""
+    rows = re.findall(r"^([a-z]\S*:\S*) ", __doc__ or "", re.MULTILINE)
+    parts = {"id": r"[^:]+:[^:]+", "hour": r"\d{10}"}
+    return [
+        (row, re.compile(re.sub(r"\\{(\w+)\\}", lambda part: parts.get(part[1], "[^:]*"), re.escape(row))))
+        for row in sorted(rows, key=lambda row: len(re.sub(r"\{.*?\}", "", row)), reverse=True)
+    ]

@@ -212,3 +212,29 @@ class Dashboard(FlushRun):
         verbose_name = _("dashboard")
         verbose_name_plural = _("dashboard")
         default_permissions = ("view",)
+
+
+class Import(models.Model):
+    """One log or table whose views were taken over, and how far."""
+
+    # Names the position in Redis. A primary key could be handed out again once this database was restored.
+    source = models.CharField(max_length=64, unique=True)
+    name = models.CharField(_("name"), max_length=255)
+    log = models.CharField(_("log"), max_length=100, blank=True)
+    first_line = models.CharField(max_length=32, blank=True, db_index=True)  # its digest
+    digest = models.CharField(max_length=32, blank=True)  # of everything up to the position
+    position = models.PositiveBigIntegerField(_("position"), default=0)  # what is before it is in SQL's counts
+    intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
+    since = models.DateTimeField(_("since"), null=True)
+    until = models.DateTimeField(_("until"), null=True)
+    started = models.DateTimeField(_("started"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("import")
+        verbose_name_plural = _("imports")
+        get_latest_by = "started"
+        ordering = ("-started",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.name

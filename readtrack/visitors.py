@@ -76,6 +76,15 @@ def user_id(pk: Any) -> str:
     return digest("visitor", f"user:{pk}")
 
 
+def logged(address: str, agent: str, *, at: datetime) -> Visitor:
+    """Who a log knows by address and user agent only; `seen_as` is the same every day."""
+    source = f"{addresses.network_of(address)}:{agent[:LONGEST]}"
+    always = digest("visitor", f"address:{source}")
+    if conf.ANONYMOUS == "cookie" and conf.COOKIE:
+        return Visitor(always, seen_as=always)
+    return Visitor(digest("visitor", f"{at.date()}:{source}"), seen_as=always, kind="hash")
+
+
 def known_by(visitor: Visitor) -> tuple[str, ...]:
     """What the visitor will be recognised by; a cookie that was only proposed may never come back."""
     names = (visitor.seen_as,) if visitor.new_cookie else (visitor.id, visitor.seen_as)

@@ -5,9 +5,16 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from readtrack.management.words import convert_reads, doctor, flush, forget
+from readtrack.management.words import budget, convert_reads, doctor, flush, forget, import_
 
-WORDS = {"flush": flush, "doctor": doctor, "forget": forget, "convert-reads": convert_reads}
+WORDS = {
+    "flush": flush,
+    "doctor": doctor,
+    "budget": budget,
+    "import": import_,
+    "forget": forget,
+    "convert-reads": convert_reads,
+}
 
 
 class Command(BaseCommand):

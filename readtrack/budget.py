@@ -1,0 +1,130 @@
+"""What readtrack takes of Redis's memory: now, and for numbers that a site may come to have."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.contrib.auth import get_user_model
+from django.db.models import Avg, Count, Max, Q
+
+from readtrack import subjects
+from readtrack.store import memory
+from readtrack.store.memory import Family
+
+MEMBERS = 20_000  # visitors written for a measurement, at most; sets grow evenly beyond that
+READERS = 8_000_000  # highest number set for a measurement: 1 MB; bitmaps grow evenly beyond that
+SET_BYTES = 50  # the textbook's figure for a visitor in a set
+HLL_BYTES = 12_288  # the textbook's figure for a sketch
+SMALL = 1_000  # bytes a post that are no reason to count less than exactly
+EMPTY = 0.1  # a bitmap with fewer of its bits set is mostly empty
+
+
+class Numbers(NamedTuple):
+    """A site: its posts, the share of them that is viewed, visitors of one of those, highest reader number."""
+
+    posts: int
+    active: float
+    visitors: int
+    readers: int
+
+    @property
+    def viewed(self) -> int:
+        """Posts with views, and so with keys."""
+        return round(self.posts * self.active)
+
+
+class Strategy(NamedTuple):
+    """One way to count unique visitors: bytes a post, measured and by the textbook, and bytes of all posts."""
+
+    name: str
+    each: int
+    textbook: int
+    all: int
+    answers: str
+
+
+class Budget(NamedTuple):
+    """Everything that the command prints."""
+
+    families: dict[str, Family]
+    numbers: Numbers
+    projected: dict[str, int]
+    strategies: Sequence[Strategy]
+    advised: str
+    reason: str
+    warnings: Sequence[str]
+
+
+def own_numbers() -> Numbers:
+    """The site's own, as SQL has them."""
+    posts, viewed, visitors = 0, 0, 0.0
+    for model in subjects.tracked_models():
+        found = model._default_manager.aggregate(
+            posts=Count("pk"),
+            viewed=Count("pk", filter=Q(view_count__gt=0)),
+            visitors=Avg("visitor_count", filter=Q(view_count__gt=0)),
+        )
+        posts += found["posts"]
+        viewed += found["viewed"]
+        visitors += (found["visitors"] or 0) * found["viewed"]
+    highest = get_user_model()._default_manager.aggregate(highest=Max("pk"), users=Count("pk"))
+    readers = highest["highest"] if isinstance(highest["highest"], int) else highest["users"]
+    return Numbers(posts, viewed / posts if posts else 0.0, round(visitors / viewed) if viewed else 0, readers or 0)
+
+
+def budget(
+    *, posts: int | None = None, active: float | None = None, visitors: int | None = None, readers: int | None = None
+) -> Budget:
+    """What is in Redis, and what it would be with those numbers instead of the site's own. Raises redis.RedisError."""
+    given = Numbers._fields, (posts, active, visitors, readers)
+    known: dict[str, Any] = {name: value for name, value in zip(*given, strict=True) if value is not None}
+    numbers = own_numbers()._replace(**known)
+    families = memory.families()
+    strategies = _strategies(numbers)
+    advised, reason = _advice(numbers, {strategy.name: strategy for strategy in strategies})
+    return Budget(
+        families, numbers, _projected(numbers, families), strategies, advised, reason, list(_warnings(numbers))
+    )
+
+
+def _strategies(numbers: Numbers) -> list[Strategy]:
+    members, highest = max(1, min(numbers.visitors, MEMBERS)), min(numbers.readers, READERS)
+    sizes = memory.measured(members=members, highest=highest)
+    of_set = round(sizes.set * max(1, numbers.visitors) / members)
+    of_bitmap = round(sizes.bitmap * (numbers.readers + 1) / (highest + 1))
+    found = [
+        ("set", of_set, SET_BYTES * numbers.visitors, "exact, who has seen what"),
+        ("daily", of_set, SET_BYTES * numbers.visitors, "exact for a day; at most two such days are kept"),
+        ("hll", sizes.hll, HLL_BYTES, "within 0.81 %, any posts together"),
+        ("bitmap", of_bitmap, numbers.readers // 8, "exact, signed-in users only, who has seen what"),
+    ]
+    return [Strategy(name, each, textbook, each * numbers.viewed, answers) for name, each, textbook, answers in found]
+
+
+def _advice(numbers: Numbers, strategies: dict[str, Strategy]) -> tuple[str, str]:
+    """The name of a strategy, and why."""
+    exact, sketch, bits = strategies["set"], strategies["hll"], strategies["bitmap"]
+    if bits.each < min(exact.each, sketch.each) and numbers.visitors > numbers.readers * EMPTY:
+        return (
+            "bitmap",
+            "most readers view a post, and a bit each is the least, as long as nobody else has to be counted",
+        )
+    if exact.each <= max(sketch.each, SMALL):
+        return "set", "few visitors a post: sets take next to nothing, and are exact"
+    return "hll", "its size stays the same however many visitors come"
+
+
+def _warnings(numbers: Numbers) -> Sequence[str]:
+    if numbers.visitors >= numbers.readers * EMPTY:
+        return []
+    share = numbers.visitors / numbers.readers
+    return [f"A bitmap would be mostly empty: {share:.2%} of {numbers.readers:,} bits would be set."]
+
+
+def _projected(numbers: Numbers, families: dict[str, Family]) -> dict[str, int]:
+    """Bytes of what grows with the posts that are viewed, by what one such key takes here."""
+    assumed = {"views:total:{id}": 89.0, "views:hour:{hour}:{id}": 96.0}  # where there is none to weigh
+    hours = {"views:total:{id}": 1, "views:hour:{hour}:{id}": 24}
+    return {
+        name: round(numbers.viewed * hours[name] * (families[name].each if name in families else each))
+        for name, each in assumed.items()
+    }

@@ -1,0 +1,87 @@
+"""How far an import has come, so that each part of it is counted once, wherever it is killed.
+
+A part is announced to Redis, noted in SQL as intended, added in Redis in one step with its position,
+carried into SQL like any count, and noted in SQL as done:
+
+- killed before it was added: Redis has the announcement, not the position; the part is added again;
+- killed after it was added: Redis has the position; the part is carried and noted, not added;
+- Redis lost its data after the part was noted: SQL's counts have it;
+- Redis lost its data in between: nobody can tell whether a flush carried some of the part, so it is
+  passed over and reported: at most one batch is missing, and nothing is ever counted twice.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from readtrack import buckets, flush
+from readtrack.imports.batches import Batch
+from readtrack.models import Import
+from readtrack.store import imports as store
+from readtrack.store import scripts
+
+
+class ImportConflictError(RuntimeError):
+    """Another import of the same source came first, or Redis lost its data meanwhile."""
+
+
+class Resumed(NamedTuple):
+    """Where an import goes on, and the size of a part that has to be passed over."""
+
+    position: int
+    lost: int = 0
+
+
+def resume(
+    record: Import, *, digest: Callable[[int], str | None] = lambda position: "", dry_run: bool = False
+) -> Resumed:
+    """Where the import goes on. What was added but not carried is carried; a dry run only looks.
+
+    `digest` tells what is before a position, so that the source is known again; None where it ends sooner.
+    """
+    if record.pk is None:
+        return Resumed(0)
+    before, intended = record.position, record.intended
+    begun, done = store.state(record.source)
+    if done is not None and done > before:
+        if not dry_run and (found := digest(done)) is not None:
+            flush.flush()  # which subjects the part had is not known any more
+            _confirm(record, done, digest=found)
+        return Resumed(done)
+    if intended <= before or (begun, done) == (intended, before):
+        return Resumed(before)
+    if not dry_run and (found := digest(intended)) is not None:
+        _confirm(record, intended, digest=found)
+    return Resumed(intended, intended - before)
+
+
+def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:
+    """Adds the batch to the counts, which takes the import to that position.
+
+    Raises ImportConflictError, redis.RedisError or django.db.Error; importing again then goes on from there.
+    """
+    before = record.position
+    if batch.views:
+        scripts.run_all(*store.meet({token: list(ids) for token, ids in batch.visitors.items()}), patient=True)
+        _check(scripts.run(store.intend(record.source, before=before, after=position), patient=True))
+        _check(_update(record, intended=position))
+        applied = store.apply(
+            record.source, before=before, after=position, views=batch.views, hours=batch.hours, at=buckets.now()
+        )
+        _check(scripts.run(applied, patient=True))
+        flush.carry(batch.views)
+    _confirm(record, position, digest=digest)
+
+
+def _confirm(record: Import, position: int, *, digest: str) -> None:
+    _check(_update(record, position=position, intended=position, digest=digest, since=record.since, until=record.until))
+    record.position = record.intended = position
+
+
+def _update(record: Import, **values: Any) -> bool:
+    """Whether the record still had the position that we know, and now has the values."""
+    return Import.objects.filter(pk=record.pk, position=record.position).update(**values) == 1
+
+
+def _check(is_ours: bool) -> None:  # noqa: FBT001 - the answer of a guard
+    if not is_ours:
+        raise ImportConflictError("Another import of this came first, or Redis lost its data meanwhile. Import again.")

@@ -1,0 +1,166 @@
+"""Takes over the views in a web server's logs: judged as live hits are, by the times of the log."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from itertools import islice
+
+from django.utils.translation import gettext as _
+
+from readtrack import flush, hits, visitors
+from readtrack.imports import ledger
+from readtrack.imports.batches import Batch
+from readtrack.imports.lines import Line, parser
+from readtrack.imports.logs import Log, LogLine
+from readtrack.imports.objects import Objects
+from readtrack.imports.pieces import Piece, piece, unfinished
+from readtrack.imports.report import Report
+from readtrack.imports.urls import Target, Urls
+from readtrack.imports.windows import Windows
+from readtrack.models import FlushRun
+from readtrack.store import imports as store
+
+LINES = 1_000  # judged together, so that their objects are looked up together
+PATIENCE = 200_000  # lines after which the position is kept even though little counted
+LATEST = datetime.max.replace(tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to read the logs, and what of them."""
+
+    form: str = "combined"
+    fields: Mapping[str, str] = field(default_factory=dict)  # for JSON: where the log keeps what
+    log: str = ""  # name of the log that all files are pieces of, whose overlaps are passed over
+    since: datetime | None = None
+    until: datetime | None = None
+    dry_run: bool = False
+
+
+class Importer:
+    """One run over one or more files, which share their windows and what was looked up."""
+
+    def __init__(self, options: Options, *, progress: Callable[[int], object] = lambda read: None) -> None:
+        """`progress` is called with the number of bytes just read."""
+        self.options = options
+        self.report = Report()
+        self._progress = progress
+        self._parse = parser(options.form, options.fields)
+        self._urls, self._objects, self._windows = Urls(), Objects(), Windows()
+        self._batch = Batch()
+
+    def run(self, paths: Sequence[str]) -> Report:
+        """Imports the files. Going on after a kill, or doing it all again, counts every line once.
+
+        Raises OSError for a file that cannot be read, ledger.ImportConflictError, redis.RedisError or django.db.Error.
+        """
+        logs = [Log(path) for path in paths]
+        try:
+            # The windows go on from one file to the next, and a shell sorts access.log before access.log.1.
+            ordered = sorted((log for log in logs if log.first()), key=self._begins)
+            pieces = unfinished([self._piece(log) for log in ordered])
+            if pieces and not self.options.dry_run:
+                flush.flush()  # a Redis restored from before the last flush catches up with SQL first
+            for one in pieces:
+                self._take(one)
+        finally:
+            for log in logs:
+                log.close()
+        self._note()
+        return self.report
+
+    def _begins(self, log: Log) -> datetime:
+        line = self._parse(log.first().strip())
+        return line.at if line else LATEST
+
+    def _piece(self, log: Log) -> Piece:
+        found = piece(log, name=self.options.log, dry_run=self.options.dry_run)
+        if found.lost:
+            message = _("%(name)s: Redis lost its data during an earlier import; %(lost)s bytes are passed over.")
+            self.report.notes.append(message % {"name": log.name, "lost": found.lost})
+        return found
+
+    def _take(self, piece: Piece) -> None:
+        """Reads one file, batch by batch."""
+        lines, read, unsaved, end = piece.log.lines(), 0, 0, 0
+        while some := list(islice(lines, LINES)):
+            self._judge(piece, some)
+            self._progress(piece.log.read - read)
+            read, end, unsaved = piece.log.read, some[-1].end, unsaved + len(some)
+            if self._batch.is_full or unsaved >= PATIENCE:
+                self._save(piece, end)
+                unsaved = 0
+        self._save(piece, end)
+        if not self.options.dry_run:
+            store.finish(piece.record.source)
+        if piece.log.is_damaged:
+            self.report.notes.append(_("%(name)s is damaged after what was read.") % {"name": piece.log.name})
+
+    def _save(self, piece: Piece, position: int) -> None:
+        batch, self._batch = self._batch, Batch()
+        if not self.options.dry_run and position > piece.record.position:
+            ledger.add(piece.record, batch, position=position, digest=piece.log.digest)
+
+    def _judge(self, piece: Piece, some: Sequence[LogLine]) -> None:
+        """Puts into the batch what counts of these lines. Those imported before only move the windows."""
+        wanted: list[tuple[Line, Target, Report]] = []
+        self.report.lines += len(some)
+        for raw, end in some:
+            report = self.report if end > piece.position else Report()
+            self.report.known += report is not self.report
+            line = self._parse(raw)
+            target = self._target(piece, line, report=report)
+            if line is not None and target is not None:
+                wanted.append((line, target, report))
+        tokens = self._objects.tokens(target for _, target, _ in wanted)
+        for line, target, report in wanted:
+            self._count(line, tokens[target], report=report)
+
+    def _target(self, piece: Piece, line: Line | None, *, report: Report) -> Target | None:
+        """What the line asks for; None where it cannot count, and the report then says why."""
+        if line is None:
+            report.malformed += 1
+            return None
+        piece.see(line.at)
+        report.see(line.at)
+        if not self._is_wanted(piece, line.at):
+            report.outside += 1
+            return None
+        is_refused = visitors.is_refused(None)
+        if reason := hits.judged(method=line.method, status=line.status, agent=line.agent, is_refused=is_refused):
+            report.skipped[reason] += 1
+            return None
+        target = self._urls.target(line.path)
+        if target is None:
+            report.miss(line.path)
+        return target
+
+    def _is_wanted(self, piece: Piece, at: datetime) -> bool:
+        since, until = self.options.since, self.options.until
+        if (since and at < since) or (until and at >= until):
+            return False
+        return not any(since <= at <= until for since, until in piece.elsewhere)
+
+    def _count(self, line: Line, token: str, *, report: Report) -> None:
+        if not token:
+            report.gone += 1
+            return
+        visitor = visitors.logged(line.address, line.agent or "", at=line.at)
+        if reason := self._windows.refusal(visitor.seen_as, token, line.at.timestamp()):
+            report.skipped[reason] += 1
+            return
+        report.counted += 1
+        if report is self.report:
+            self._batch.add(token, visitor=visitor.id, at=line.at)
+
+    def _note(self) -> None:
+        """Says what may make the counts wrong."""
+        if self._windows.forgotten:
+            message = _("%(visits)s visits were forgotten within their window, so their reloads count as views.")
+            self.report.notes.append(message % {"visits": self._windows.forgotten})
+        first = FlushRun.objects.order_by("started").values_list("started", flat=True).first()
+        if first and self.report.until and self.report.until >= first and not self.options.until:
+            message = _(
+                "The log goes on after %(start)s. If views were counted live by then, give --until that moment."
+            )
+            self.report.notes.append(message % {"start": f"{first:%Y-%m-%d %H:%M} UTC"})

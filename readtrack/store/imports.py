@@ -1,0 +1,79 @@
+"""Imports: adding a part of a log or table to the counts once, with the position it reaches."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from readtrack import buckets, keys
+from readtrack.store import scripts
+from readtrack.store.connection import connect
+from readtrack.store.scripts import Call
+
+DAY = timedelta(days=1)  # that an hour of a subject is kept; one of the whole site is kept twice as long
+LIFE = 86_400  # seconds that the position of a finished import is kept
+ALMOST = timedelta(minutes=1)  # an hour that ends sooner is not begun any more
+
+
+class State(NamedTuple):
+    """How far an import was announced and applied; None where this Redis knows nothing of it."""
+
+    begun: int | None
+    done: int | None
+
+
+def state(source: str) -> State:
+    """What Redis knows of the import."""
+    found = connect(patient=True).hmget(keys.importing(source), ["begun", "done"])
+    return State(*(None if value is None else int(value) for value in found))
+
+
+def intend(source: str, *, before: int, after: int) -> Call[bool]:
+    """Announces the part between those positions; False when another import went further."""
+    return Call("intend", [keys.importing(source)], (before, after), bool)
+
+
+def apply(
+    source: str,
+    *,
+    before: int,
+    after: int,
+    views: Mapping[str, int],
+    hours: Mapping[tuple[str, datetime], int],
+    at: datetime,
+) -> Call[bool]:
+    """Adds the part's views; False when it was not announced to this Redis as it is now."""
+    slots = list(_slots(hours, at))
+    names = [keys.importing(source), keys.unbased(), *map(keys.total, views), *(slot[0] for slot in slots)]
+    args: list[str | int] = [before, after, len(views)]
+    for token, count in views.items():
+        args += (token, count)
+    for _, count, ends in slots:
+        args += (count, int(ends.timestamp()))
+    return Call("apply", names, args, bool)
+
+
+def _slots(hours: Mapping[tuple[str, datetime], int], at: datetime) -> Iterator[tuple[str, int, datetime]]:
+    """The keys of the hours that are young enough to be kept, their views, and when they end."""
+    site: dict[datetime, int] = {}
+    for (token, start), count in hours.items():
+        site[start] = site.get(start, 0) + count
+        if at + ALMOST < start + DAY:
+            yield keys.hour(buckets.hour(start), token), count, start + DAY
+    for start, count in site.items():
+        if at + ALMOST < start + 2 * DAY:
+            yield keys.hour(buckets.hour(start)), count, start + 2 * DAY
+
+
+def meet(visitors: Mapping[str, Sequence[str]]) -> Iterator[Call[int]]:
+    """Adds visitors to subjects, as many calls as it takes; doing so again changes nothing."""
+    for some in scripts.sliced([(token, visitor) for token, ids in visitors.items() for visitor in ids]):
+        grouped: dict[str, list[str]] = {}
+        for token, visitor in some:
+            grouped.setdefault(token, []).append(visitor)
+        ids = [visitor for group in grouped.values() for visitor in group]
+        yield Call("meet", list(map(keys.hll, grouped)), [*map(len, grouped.values()), *ids], int)
+
+
+def finish(source: str) -> None:
+    """Lets go of the position: SQL has it."""
+    connect(patient=True).expire(keys.importing(source), LIFE)

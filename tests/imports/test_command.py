@@ -1,0 +1,159 @@
+"""`manage.py readtrack import`, as an operator meets it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import override_settings
+
+from readtrack import flush
+from readtrack.models import Import
+from tests import factories
+from tests.engines.process import free_port
+from tests.imports import weblogs
+from tests.imports.test_hitcount import Tables
+from tests.imports.weblogs import line
+from tests.site.models import Category, Post
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    factories.post(pk=1)
+    return weblogs.write(
+        tmp_path / "access.log", [line(), line(after=1), line("/x/"), line(after=9, address="192.0.2.7")]
+    )
+
+
+@pytest.fixture
+def tables() -> Iterator[Tables]:
+    found = Tables()
+    found.create()
+    yield found
+    found.drop()
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str, **options: object) -> str:
+    call_command("readtrack", "import", *words, **options)
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def figures(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\S.*?) +([\d,]+)$", text, re.MULTILINE))
+
+
+def test_an_import_says_what_counted_and_why_the_rest_did_not(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, path)
+    assert figures(text) == {
+        "lines": "4",
+        "counted": "2",
+        "skipped: repeat": "1",
+        "imported before": "0",
+        "outside the times": "0",
+        "no such object": "0",
+        "not resolved": "1",
+        "malformed": "0",
+    }
+    assert re.search(r"^ +1  /x/$", text, re.MULTILINE)
+    assert Post.objects.get().view_count == 2
+
+
+def test_a_dry_run_says_that_it_is_one(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, path, "--dry-run")
+    assert text.startswith("Nothing was written.")
+    assert figures(text)["counted"] == "2"
+    assert Post.objects.get().view_count == 0
+
+
+def test_a_quiet_import_says_nothing(path: str, tables: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+    assert output(capsys, path, verbosity=0) == ""
+    assert output(capsys, "--from", "hitcount", verbosity=0) == ""
+
+
+def test_json_is_read_by_fields_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    factories.post(pk=1)
+    path = weblogs.write(tmp_path / "a.log", [weblogs.nginx(remote_addr=None, ip="192.0.2.1")])
+    found = output(capsys, path, "--format", "json", "--field", "address=ip")
+    assert figures(found)["counted"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "counted"),
+    [
+        ("2026-03-01", "2026-03-02", "2"),
+        ("2026-03-01T12:00:05+00:00", "2026-03-01T12:00:10", "1"),
+        ("2026-03-02", "2026-03-03", "0"),
+    ],
+)
+def test_times_are_dates_or_moments(
+    path: str, capsys: pytest.CaptureFixture[str], since: str, until: str, counted: str
+) -> None:
+    assert figures(output(capsys, path, "--since", since, "--until", until))["counted"] == counted
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--since", "tomorrow"],
+        ["--since", "2026-02-30"],
+        ["--field", "colour=x"],
+        ["--field", "address"],
+        [],
+        ["--from", "hitcount", "access.log"],
+        ["nowhere.log"],
+        ["--from", "hitcount"],
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(words: list[str]) -> None:
+    with pytest.raises(CommandError, match=r"^[^\n]+$"):
+        call_command("readtrack", "import", *words)
+
+
+def test_redis_gone_or_the_database_gone_is_said(path: str) -> None:
+    cache = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}"}}
+    with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
+        call_command("readtrack", "import", path)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE readtrack_import RENAME TO elsewhere")
+    try:
+        with pytest.raises(CommandError, match="The database failed"):
+            call_command("readtrack", "import", path)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE elsewhere RENAME TO readtrack_import")
+
+
+def test_an_import_that_is_overtaken_is_said(tmp_path: Path) -> None:
+    def overtake(kwargs: dict[str, int]) -> Post:
+        Import.objects.update(position=10)  # as another import does that came further meanwhile
+        return factories.post(pk=kwargs["pk"])
+
+    path = weblogs.write(tmp_path / "a.log", [line("/posts/1/function/")])
+    rules = {"IMPORT_VIEWS": {"tests.site.views.post_page": overtake}}
+    with override_settings(READTRACK=rules), pytest.raises(CommandError, match="Another import"):
+        call_command("readtrack", "import", path)
+    flush.flush()
+    assert Post.objects.get().view_count == 0
+
+
+def test_hitcount_is_taken_over_and_what_was_lost_is_told(tables: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+    post = factories.post()
+    tables.count(Post, post.pk, 7)
+    tables.count(Category, 1, 7)
+    assert output(capsys, "--from", "hitcount", "--dry-run").startswith("Nothing was written.")
+    found = figures(output(capsys, "--from", "hitcount"))
+    assert (found["views"], found["not tracked: site.Category"], found["rows"]) == ("7", "1", "2")
+    Import.objects.update(intended=99)
+    assert "Redis lost its data" in output(capsys, "--from", "hitcount")
+
+
+def test_notes_are_shown(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output(capsys, path)
+    Import.objects.update(intended=999)
+    assert "are passed over" in output(capsys, path, "--dry-run")

@@ -1,0 +1,241 @@
+"""An import that is disturbed: killed at any step, beside another one, with Redis lost."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from redis import Redis
+
+from readtrack import flush, tracker
+from readtrack.imports import ledger
+from readtrack.imports.batches import Batch
+from readtrack.imports.ledger import ImportConflictError, Resumed
+from readtrack.imports.weblog import Importer, Options
+from readtrack.models import Import
+from readtrack.store import imports as store
+from readtrack.store import scripts
+from tests import factories
+from tests.imports import weblogs
+from tests.imports.snapshots import Snapshot
+from tests.site.models import Post
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def post() -> Post:
+    return factories.post()
+
+
+@pytest.fixture
+def record() -> Import:
+    return Import.objects.create(source="test", name="access.log")
+
+
+def batch(post: Post, views: int = 1) -> Batch:
+    found = Batch()
+    for number in range(views):
+        found.add(f"site.post:{post.pk}", visitor=f"visitor{number}", at=weblogs.START)
+    return found
+
+
+def views(post: Post) -> int:
+    flush.flush()
+    return int(Post.objects.values_list("view_count", flat=True).get(pk=post.pk))
+
+
+def begin(record: Import, *, after: int) -> None:
+    """What an import does before it adds anything."""
+    assert scripts.run(store.intend(record.source, before=record.position, after=after))
+    Import.objects.filter(pk=record.pk).update(intended=after)
+    record.refresh_from_db()
+
+
+def apply(record: Import, added: Batch, *, after: int) -> bool:
+    return scripts.run(
+        store.apply(record.source, before=record.position, after=after, views=added.views, hours={}, at=weblogs.START)
+    )
+
+
+def test_a_batch_is_in_sql_once_it_is_added(record: Import, post: Post) -> None:
+    ledger.add(record, batch(post, 3), position=100)
+    row = Post.objects.get()
+    assert (row.view_count, row.visitor_count) == (3, 3)
+    assert Import.objects.values_list("position", "intended").get() == (100, 100)
+    assert str(record) == "access.log"
+
+
+def test_sql_is_the_base_of_a_subject_that_redis_lacks(record: Import) -> None:
+    post = factories.post(view_count=1000)
+    ledger.add(record, batch(post), position=100)
+    assert Post.objects.get().view_count == 1001
+
+
+def test_an_empty_batch_only_moves_the_position(record: Import, redis: Redis) -> None:
+    ledger.add(record, Batch(), position=100)
+    assert redis.keys() == []
+    assert ledger.resume(Import.objects.get()) == Resumed(100)
+
+
+def test_redis_lost_after_an_import_takes_nothing_along(record: Import, post: Post, redis: Redis) -> None:
+    ledger.add(record, batch(post), position=100)
+    redis.flushdb()
+    assert ledger.resume(Import.objects.get()) == Resumed(100)
+    ledger.add(record, batch(post), position=200)
+    assert views(post) == 2
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_part_that_was_announced_only_is_added_again(record: Import, post: Post, *, dry_run: bool) -> None:
+    begin(record, after=100)
+    assert ledger.resume(record, dry_run=dry_run) == Resumed(0)
+    ledger.add(record, batch(post), position=120)
+    assert views(post) == 1
+
+
+def test_a_part_that_was_added_is_carried_and_not_added_again(record: Import, post: Post) -> None:
+    begin(record, after=100)
+    assert apply(record, batch(post), after=100)
+    assert ledger.resume(record, dry_run=True) == Resumed(100)
+    assert Import.objects.get().position == 0
+    assert ledger.resume(record) == Resumed(100)
+    assert Post.objects.get().view_count == 1
+    assert Import.objects.get().position == 100
+
+
+def test_where_the_source_ends_before_the_part_nothing_is_noted(record: Import, post: Post) -> None:
+    begin(record, after=100)
+    assert ledger.resume(record, digest=lambda position: None) == Resumed(0)
+    apply(record, batch(post), after=100)
+    assert ledger.resume(record, digest=lambda position: None) == Resumed(100)
+    assert Import.objects.get().position == 0
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+@pytest.mark.parametrize("is_applied", [True, False])
+def test_redis_lost_while_a_part_is_open_never_counts_it_twice(
+    record: Import, post: Post, redis: Redis, *, is_flushed: bool, is_applied: bool
+) -> None:
+    begin(record, after=100)
+    if is_applied:
+        apply(record, batch(post), after=100)
+    if is_flushed:
+        flush.flush()
+    redis.flushdb()
+    assert ledger.resume(record, digest=lambda position: None) == Resumed(100, lost=100)
+    assert ledger.resume(record, dry_run=True) == Resumed(100, lost=100)
+    assert Import.objects.get().position == 0
+    assert ledger.resume(record) == Resumed(100, lost=100)
+    assert ledger.resume(Import.objects.get()) == Resumed(100)
+    assert views(post) == (is_flushed and is_applied)
+
+
+def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, post: Post, redis: Redis) -> None:
+    ledger.add(record, batch(post), position=100)
+    snapshot = Snapshot(redis)
+    ledger.add(record, batch(post), position=200)
+    flush.flush()
+    snapshot.restore()
+    flush.flush()  # as every run begins with
+    assert ledger.resume(Import.objects.get()) == Resumed(200)
+    ledger.add(record, batch(post), position=300)
+    assert views(post) == 3
+
+
+def test_a_batch_on_a_redis_restored_from_before_a_flush_adds_no_base_twice(post: Post, redis: Redis) -> None:
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    snapshot = Snapshot(redis)  # its mark says that SQL's base is missing
+    flush.flush()
+    snapshot.restore()
+    other = factories.post()
+    ledger.add(Import.objects.create(source="test"), batch(other), position=100)
+    assert (views(post), views(other)) == (1, 1)
+
+
+def test_of_two_imports_at_once_one_is_refused(record: Import, post: Post) -> None:
+    other = Import.objects.get()
+    ledger.add(record, batch(post), position=100)
+    with pytest.raises(ImportConflictError):
+        ledger.add(other, batch(post), position=100)
+    assert views(post) == 1
+
+
+def test_an_import_overtaken_after_its_announcement_is_refused(record: Import, post: Post, redis: Redis) -> None:
+    other = Import.objects.get()
+    ledger.add(record, batch(post), position=100)
+    redis.delete("import:test")
+    with pytest.raises(ImportConflictError):  # Redis does not know any more, SQL does
+        ledger.add(other, batch(post), position=100)
+    assert views(post) == 1
+
+
+def test_a_part_sent_twice_is_added_once(record: Import, post: Post) -> None:
+    begin(record, after=100)
+    assert apply(record, batch(post), after=100)
+    assert apply(record, batch(post), after=100)
+    assert views(post) == 1
+
+
+def test_a_part_announced_to_another_redis_is_refused(record: Import, post: Post, redis: Redis) -> None:
+    begin(record, after=100)
+    redis.flushdb()
+    assert not apply(record, batch(post), after=100)
+    for begun, done in ((100, 50), (90, 0)):
+        redis.hset("import:test", mapping={"begun": begun, "done": done})
+        assert not apply(record, batch(post), after=100)
+    assert redis.keys() == ["import:test"]
+
+
+class Victim:
+    """A process that imports on request and kills itself at a step."""
+
+    def __init__(self) -> None:
+        options = connection.settings_dict
+        url = f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.imports.victim"],
+            env={**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, path: str, *, step: int) -> int:
+        """Imports the log and dies at that step; gives the exit code, which is negative for a signal."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{step} {path}\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture
+def victim() -> Iterator[Victim]:
+    process = Victim()
+    yield process
+    process.close()
+
+
+def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: Victim, tmp_path: Path) -> None:
+    posts = [factories.post(view_count=10).pk for _ in range(5)]
+    path = weblogs.write(tmp_path / "access.log", weblogs.day(posts, lines=300))
+    expected = Importer(Options(dry_run=True)).run([path])
+    kills, step = 0, 1
+    while (code := victim.run(path, step=step)) == -signal.SIGKILL:
+        kills, step = kills + 1, step + 1
+    assert code == 0
+    assert kills > 20
+    assert expected.counted > 80
+    assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
+    assert Importer(Options()).run([path]).lines == 0
+    flush.flush()
+    assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50

@@ -1,0 +1,181 @@
+"""Lines of logs: what they say, and that no line does any harm."""
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from readtrack.imports.lines import Line, clock, parser
+from tests.factories import BROWSER
+from tests.imports import weblogs
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+LINE = Line("192.0.2.1", NOON, "GET", "/posts/1/", 200, BROWSER)
+
+CADDY = {
+    "ts": 1772366400.0,
+    "request": {
+        "remote_ip": "192.0.2.1",
+        "method": "GET",
+        "uri": "/posts/1/",
+        "headers": {"User-Agent": [BROWSER]},
+    },
+    "status": 200,
+}
+TRAEFIK = {
+    "ClientHost": "192.0.2.1",
+    "RequestMethod": "GET",
+    "RequestPath": "/posts/1/",
+    "DownstreamStatus": 200,
+    "StartUTC": "2026-03-01T12:00:00.000000000Z",
+    "request_User-Agent": BROWSER,
+}
+
+
+def parse(text: str, form: str = "combined", **fields: str) -> Line | None:
+    return parser(form, fields)(text.encode())
+
+
+def test_a_combined_line_says_everything() -> None:
+    assert parse(weblogs.line()) == LINE
+
+
+def test_a_common_line_does_not_say_the_agent() -> None:
+    assert parse(weblogs.line(), "common") == LINE._replace(agent=None)
+    assert parse('::1 - - [01/Mar/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 -', "common") == Line(
+        "::1", NOON, "GET", "/", 200, None
+    )
+
+
+@pytest.mark.parametrize("entry", [CADDY, TRAEFIK])
+def test_json_of_other_servers_is_understood(entry: object) -> None:
+    assert parse(json.dumps(entry), "json") == LINE
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, LINE),
+        ({"time_iso8601": None, "time_local": "01/Mar/2026:12:00:00 +0000"}, LINE),
+        ({"time_iso8601": None, "msec": 1772366400000}, LINE),
+        ({"status": "200"}, LINE),
+        ({"request_uri": None, "request_method": None, "request": "GET /posts/1/ HTTP/2.0"}, LINE),
+        ({"http_user_agent": None}, LINE._replace(agent=None)),
+        ({"http_user_agent": []}, LINE._replace(agent=None)),
+        ({"http_user_agent": "-"}, LINE._replace(agent="")),
+    ],
+)
+def test_json_is_read_as_servers_are_told_to_write_it(values: dict[str, object], expected: Line) -> None:
+    assert parse(weblogs.nginx(**values), "json") == expected
+
+
+def test_fields_of_ones_own_are_named() -> None:
+    entry = weblogs.nginx(client={"ip": "2001:db8::1"})
+    assert parse(entry, "json", address="client.ip") == LINE._replace(address="2001:db8::1")
+    assert parse(entry, "json", address="nowhere") is None
+
+
+@pytest.mark.parametrize(
+    ("request_line", "path"),
+    [
+        ("/a%20b/?q=/c/", "/a b/"),
+        ("/%C3%BC/%FF/", "/ü/\ufffd/"),
+        ("http://example.com/posts/1/?q", "/posts/1/"),
+        ("*", "/"),
+    ],
+)
+def test_a_path_is_what_the_site_is_asked_for(request_line: str, path: str) -> None:
+    line = parse(weblogs.line(request_line))
+    assert line is not None
+    assert line.path == path
+
+
+def test_escapes_in_an_agent_are_undone() -> None:
+    line = parse(weblogs.line(agent=r"a \"quoted\" \x22agent\x22 \n"))
+    assert line is not None
+    assert line.agent == 'a "quoted" "agent" \\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("01/Mar/2026:13:30:00 +0130", NOON),
+        ("01/Mar/2026:10:00:00 -0200", NOON),
+        ("2026-03-01T12:00:00Z", NOON),
+        ("2026-03-01 14:00:00+02:00", NOON),
+        (1772366400, NOON),
+        ("1772366400.25", NOON + timedelta(milliseconds=250)),
+        (1772366400000000, NOON),
+        (1772366400000000000, NOON),
+        ("2026-03-01T12:00:00", None),
+        ("01/Mrz/2026:12:00:00 +0000", None),
+        ("31/Feb/2026:12:00:00 +0000", None),
+        ("01/Jan/9999:12:00:00 +0000", None),
+        ("01/Jan/0001:00:00:00 +2359", None),
+        ("01/Jan/2026:00:00:00 +9999", None),
+        ("2026-02-30T12:00:00Z", None),
+        (10**400, None),
+        ("nan", None),
+        ("inf", None),
+        (-1, None),
+        (-1e300, None),
+        (None, None),
+    ],
+)
+def test_times_are_utc_or_nothing(value: object, expected: datetime | None) -> None:
+    assert clock(value) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-",
+        "[]",
+        "{}",
+        '{"status": 200}',
+        '{"status": "²²²"}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        f'{{"status": {"9" * 5000}}}',
+        weblogs.nginx(request_uri=None),
+        weblogs.nginx(time_iso8601="yesterday"),
+        weblogs.nginx(remote_addr=7),
+        '192.0.2.1 - - [01/Mar/2026:12:00:00 +0000] "GET" 400 0 "-" "-"',
+        '192.0.2.1 - - [01/Mar/2026:12:00:00 +0000] "GET / HTTP/1.1 200 0 "-" "-"',
+        "a " + " [" * 30_000,
+        'a - [x] "' + "\\" * 60_000,
+        'a - [x] "' + '\\"' * 30_000,
+    ],
+)
+@pytest.mark.parametrize("form", ["combined", "common", "json"])
+def test_what_is_no_line_is_refused_at_once(text: str, form: str) -> None:
+    assert parse(text, form) is None
+
+
+FORMS = st.sampled_from(["combined", "common", "json"])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+VALUES = SCALARS | st.lists(SCALARS) | st.dictionaries(st.text(), SCALARS)
+NAMES = st.sampled_from(["remote_addr", "time_iso8601", "ts", "request", "request_method", "request_uri", "status"])
+no_hurry = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@no_hurry
+@given(FORMS, st.binary())
+def test_no_bytes_raise(form: str, raw: bytes) -> None:
+    line = parser(form)(raw)
+    assert line is None or line.path.startswith("/")
+
+
+@no_hurry
+@given(FORMS, st.binary(), st.binary(), st.binary(), st.integers(0, 999))
+def test_no_bytes_in_a_line_raise(form: str, time: bytes, request: bytes, agent: bytes, status: int) -> None:
+    parser(form)(b'a - - [%b] "%b" %03d 1 "-" "%b"' % (time, request, status, agent))
+
+
+@no_hurry
+@given(st.dictionaries(NAMES, VALUES))
+def test_no_json_raises(entry: dict[str, object]) -> None:
+    parser("json")(json.dumps(entry).encode())

@@ -1,0 +1,105 @@
+"""Logs as streams of lines."""
+
+import gzip
+import io
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from readtrack.imports.lines import LONGEST
+from readtrack.imports.logs import Log, LogLine
+
+
+def read(path: Path) -> list[LogLine]:
+    log = Log(str(path))
+    try:
+        return list(log.lines())
+    finally:
+        log.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "access.log"
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_lines_come_with_where_they_end(path: Path, *, is_packed: bool) -> None:
+    data = b"one\n\ntwo\r\n"
+    path.write_bytes(gzip.compress(data) if is_packed else data)
+    assert read(path) == [LogLine(b"one", 4), LogLine(b"", 5), LogLine(b"two", 10)]
+
+
+def test_a_line_without_its_end_is_left_for_later(path: Path) -> None:
+    path.write_bytes(b"one\ntw")
+    assert read(path) == [LogLine(b"one", 4)]
+    path.write_bytes(b"tw")
+    log = Log(str(path))
+    assert (list(log.lines()), log.first()) == ([], b"")
+    log.close()
+
+
+def test_a_line_too_long_is_passed_over_in_pieces(path: Path) -> None:
+    size = 3 * LONGEST + 7
+    path.write_bytes(b"x" * size + b"\ntwo\n" + b"y" * size)
+    assert read(path) == [LogLine(b"", size + 1), LogLine(b"two", size + 5)]
+    log = Log(str(path))
+    assert log.first() == b"x" * LONGEST
+    log.close()
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed", "head"])
+def test_of_a_damaged_file_the_sound_part_is_read(path: Path, harm: str) -> None:
+    packed = bytearray(gzip.compress(b"".join(b"line %d\n" % number for number in range(200_000))))
+    if harm == "cut":
+        del packed[len(packed) // 2 :]
+    else:
+        packed[len(packed) // 2 if harm == "changed" else 2] ^= 0xFF
+    path.write_bytes(packed)
+    log = Log(str(path))
+    lines = list(log.lines())
+    assert log.is_damaged
+    assert (log.first() == b"") == (harm == "head")
+    assert (len(lines) > 1000) == (harm != "head")
+    assert not log.has_more(10_000_000)
+    assert log.digests([1 << 40]) == {}
+    log.close()
+
+
+def test_digests_tell_what_is_before_a_position(path: Path) -> None:
+    path.write_bytes(b"one\ntwo\nthr")
+    log = Log(str(path))
+    lines = log.lines()
+    next(lines)
+    after_one = log.digest
+    assert log.digests([4, 99]) == {4: after_one}
+    assert log.digests([0, 8])[8] not in {after_one, log.digests([0])[0]}
+    assert (log.has_more(8), log.has_more(11)) == (True, False)
+    log.close()
+
+
+def test_a_packed_log_has_the_digests_of_the_plain_one(tmp_path: Path) -> None:
+    data = b"line\n" * 1000
+    (tmp_path / "plain").write_bytes(data)
+    (tmp_path / "packed").write_bytes(gzip.compress(data))
+    logs = [Log(str(tmp_path / name)) for name in ("plain", "packed")]
+    one, other = [log.digests([5000]) for log in logs]
+    assert one == other
+    assert [log.has_more(4999) for log in logs] == [True, True]
+    for log in logs:
+        log.close()
+
+
+class Standard(NamedTuple):
+    """Standard input, as the interpreter has it."""
+
+    buffer: io.BytesIO
+
+
+def test_standard_input_is_read_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(gzip.compress(b"one\n"))))
+    log = Log("-")
+    assert [line.raw for line in log.lines()] == [line.raw for line in log.lines()] == [b"one"]
+    log.close()

@@ -1,0 +1,135 @@
+"""Paths and what they show."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext, override_settings
+from django.urls import set_script_prefix
+
+from readtrack.checks import wrong_types
+from readtrack.imports.objects import Objects
+from readtrack.imports.urls import Urls
+from tests import factories
+from tests.site.models import Page, Post, Product, Review
+
+ROWS = uuid.UUID(int=7)
+
+pytestmark = [pytest.mark.django_db]
+
+
+@pytest.fixture(autouse=True)
+def _site() -> Iterator[None]:
+    with override_settings(ROOT_URLCONF="tests.imports.urls"):
+        yield
+
+
+@pytest.fixture
+def post() -> Post:
+    return factories.post(pk=4, title="Hello, world", category=factories.category(name="shelf"))
+
+
+def token(path: str) -> str | None:
+    """The token of what a path shows; "" for what does not exist, None for what no view tells."""
+    target = Urls().target(path)
+    return Objects().tokens([target])[target] if target else None
+
+
+@pytest.mark.usefixtures("post")
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/posts/4/", "site.post:4"),
+        ("/members/4/", "site.post:4"),
+        ("/de/posts/4/", "site.post:4"),
+        ("/titles/Hello, world/", "site.post:4"),
+        ("/shelves/shelf/", "site.post:4"),
+        ("/headlines/4/", "site.post:4"),
+        ("/posts/5/", ""),
+        ("/news/4/", ""),
+        ("/titles/hello/", ""),
+        ("/titles/a\0b/", None),
+        (f"/posts/{10**30}/", None),
+        (f"/titles/{'x' * 200}/", None),
+        ("/products/nonsense/", None),
+        ("/posts/4/edit/", None),
+        ("/code/4/", None),
+        ("/categories/4/", None),
+        ("/plain/4/", None),
+        ("/none/", None),
+        ("/nowhere/", None),
+        ("/", None),
+        ("", None),
+    ],
+)
+def test_a_path_shows_what_its_detail_view_says(path: str, expected: str | None) -> None:
+    assert token(path) == expected
+
+
+def test_keys_of_every_kind_are_found() -> None:
+    Product.objects.create(pk=ROWS)
+    Page.objects.create(pk="a b:c")
+    review = Review.objects.create()
+    assert token(f"/products/{ROWS}/") == token(f"/products/{ROWS.hex}/") == f"site.product:{ROWS}"
+    assert token("/pages/a b:c/") == "site.page:a%20b%3Ac"
+    assert token(f"/reviews/{review.pk}/") == f"site.post:{review.pk}"
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "expected"),
+    [
+        ({"plain": "site.Post"}, "/plain/4/", "site.post:4"),
+        ({"shown:show": ("site.Post", "number")}, "/shown/4/", "site.post:4"),
+        ({"old": ("site.Post", "title", "title")}, "/old/Hello, world", "site.post:4"),
+        ({"tests.imports.urls.show": ("site.Post", "number")}, "/shown/4/", "site.post:4"),
+        ({"none": "site.Post"}, "/none/", None),
+        ({"old": lambda kwargs: Post.objects.get(title=kwargs["title"])}, "/old/Hello, world", "site.post:4"),
+        ({"old": lambda kwargs: None}, "/old/Hello, world", None),
+        ({"old": lambda kwargs: User(pk=4)}, "/old/Hello, world", None),
+    ],
+)
+@pytest.mark.usefixtures("post")
+def test_a_function_view_is_explained_by_a_setting(rules: object, path: str, expected: str | None) -> None:
+    with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
+        assert token(path) == expected
+
+
+@pytest.mark.usefixtures("post")
+def test_a_site_below_a_path_is_found() -> None:
+    set_script_prefix("/site/")
+    try:
+        assert token("/site/posts/4/") == "site.post:4"
+    finally:
+        set_script_prefix("/")
+
+
+def test_many_paths_are_looked_up_with_one_query_a_view_and_remembered() -> None:
+    posts = [factories.post() for _ in range(20)]
+    urls, objects = Urls(), Objects()
+    targets = [target for post in posts if (target := urls.target(f"/posts/{post.pk}/"))]
+    with CaptureQueriesContext(connection) as queries:
+        found = objects.tokens(targets * 2)
+        assert objects.tokens(targets) == found
+    assert len(queries) == 1
+    assert list(found.values()) == [f"site.post:{post.pk}" for post in posts]
+
+
+def test_the_oldest_targets_are_forgotten() -> None:
+    urls, objects = Urls(), Objects(limit=2)
+    one, two, three = [target for number in (1, 2, 3) if (target := urls.target(f"/posts/{number}/"))]
+    objects.tokens([one, two])
+    objects.tokens([one])
+    objects.tokens([three])
+    with CaptureQueriesContext(connection) as queries:
+        objects.tokens([one, three])
+        assert len(queries) == 0
+        objects.tokens([two])
+    assert len(queries) == 1
+
+
+@pytest.mark.parametrize(("rules", "is_fitting"), [({"plain": "site.Post"}, True), (["plain"], False)])
+def test_the_setting_is_checked(rules: object, *, is_fitting: bool) -> None:
+    with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
+        assert (list(wrong_types()) == []) == is_fitting

@@ -1,0 +1,301 @@
+"""Taking over logs: what counts, what does not, and that nothing counts twice."""
+
+import gzip
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test.utils import override_settings
+from redis import Redis
+
+from readtrack import buckets, flush, reports, tracker
+from readtrack.imports import weblog
+from readtrack.imports.report import OTHERS, PATTERNS, Report
+from readtrack.imports.weblog import Importer, Options
+from readtrack.imports.windows import Windows
+from readtrack.models import Import
+from tests import factories
+from tests.factories import BROWSER
+from tests.imports import weblogs
+from tests.imports.snapshots import Snapshot
+from tests.imports.weblogs import START, line
+from tests.site.models import Post
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def log(*lines: str, name: str = "access.log", packed: bool = False) -> str:
+        return weblogs.write(tmp_path / name, lines, packed=packed)
+
+    return log
+
+
+@pytest.fixture
+def post() -> Post:
+    return factories.post(pk=1)
+
+
+def take(*paths: str, **options: Any) -> Report:
+    return Importer(Options(**options)).run(paths)
+
+
+def stored() -> dict[int, tuple[int, int]]:
+    return {
+        pk: (views, visitors) for pk, views, visitors in Post.objects.values_list("pk", "view_count", "visitor_count")
+    }
+
+
+@pytest.mark.usefixtures("post")
+def test_every_line_is_judged_as_a_live_hit(write: Write) -> None:
+    path = write(
+        line(),
+        line(after=60),
+        line(after=1800),
+        line(address="192.0.2.2"),
+        line(address="192.0.2.2", agent=BROWSER + " other"),
+        line(agent=weblogs.ROBOT),
+        line(agent="-"),
+        line(method="HEAD"),
+        line(status=304),
+        line("/posts/2/"),
+        line("/manuals/1/"),
+        line("/static/app.12.js"),
+        line("/static/app.3456.js"),
+        line("/x\x1b[31m/"),
+        "nonsense",
+    )
+    report = take(path)
+    assert (report.lines, report.counted, report.gone, report.malformed) == (15, 4, 1, 1)
+    assert report.skipped == {"repeat": 1, "bot": 2, "method": 1, "status": 1}
+    assert report.unresolved == {"/static/app.….js": 2, "/manuals/…/": 1, "/x?[…m/": 1}
+    assert (report.since, report.until) == (START, START + timedelta(minutes=30))
+    assert stored() == {1: (4, 3)}
+
+
+def test_a_hurried_visitor_counts_five_times(write: Write) -> None:
+    posts = [factories.post() for _ in range(8)]
+    report = take(write(*(line(f"/posts/{post.pk}/", after=number) for number, post in enumerate(posts))))
+    assert (report.counted, report.skipped) == (5, {"rate": 3})
+
+
+def test_imported_views_are_added_to_those_counted_live(post: Post, write: Write) -> None:
+    Post.objects.filter(pk=post.pk).update(view_count=100)
+    tracker.record(factories.hit("site.post:1"))
+    take(write(line(), line(address="192.0.2.2")))
+    tracker.record(factories.hit("site.post:1"))
+    assert reports.views([post])[post] == 104 - 100 + post.view_count + 100
+    flush.flush()
+    assert stored()[1][0] == 104
+
+
+def test_a_site_that_counts_nobody_unknown_imports_nobody(post: Post, write: Write) -> None:
+    with override_settings(READTRACK={"ANONYMOUS": "none"}):
+        assert take(write(line())).skipped == {"optout": 1}
+    assert stored() == {post.pk: (0, 0)}
+
+
+def test_visitors_without_a_cookie_are_others_each_day_but_have_one_window(post: Post, write: Write) -> None:
+    midnight = START.replace(hour=0)
+    path = write(*(line(start=midnight, after=after) for after in (-60, 60, 3600)))
+    with override_settings(READTRACK={"ANONYMOUS": "hash"}):
+        assert take(path).skipped == {"repeat": 1}
+    assert stored() == {post.pk: (2, 2)}
+
+
+def test_an_imported_visitor_is_the_live_one(post: Post, write: Write, client: Any) -> None:
+    with override_settings(READTRACK={"COOKIE": ""}):
+        client.get("/posts/1/", headers={"User-Agent": BROWSER}, REMOTE_ADDR="192.0.2.1")
+        today = buckets.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        seen = ((0, "192.0.2.1"), (9999, "192.0.2.1"), (0, "192.0.2.9"))
+        take(write(*(line(start=today, after=after, address=address) for after, address in seen)))
+    assert stored()[1] == (4, 2)
+
+
+@pytest.mark.usefixtures("post")
+def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis) -> None:
+    take(write(line()))
+    own = {"flush:epoch", "flush:full", "flush:last", f"import:{Import.objects.get().source}"}
+    assert {*redis.keys()} - own == {"views:total:site.post:1", "views:hll:site.post:1"}
+    assert reports.trending() == []
+
+
+@pytest.mark.usefixtures("post")
+def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -> None:
+    now = buckets.now()
+    live = factories.hit("site.post:1", at=now - timedelta(hours=2))
+    tracker.record(live)
+    two_hours = f"views:hour:{buckets.hour(live.at)}"
+    redis.expire(f"{two_hours}:site.post:1", 1000)
+    ages = (50, 30, 23, 2, 0)
+    take(write(*(line(start=now - timedelta(hours=age), address=f"192.0.2.{age}") for age in ages)))
+    hours = {age: f"views:hour:{buckets.hour(now - timedelta(hours=age))}" for age in ages}
+    assert [redis.get(hours[age]) for age in ages] == [None, "1", "1", "2", "1"]
+    assert [redis.get(f"{hours[age]}:site.post:1") for age in ages[1:]] == [None, "1", "2", "1"]
+    assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
+    start = now.replace(minute=0, second=0, microsecond=0)
+    assert redis.expiretime(f"{hours[23]}:site.post:1") == int((start + timedelta(hours=1)).timestamp())
+    assert sum(point.views for point in reports.hourly(48)) == 5
+    assert [trend.views for trend in reports.trending()] == []
+
+
+@pytest.fixture
+def pks() -> list[int]:
+    return [factories.post().pk for _ in range(20)]
+
+
+def same(pks: Sequence[int], log: Sequence[str], tmp_path: Path) -> dict[int, tuple[int, int]]:
+    """What a single import of the whole log gives: the yardstick of all other ways."""
+    take(weblogs.write(tmp_path / "whole.log", log))
+    expected = stored()
+    assert sum(views for views, _ in expected.values()) > 500
+    Post.objects.update(view_count=0, visitor_count=0)
+    Import.objects.all().delete()
+    return expected
+
+
+def test_a_log_is_known_again_however_it_is_called_or_packed(pks: list[int], tmp_path: Path, redis: Redis) -> None:
+    log = list(weblogs.day(pks, lines=3000))
+    expected = same(pks, log, tmp_path)
+    redis.flushdb()
+    first = take(weblogs.write(tmp_path / "access.log", log))
+    again = take(weblogs.write(tmp_path / "access.log.1.gz", log, packed=True))
+    assert stored() == expected
+    assert (first.counted, again.counted, again.lines) == (sum(views for views, _ in expected.values()), 0, 0)
+    assert Import.objects.count() == 1
+
+
+@pytest.mark.parametrize("cuts", [(1,), (1000,), (1, 2, 999, 1000, 1001, 2500)])
+def test_a_growing_log_is_counted_as_the_whole_one(
+    pks: list[int], tmp_path: Path, redis: Redis, cuts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weblog, "PATIENCE", 500)
+    log = list(weblogs.day(pks, lines=3000))
+    expected = same(pks, log, tmp_path)
+    redis.flushdb()
+    for cut in (*cuts, 3000):
+        take(weblogs.write(tmp_path / "access.log", log[:cut]))
+    assert stored() == expected
+    take(weblogs.write(tmp_path / "access.log", log[:500]))  # an older copy
+    assert stored() == expected
+
+
+def test_a_redis_restored_from_an_old_snapshot_catches_up_first(post: Post, tmp_path: Path, redis: Redis) -> None:
+    lines = [line(address=f"192.0.2.{number}") for number in range(30)]
+    path = tmp_path / "access.log"
+    take(weblogs.write(path, lines[:10]))
+    snapshot = Snapshot(redis)
+    take(weblogs.write(path, lines[:20]))
+    snapshot.restore()
+    take(weblogs.write(path, lines))
+    assert stored()[post.pk][0] == 30
+
+
+def test_a_line_being_written_comes_with_the_next_import(post: Post, tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    whole = line() + "\n" + line(address="192.0.2.2") + "\n"
+    path.write_text(whole[:-30])
+    assert take(str(path)).counted == 1
+    path.write_text(whole)
+    assert take(str(path)).counted == 1
+    assert stored() == {1: (2, 2)}
+
+
+def test_rotated_logs_are_read_in_the_order_of_their_times(pks: list[int], tmp_path: Path, redis: Redis) -> None:
+    log = list(weblogs.day(pks, lines=3000))
+    expected = same(pks, log, tmp_path)
+    redis.flushdb()
+    log = [text for text in log if text.startswith("192")]  # a rotated log begins with noise at random: not here
+    pieces = [
+        weblogs.write(tmp_path / "access.log", log[2000:]),
+        weblogs.write(tmp_path / "access.log.1", log[1000:2000]),
+        weblogs.write(tmp_path / "access.log.2.gz", log[:1000], packed=True),
+    ]
+    assert take(*pieces).counted == sum(views for views, _ in expected.values())
+    assert stored() == expected
+    again = take(*pieces)
+    assert (again.lines, stored()) == (0, expected)
+
+
+@pytest.mark.usefixtures("post")
+def test_another_log_with_the_same_first_line_is_another_log(write: Write) -> None:
+    take(write(line(), line(address="192.0.2.2")))
+    report = take(write(line(), line(address="192.0.2.3"), line(address="192.0.2.4")))
+    assert (report.counted, Import.objects.count()) == (3, 2)
+
+
+@pytest.mark.usefixtures("post")
+def test_pieces_of_one_log_that_overlap_are_counted_once(write: Write) -> None:
+    lines = [line(address=f"192.0.2.{number}", after=number) for number in range(30)]
+    take(write(*lines[:20]), log="www")
+    report = take(write(*lines[10:]), log="www")
+    assert (report.outside, report.counted) == (10, 10)
+    assert stored() == {1: (30, 30)}
+
+
+@pytest.mark.usefixtures("post")
+def test_times_can_be_left_out(write: Write) -> None:
+    lines = [line(address=f"192.0.2.{number}", after=number) for number in range(10)]
+    report = take(write(*lines), since=START + timedelta(seconds=2), until=START + timedelta(seconds=5))
+    assert (report.counted, report.outside) == (3, 7)
+
+
+@pytest.mark.usefixtures("post")
+def test_a_dry_run_says_the_same_and_writes_nothing(write: Write, redis: Redis) -> None:
+    path = write(line(), line(), line(address="192.0.2.2"))
+    dry = take(path, dry_run=True)
+    assert (redis.keys(), Import.objects.count(), stored()) == ([], 0, {1: (0, 0)})
+    assert take(path) == dry
+    assert take(path, dry_run=True).lines == 0
+
+
+@pytest.mark.usefixtures("post")
+def test_the_report_warns_of_views_that_were_counted_live(write: Write) -> None:
+    flush.flush()
+    path = write(line(start=datetime.now(timezone.utc) + timedelta(minutes=1)))
+    (note,) = take(path, dry_run=True).notes
+    assert "--until" in note
+    assert take(path, dry_run=True, until=START).notes == []
+
+
+@pytest.mark.usefixtures("post")
+def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
+    packed = gzip.compress("".join(line(address=f"10.0.{n >> 8}.{n & 255}") + "\n" for n in range(20_000)).encode())
+    path = tmp_path / "access.log.gz"
+    path.write_bytes(packed[: len(packed) // 2])
+    report = take(str(path))
+    assert report.counted > 1000
+    assert report.notes == [f"{path} is damaged after what was read."]
+    path.write_bytes(packed)
+    take(str(path))
+    assert stored()[1][0] == 20_000
+
+
+@pytest.mark.usefixtures("post")
+def test_what_memory_does_not_hold_is_told(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weblog, "Windows", partial(Windows, limit=1))
+    report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
+    assert "forgotten" in report.notes[0]
+
+
+def test_patterns_are_bounded() -> None:
+    report = Report()
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for one in letters:
+        for two in letters:
+            for three in "abc":
+                report.miss(f"/{one}{two}{three}/{'x' * 100}")
+    assert len(report.unresolved) == PATTERNS + 1
+    assert report.unresolved[OTHERS] == 26 * 26 * 3 - PATTERNS
+    assert {len(pattern) for pattern in report.unresolved} == {80, len(OTHERS)}
+
+
+def test_empty_logs_are_passed_over(write: Write) -> None:
+    assert take(write(), write("nonsense", name="b.log")) == Report(lines=1, malformed=1)
+    assert take(write("x" * 70_000, name="c.log")) == Report(lines=1, malformed=1)

@@ -1,0 +1,63 @@
+"""Rate and window by the times of a log."""
+
+import pytest
+
+from readtrack.hits import Reason
+from readtrack.imports.windows import Windows
+
+
+def outcomes(*hits: tuple[str, str, float], limit: int = 1000) -> list[Reason | None]:
+    windows = Windows(limit=limit)
+    return [windows.refusal(visitor, token, 1_000_000 + at) for visitor, token, at in hits]
+
+
+def test_a_window_is_not_extended_by_a_reload() -> None:
+    times = (0, 1799, 1800, 3599, 3600)
+    assert outcomes(*(("a", "x", time) for time in times)) == [None, "repeat", None, "repeat", None]
+
+
+def test_visitors_and_subjects_have_windows_of_their_own() -> None:
+    assert outcomes(("a", "x", 0), ("b", "x", 0), ("a", "y", 0), ("b", "x", 1)) == [None, None, None, "repeat"]
+
+
+def test_more_than_five_hits_in_ten_seconds_do_not_count() -> None:
+    hits = [("a", f"x{number}", number) for number in range(8)]
+    assert outcomes(*hits, ("b", "x", 8), ("a", "y", 9.9), ("a", "y", 10)) == [
+        *[None] * 5,
+        *["rate"] * 3,
+        None,
+        "rate",
+        None,
+    ]
+
+
+def test_without_a_limit_nobody_is_too_fast(settings: object) -> None:
+    settings.READTRACK = {"RATE_LIMIT": 0}  # type: ignore[attr-defined]
+    assert outcomes(*(("a", f"x{number}", 0) for number in range(20))) == [None] * 20
+
+
+@pytest.mark.parametrize("back", [1, 1799])
+def test_a_line_that_was_written_late_is_still_a_repeat(back: int) -> None:
+    assert outcomes(("a", "x", 0), ("a", "x", -back)) == [None, "repeat"]
+
+
+def test_another_log_that_begins_earlier_has_windows_of_its_own() -> None:
+    assert outcomes(("a", "x", 0), ("a", "x", -5000), ("a", "x", -4000)) == [None, None, "repeat"]
+
+
+def test_memory_is_bounded_and_what_it_costs_is_told() -> None:
+    windows = Windows(limit=10)
+    for number in range(100):
+        assert windows.refusal(f"v{number}", "x", 1_000_000) is None
+    assert windows.forgotten >= 80
+    assert windows.refusal("v0", "x", 1_000_001) is None
+    assert windows.refusal("v99", "x", 1_000_001) == "repeat"
+
+
+def test_long_logs_forget_nothing_early() -> None:
+    windows = Windows(limit=2000)
+    for second in range(20_000):
+        assert windows.refusal(f"v{second}", "x", 1_000_000 + second) is None
+        if second >= 1700:
+            assert windows.refusal(f"v{second - 1700}", "x", 1_000_000 + second) == "repeat"
+    assert windows.forgotten == 0

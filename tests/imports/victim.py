@@ -1,0 +1,54 @@
+"""Imports the log of each line it reads in a fork that kills itself at a step: `python -m tests.imports.victim`."""
+
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+from typing import Any
+
+import django
+
+# Whatever changes anything goes through one of these; its start and its end are steps.
+FUNCTIONS = {"_exchange", "_pipelined", "_execute_with_wrappers", "_execute_command"}
+
+
+def main() -> None:
+    """Prints how each fork ended."""
+    django.setup()
+    from django.db import connections
+
+    from readtrack.imports import batches, weblog
+
+    weblog.LINES, batches.VIEWS = 40, 10
+    connections.close_all()
+    for request in sys.stdin:
+        step, path = request.strip().split(" ", 1)
+        if not (fork := os.fork()):
+            try:
+                sys.setprofile(Killer(int(step)))
+                weblog.Importer(weblog.Options()).run([path])
+                sys.setprofile(None)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1])}\n")
+        sys.stdout.flush()
+
+
+class Killer:
+    """Counts the steps, and ends this process at one of them."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
+        if frame.f_code.co_name in FUNCTIONS and event in {"call", "return"}:
+            self.left -= 1
+            if not self.left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

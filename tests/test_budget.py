@@ -1,0 +1,150 @@
+"""`manage.py readtrack budget`: what there is, what there would be, and what is advised."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test.utils import override_settings
+from redis import Redis
+
+from readtrack import budget, keys, tracker
+from readtrack.budget import Numbers
+from readtrack.store import memory
+from tests import factories
+from tests.engines.process import free_port
+
+pytestmark = pytest.mark.django_db
+
+
+def found(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    call_command("readtrack", "budget", "--json", *words)
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("prefix", ["", "site[*]:"])
+def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
+    with override_settings(READTRACK={"PREFIX": prefix}):
+        for _ in range(3):
+            tracker.record(factories.hit("site.post:1", "site.post:2"))
+        redis.set("a cache's own", "x" * 1000)
+        families = memory.families()
+    assert {name: family.keys for name, family in families.items()} == {
+        "views:total:{id}": 2,
+        "views:hour:{hour}:{id}": 2,
+        "views:hour:{hour}": 1,
+        "views:hll:{id}": 2,
+        "views:unbased": 1,
+        "viewed:{visitor}:{id}": 6,
+        "rate:{visitor}": 3,
+        "trending:bucket:{minute}": 1,
+        "other": 1,
+    }
+    assert families["other"].bytes > 1000
+    assert 50 < families["views:total:{id}"].each < 150
+
+
+@pytest.mark.parametrize(
+    ("key", "family"),
+    [
+        ("views:total:blog.post:a%3Ab", "views:total:{id}"),
+        ("views:hour:2026112009:blog.post:1", "views:hour:{hour}:{id}"),
+        ("views:hour:2026112009", "views:hour:{hour}"),
+        ("category:blog.category:1:read", "category:{id}:read"),
+        ("import:hitcount.default", "import:{source}"),
+        ("views:total", "other"),
+        ("nonsense", "other"),
+    ],
+)
+def test_a_key_is_known_by_the_table(key: str, family: str) -> None:
+    assert keys.family(key) == family
+
+
+def test_a_large_redis_is_sampled(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "SCANNED", 2000)
+    monkeypatch.setattr(memory, "STEP", 500)
+    redis.mset({f"views:total:site.post:{number}": 1 for number in range(8000)})
+    redis.mset({f"rate:v{number}": 1 for number in range(2000)})
+    families = memory.families()
+    assert families["views:total:{id}"].keys == pytest.approx(8000, rel=0.1)
+    assert families["rate:{visitor}"].keys == pytest.approx(2000, rel=0.3)
+
+
+def test_an_empty_redis_takes_nothing() -> None:
+    assert memory.families() == {}
+
+
+def test_a_key_that_is_gone_weighs_nothing(redis: Redis) -> None:
+    assert memory._average(redis, [b"gone"]) == 0
+
+
+def test_what_is_measured_is_like_the_textbook_and_leaves_nothing(redis: Redis) -> None:
+    sizes = memory.measured(members=20_000, highest=8_000_000)
+    assert 30 < sizes.set / 20_000 < 120
+    assert 12_288 < sizes.hll < 20_000
+    assert 1_000_000 < sizes.bitmap < 2_200_000
+    assert redis.keys() == []
+
+
+def test_a_site_is_known_by_its_rows() -> None:
+    assert budget.own_numbers() == Numbers(0, 0.0, 0, 0)
+    for views, visitors in ((0, 0), (10, 4), (10, 8), (0, 0)):
+        factories.post(view_count=views, visitor_count=visitors)
+    user = factories.user()
+    assert budget.own_numbers() == Numbers(4, 0.5, 6, user.pk)
+    assert budget.own_numbers().viewed == 2
+
+
+@pytest.mark.parametrize(
+    ("visitors", "readers", "advised", "is_empty"),
+    [
+        (5, 1000, "set", True),
+        (100_000, 10_000_000, "hll", True),
+        (100_000, 1_000_000, "hll", False),
+        (900, 1000, "bitmap", False),
+        (0, 0, "set", False),
+    ],
+)
+def test_the_advice_follows_the_numbers(
+    capsys: pytest.CaptureFixture[str], visitors: int, readers: int, advised: str, *, is_empty: bool
+) -> None:
+    numbers = ("--posts", "1000", "--active", "0.05", "--visitors", str(visitors), "--readers", str(readers))
+    budget = found(capsys, *numbers)
+    assert budget["advised"] == advised
+    assert bool(budget["warnings"]) == is_empty
+    assert budget["numbers"] == {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers}
+
+
+def test_sizes_stand_beside_the_textbook(capsys: pytest.CaptureFixture[str]) -> None:
+    budget = found(capsys, "--posts", "1000", "--active", "0.05", "--visitors", "100000", "--readers", "80000000")
+    ways = {way["name"]: way for way in budget["strategies"]}
+    assert ways["set"]["textbook"] == 5_000_000
+    assert ways["hll"]["textbook"] == 12_288
+    assert ways["bitmap"]["textbook"] == 10_000_000
+    assert all(0.6 < way["each"] / way["textbook"] < 2.4 for way in ways.values())
+    assert ways["hll"]["all"] == 50 * ways["hll"]["each"]
+    assert budget["projected"] == {"views:total:{id}": 50 * 89, "views:hour:{hour}:{id}": 50 * 24 * 96}
+
+
+def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    tracker.record(factories.hit("site.post:1"))
+    call_command("readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000")
+    text = capsys.readouterr().out
+    assert "20 posts, 50.0% of them viewed, by 3 visitors each; readers up to 1,000" in text
+    assert re.search(r"^  views:total:\{id\} +1 +\d+ B +\d+ bytes$", text, re.MULTILINE)
+    assert re.search(r"^  hll +\S+ \S+ +12.0 KB +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
+    assert "Advised: set, for few visitors" in text
+    assert "0.30% of 1,000 bits would be set" in text
+
+
+@pytest.mark.parametrize("words", [["--posts", "-1"], ["--posts", "9" * 14], ["--active", "2"], ["--active", "half"]])
+def test_odd_numbers_are_refused(words: list[str]) -> None:
+    with pytest.raises(CommandError, match="is no"):
+        call_command("readtrack", "budget", *words)
+
+
+def test_redis_gone_is_said() -> None:
+    cache = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}"}}
+    with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
+        call_command("readtrack", "budget")
