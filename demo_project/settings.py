@@ -83,7 +83,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 FLUSH_EVERY = float(os.environ.get("FLUSH_EVERY", "15"))  # seconds
 CELERY_BEAT_SCHEDULE = {
     **readtrack_schedule,
-    "readtrack-flush-views": {**readtrack_schedule["readtrack-flush-views"], "schedule": FLUSH_EVERY},
+    "readtrack-flush-changed": {**readtrack_schedule["readtrack-flush-changed"], "schedule": FLUSH_EVERY},
 }
 
 ROOT_URLCONF = "demo_project.urls"
