@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from datetime import timezone as fixed
+from itertools import takewhile
 from typing import Literal
 
 from django.utils import timezone
@@ -17,14 +18,10 @@ def starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
         first = since.astimezone(fixed.utc).replace(minute=0, second=0, microsecond=0)
         count = max(0, -((first - until) // timedelta(hours=1)))
         return [(first + timedelta(hours=hour)).astimezone(zone) for hour in range(count)]
-    found = []
-    for day in _days(since.astimezone(zone).date(), by):
-        # By way of UTC: where clocks skip midnight, the day starts at one.
-        start = datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(fixed.utc)
-        if start >= until:
-            break
-        found.append(start.astimezone(zone))
-    return found
+    # By way of UTC: where clocks skip midnight, the day starts at one.
+    days = _days(since.astimezone(zone).date(), by)
+    midnights = (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(fixed.utc) for day in days)
+    return [start.astimezone(zone) for start in takewhile(lambda start: start < until, midnights)]
 
 
 def _days(day: date, by: Period) -> Iterator[date]:

@@ -9,7 +9,7 @@ from django.db import connections
 
 from readtrack import reports, tracker
 from readtrack.schedule import readtrack_schedule
-from readtrack.tasks import flush_views, refresh_trending
+from readtrack.tasks import flush_changed, flush_views, refresh_trending
 from tests import factories
 
 
@@ -33,7 +33,7 @@ def test_every_scheduled_task_exists_under_its_name(app: Celery) -> None:
 def test_the_tasks_do_what_they_say(app: Celery) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    for task in (flush_views, refresh_trending):
+    for task in (flush_changed, flush_views, refresh_trending):
         assert task.apply(throw=True).successful()
     post.refresh_from_db()
     assert post.view_count == 1

@@ -179,15 +179,15 @@ def test_an_empty_server_has_no_keys(redis: Redis) -> None:
     assert "no keys yet" in found("memory")[0].message
 
 
-@pytest.mark.parametrize(("sample", "scans"), [(500, 9), (1500, 9), (1500, 1), (5000, 9)])
+@pytest.mark.parametrize(("sample", "scans"), [(500, 9), (15_000, 9), (15_000, 1), (50_000, 99)])
 def test_a_sample_of_the_keys_stands_for_all_of_them(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, sample: int, scans: int
 ) -> None:
     monkeypatch.setattr(server_store, "SCANS", scans)
-    redis.mset({f"views:total:{number}": 1 for number in range(2000)})
+    redis.mset({f"views:total:{number}": 1 for number in range(20_000)})
     [(name, keys, memory)] = families(sample=sample, progress=len_of)
-    assert (name, keys) == ("views:total", 2000)
-    assert 30 * 2000 < memory < 400 * 2000
+    assert (name, keys) == ("views:total", 20_000)
+    assert 30 * 20_000 < memory < 400 * 20_000
 
 
 def len_of(count: int) -> None:

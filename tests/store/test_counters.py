@@ -1,0 +1,7 @@
+"""Totals and hours as they are read."""
+
+from readtrack.store import counters
+
+
+def test_no_hours_are_no_question() -> None:
+    assert counters.hours([]) == []

@@ -1,0 +1,20 @@
+"""What SQL keeps of a subject beside its row's counts."""
+
+import pytest
+
+from readtrack import archives
+from readtrack.models import Breakdown
+from readtrack.store.counters import Kept
+
+SUBJECT = "site.post:1"
+
+
+@pytest.mark.django_db
+def test_of_a_subjects_hashes_only_those_asked_for_are_given() -> None:
+    for family, field in (("funnel", "view"), ("views:device", "phone")):
+        Breakdown.objects.create(subject=SUBJECT, family=family, field=field, count=2)
+    assert archives.breakdowns([f"funnel:{SUBJECT}"]) == {f"funnel:{SUBJECT}": Kept({"view": 2})}
+
+
+def test_a_row_reads_as_its_subject() -> None:
+    assert str(Breakdown(subject=SUBJECT)) == SUBJECT
