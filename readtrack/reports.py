@@ -3,8 +3,7 @@
 `views` and `unread` are for pages: with Redis gone they fall back to what SQL stores, and to no dots.
 """
 
-from bisect import bisect_right
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,36 +13,30 @@ from typing import Any, NamedTuple, TypeVar
 from asgiref.sync import sync_to_async
 from django.db.models import Model, Sum
 
-from readtrack import buckets, history, periods, readers, subjects
+from readtrack import buckets, readers, subjects
 from readtrack.audiences import UniquesError as UniquesError
 from readtrack.audiences import has_seen as has_seen
 from readtrack.audiences import visitors as visitors
 from readtrack.audiences import visitors_together as visitors_together
 from readtrack.conf import conf
-from readtrack.history import SITE_HOURS
+from readtrack.glances import Glance as Glance
+from readtrack.glances import glance as glance
+from readtrack.glances import live as live
+from readtrack.glances import views as views
 from readtrack.hits import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
-from readtrack.periods import Period
-from readtrack.readers import Reader
 from readtrack.schedule import FLUSH_EVERY
-from readtrack.store import clock, counters, reads, scripts, tallies
+from readtrack.store import clock, reads, tallies
 from readtrack.store import skips as skips_store
 from readtrack.store import trending as trending_store
 from readtrack.store.connection import fail_open
-from readtrack.store.counters import Total
 from readtrack.store.trending import MINUTES, Window
-
-OBJECT_HOURS = 24  # how long record.lua keeps a subject's hours
+from readtrack.timelines import Point as Point
+from readtrack.timelines import hourly as hourly
+from readtrack.timelines import series as series
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 AnyTracked = TypeVar("AnyTracked", bound=Tracked)
-
-
-class Glance(NamedTuple):
-    """What Redis holds for one page: totals by token, and how much is new to the reader by token."""
-
-    totals: dict[str, Total]
-    unread: dict[str, int]
 
 
 class Trend(NamedTuple):
@@ -61,20 +54,6 @@ class Stage:
     count: int
     rate: float
     step_rate: float
-
-
-class Point(NamedTuple):
-    """Views in the hour that starts then, aware UTC."""
-
-    start: datetime
-    views: int
-
-
-def views(objs: Iterable[AnyTracked]) -> dict[AnyTracked, int]:
-    """The live count of each object, in one round trip and without a query."""
-    tokens = {obj: subjects.token(obj) for obj in objs}
-    totals = glance(counts=list(tokens.values())).totals
-    return {obj: live(totals.get(token), stored=obj.view_count) for obj, token in tokens.items()}
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
@@ -112,25 +91,6 @@ def as_of() -> int:
 aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
 areader_counts = sync_to_async(reader_counts)
-
-
-def glance(*, counts: Sequence[str] = (), dots: Sequence[str] = (), reader: Reader | None = None) -> Glance:
-    """Totals and read state of many tokens in one round trip; empty with Redis gone."""
-    return fail_open(_glance, Glance({}, {}), counts, dots, reader)
-
-
-def _glance(counts: Sequence[str], dots: Sequence[str], reader: Reader | None) -> Glance:
-    totals = [counters.totals(some) for some in scripts.sliced(counts)]
-    read = [reads.unread(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
-    answers = scripts.run_all(*totals, *read)
-    return Glance(dict(ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
-
-
-def live(total: Total | None, *, stored: int) -> int:
-    """The number to show, from Redis's total and SQL's snapshot: never less than either."""
-    if total is None:
-        return stored
-    return max(total.views, stored) if total.is_based else total.views + stored
 
 
 def trending(
@@ -197,13 +157,6 @@ def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, in
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def hourly(hours: int = 24, *, at: datetime | None = None) -> list[Point]:
-    """Views of the whole site in each of the last hours (48 at most), without gaps, oldest first."""
-    starts = buckets.hours(hours, until=buckets.now(at))
-    counts = fail_open(counters.hours, [0] * hours, starts)
-    return [Point(*pair) for pair in zip(starts, counts, strict=True)]
-
-
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
     """How many hits of the last hours (48 at most) did not count, by every reason there is."""
     starts = buckets.hours(hours, until=buckets.now(at))
@@ -211,67 +164,6 @@ def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
     for (_, reason), count in fail_open(skips_store.hours, Counter(), starts).items():
         totals[reason] += count
     return {reason: totals[reason] for reason in REASONS}
-
-
-def series(
-    of: Tracked | type[Tracked] | None = None,
-    *,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    by: Period = "hour",
-    hours: int = 24,
-) -> list[Point]:
-    """Views of an object, a model or (None) the whole site by the hour, day, week or month, without gaps, oldest first.
-
-    Periods are those of the current time zone; the first and the last are whole, or go up to now. `until` is exclusive
-    and defaults to now, `since` to `hours` before it. Hours past READTRACK["HISTORY_DAYS"] are in the last
-    hour of their day. With Redis gone, what was not yet flushed is missing.
-    """
-    end = until or buckets.now()
-    begin = since or end - timedelta(hours=hours - 1)
-    starts = periods.starts(begin, end, by=by)
-    if not starts:
-        return []
-    found = _hourly_views(of, since=buckets.hour_number(starts[0]), until=buckets.hour_number(end) + 1)
-    sums = [0] * len(starts)
-    for hour, count in found.items():
-        # An hour that straddles two periods, where clocks differ from UTC by half an hour, is in the earlier one.
-        sums[max(0, bisect_right(starts, buckets.hour_start(hour)) - 1)] += count
-    return [Point(*pair) for pair in zip(starts, sums, strict=True)]
-
-
-def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
-    if of is None:
-        return Counter(dict(history.views(history.SITE, since=since, until=until))) | _site_hours(since, until)
-    if isinstance(of, type):
-        return Counter(dict(history.views(subjects.owner(of)._meta.label_lower, since=since, until=until)))
-    token = subjects.token(of)
-    found = Counter(dict(history.views(subjects.column(token), since=since, until=until)))
-    return found + _not_flushed(of, token, since=since, until=until)
-
-
-def _site_hours(since: int, until: int) -> Counter[int]:
-    """What Redis counted of the whole site, which the last flush may not have seen."""
-    hours = range(max(since, until - SITE_HOURS), until)
-    counts = fail_open(counters.hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours])
-    return Counter(dict(zip(hours, counts, strict=True)))
-
-
-def _not_flushed(obj: Tracked, token: str, *, since: int, until: int) -> Counter[int]:
-    """The views that are in no row of history yet, in the hours that Redis counted them in."""
-    last = history.last(subjects.column(token))
-    present = buckets.hour_number(buckets.now())
-    hours = range(max(last.hour if last else 0, present - OBJECT_HOURS), present + 1)
-    counts = fail_open(counters.hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours], token=token)
-    # Without any history, what is older than Redis's hours was counted before there was a history.
-    rest = views([obj])[obj] - last.views if last else sum(counts)
-    fresh: Counter[int] = Counter()
-    for hour, count in sorted(zip(hours, counts, strict=True), reverse=True):
-        fresh[hour] = min(count, max(0, rest))
-        rest -= fresh[hour]
-    if last and rest > 0:
-        fresh[last.hour + 1 if last.hour < present else present] += rest
-    return Counter({hour: count for hour, count in fresh.items() if since <= hour < until})
 
 
 def stored_views() -> int:

@@ -1,0 +1,91 @@
+"""Views over time: of an object, a model or the whole site, out of SQL's history and Redis's hours."""
+
+from bisect import bisect_right
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from readtrack import buckets, history, periods, subjects
+from readtrack.glances import views
+from readtrack.history import SITE_HOURS
+from readtrack.models import Tracked
+from readtrack.periods import Period
+from readtrack.store import counters
+from readtrack.store.connection import fail_open
+
+OBJECT_HOURS = 24  # how long record.lua keeps a subject's hours
+
+
+class Point(NamedTuple):
+    """Views in the hour that starts then, aware UTC."""
+
+    start: datetime
+    views: int
+
+
+def hourly(hours: int = 24, *, at: datetime | None = None) -> list[Point]:
+    """Views of the whole site in each of the last hours (48 at most), without gaps, oldest first."""
+    starts = buckets.hours(hours, until=buckets.now(at))
+    counts = fail_open(counters.hours, [0] * hours, starts)
+    return [Point(*pair) for pair in zip(starts, counts, strict=True)]
+
+
+def series(
+    of: Tracked | type[Tracked] | None = None,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    by: Period = "hour",
+    hours: int = 24,
+) -> list[Point]:
+    """Views of an object, a model or (None) the whole site by the hour, day, week or month, without gaps, oldest first.
+
+    Periods are those of the current time zone; the first and the last are whole, or go up to now. `until` is exclusive
+    and defaults to now, `since` to `hours` before it. Hours past READTRACK["HISTORY_DAYS"] are in the last
+    hour of their day. With Redis gone, what was not yet flushed is missing.
+    """
+    end = until or buckets.now()
+    begin = since or end - timedelta(hours=hours - 1)
+    starts = periods.starts(begin, end, by=by)
+    if not starts:
+        return []
+    found = _hourly_views(of, since=buckets.hour_number(starts[0]), until=buckets.hour_number(end) + 1)
+    sums = [0] * len(starts)
+    for hour, count in found.items():
+        # An hour that straddles two periods, where clocks differ from UTC by half an hour, is in the earlier one.
+        sums[max(0, bisect_right(starts, buckets.hour_start(hour)) - 1)] += count
+    return [Point(*pair) for pair in zip(starts, sums, strict=True)]
+
+
+def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
+    if of is None:
+        return Counter(dict(history.views(history.SITE, since=since, until=until))) | _site_hours(since, until)
+    if isinstance(of, type):
+        return Counter(dict(history.views(subjects.owner(of)._meta.label_lower, since=since, until=until)))
+    token = subjects.token(of)
+    found = Counter(dict(history.views(subjects.column(token), since=since, until=until)))
+    return found + _not_flushed(of, token, since=since, until=until)
+
+
+def _site_hours(since: int, until: int) -> Counter[int]:
+    """What Redis counted of the whole site, which the last flush may not have seen."""
+    hours = range(max(since, until - SITE_HOURS), until)
+    counts = fail_open(counters.hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours])
+    return Counter(dict(zip(hours, counts, strict=True)))
+
+
+def _not_flushed(obj: Tracked, token: str, *, since: int, until: int) -> Counter[int]:
+    """The views that are in no row of history yet, in the hours that Redis counted them in."""
+    last = history.last(subjects.column(token))
+    present = buckets.hour_number(buckets.now())
+    hours = range(max(last.hour if last else 0, present - OBJECT_HOURS), present + 1)
+    counts = fail_open(counters.hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours], token=token)
+    # Without any history, what is older than Redis's hours was counted before there was a history.
+    rest = views([obj])[obj] - last.views if last else sum(counts)
+    fresh: Counter[int] = Counter()
+    for hour, count in sorted(zip(hours, counts, strict=True), reverse=True):
+        fresh[hour] = min(count, max(0, rest))
+        rest -= fresh[hour]
+    if last and rest > 0:
+        fresh[last.hour + 1 if last.hour < present else present] += rest
+    return Counter({hour: count for hour, count in fresh.items() if since <= hour < until})
