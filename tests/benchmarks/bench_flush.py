@@ -19,7 +19,7 @@ from readtrack.store.connection import connect
 from tests.benchmarks.measuring import Work, table
 from tests.site.models import Post
 
-POSTS = int(os.environ.get("READTRACK_BENCHMARK_POSTS", "100000"))
+POSTS = int(os.environ.get("READTRACK_BENCHMARK_POSTS", "200000"))
 CHANGED = 1000
 BATCH = 10_000
 
