@@ -49,7 +49,8 @@ def series(
     starts = periods.starts(begin, end, by=by)
     if not starts:
         return []
-    found = _hourly_views(of, since=buckets.hour_number(starts[0]), until=buckets.hour_number(end) + 1)
+    last = buckets.hour_number(end - timedelta(microseconds=1))
+    found = _hourly_views(of, since=buckets.hour_number(starts[0]), until=last + 1)
     sums = [0] * len(starts)
     for hour, count in found.items():
         # An hour that straddles two periods, where clocks differ from UTC by half an hour, is in the earlier one.
