@@ -145,6 +145,11 @@ def count_readers(tokens: Many[str], *, patient: bool = False) -> dict[str, int]
     return dict(zip(tokens, counts, strict=True))
 
 
+def remove(token: str) -> None:
+    """Removes everything that the category has."""
+    connect().unlink(*(keys.state(token, family) for family in readers.families()), keys.news(token))
+
+
 def categories(family: str) -> Iterator[str]:
     """The tokens of the categories with read state of that family, unordered, some maybe twice."""
     end = -len(f":{family}")
