@@ -53,6 +53,7 @@ def test_what_changed_is_kept_and_falls_at_a_publication(
     assert readership.keep(at=noon + 2 * HOUR) == 1
     tracker.mark_unread([category])
     assert readership.keep(at=noon + 3 * HOUR) == 1
+    assert readership.keep(at=noon + 4 * HOUR) == 0
     assert stored(category) == [(hour, 2), (hour + 2, 3), (hour + 3, 0)]
     assert Readership.objects.count() == 3
 
