@@ -25,5 +25,9 @@ class ReadTrackConfig(AppConfig):
         news.connect()
         for model in apps.get_models():
             # A child may go and leave its parent, which has the counts.
-            if issubclass(model, Tracked) and model._meta.concrete_model is subjects.owner(model):
+            if model._meta.concrete_model is not subjects.owner(model):
+                continue
+            if issubclass(model, Tracked):
                 post_delete.connect(tracker.forget_deleted, sender=model, dispatch_uid="readtrack.forget")
+            if subjects.has_read_state(model):
+                post_delete.connect(tracker.forget_read_state, sender=model, dispatch_uid="readtrack.forget_read_state")

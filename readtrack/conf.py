@@ -66,7 +66,7 @@ class Conf:
     ORPHAN_AGE: int = 86_400  # seconds between two flushes that both miss a row, before its keys go
 
     # History
-    HISTORY: bool = True  # keep totals by the hour, for charts
+    HISTORY: bool = True  # keep totals and numbers of readers by the hour, for charts
     HISTORY_DAYS: int = 90  # days that every hour is kept; then one total a day
     HISTORY_YEARS: int = 0  # years that a day is kept; 0 is for ever
 

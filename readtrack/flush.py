@@ -16,7 +16,19 @@ from typing import Any
 
 from django.db import transaction
 
-from readtrack import archives, buckets, databases, history, keys, lineage, resets, runs, snapshots, subjects
+from readtrack import (
+    archives,
+    buckets,
+    databases,
+    history,
+    keys,
+    lineage,
+    readership,
+    resets,
+    runs,
+    snapshots,
+    subjects,
+)
 from readtrack.conf import conf
 from readtrack.models import FlushRun, Tracked
 from readtrack.signals import flushed
@@ -182,6 +194,8 @@ def _finish(run: FlushRun) -> None:
     resets.finish(now=run.redis_time)
     if conf.HISTORY:
         history.keep_sums(at=runs.time(run))
+        if run.kind != run.Kind.CHANGED:
+            readership.keep(at=runs.time(run))
     if run.kind != run.Kind.CHANGED:
         run_store.remember_full(run.redis_time)
         upkeep.forget_orphans(now=run.redis_time)

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
+from typing import Any
 
-from django.db.models import Max, Min, QuerySet
+from django.db.models import Max, Min, Model, QuerySet
 
 from readtrack import buckets, databases, periods, subjects
 from readtrack.conf import conf
-from readtrack.models import History
+from readtrack.models import History, Readership
 from readtrack.snapshots import Snapshot
 from readtrack.store import counters, minutes
 
@@ -87,22 +88,26 @@ def last(subject: str) -> History | None:
 
 def thin(*, at: datetime) -> int:
     """Leaves one row a day of days past HISTORY_DAYS, none of years past HISTORY_YEARS; gives how many went."""
+    return sum(_thin(_rows(model), at=at) for model in (History, Readership))
+
+
+def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
     gone = 0
     if conf.HISTORY_YEARS:
         oldest = at - timedelta(days=365.25 * conf.HISTORY_YEARS)
-        gone += _rows().filter(hour__lt=buckets.hour_number(oldest)).delete()[0]
-    start = _rows().aggregate(oldest=Min("hour"))["oldest"]
+        gone += rows.filter(hour__lt=buckets.hour_number(oldest)).delete()[0]
+    start = rows.aggregate(oldest=Min("hour"))["oldest"]
     if start is None:
         return gone
     # A month ahead of the limit, in case some runs were missed; all the rest has been thinned.
     end = at - timedelta(days=conf.HISTORY_DAYS)
     start_at = max(buckets.hour_start(start), end - timedelta(days=31))
     days = [buckets.hour_number(day) for day in periods.starts(start_at, end, by="day")]
-    return gone + sum(_thin_day(*pair) for pair in pairwise(days))
+    return gone + sum(_thin_day(rows, *pair) for pair in pairwise(days))
 
 
-def _thin_day(start: int, end: int) -> int:
-    rows = _rows().filter(hour__gte=start, hour__lt=end)
+def _thin_day(rows: "QuerySet[Any]", start: int, end: int) -> int:
+    rows = rows.filter(hour__gte=start, hour__lt=end)
     lasts = rows.values("subject").annotate(last=Max("hour"), first=Min("hour")).values_list("last", "subject", "first")
     found = sorted((last, subject) for last, subject, first in lasts if first < last)
     gone = 0
@@ -110,9 +115,9 @@ def _thin_day(start: int, end: int) -> int:
         names = [subject for _, subject in group]
         for begin in range(0, len(names), DELETED_AT_ONCE):
             some = names[begin : begin + DELETED_AT_ONCE]
-            gone += _rows().filter(hour__gte=start, hour__lt=last, subject__in=some).delete()[0]
+            gone += rows.filter(hour__lt=last, subject__in=some).delete()[0]
     return gone
 
 
-def _rows() -> "QuerySet[History]":
-    return History.objects.using(databases.of(History).alias)
+def _rows(model: type[Model] = History) -> "QuerySet[Any]":
+    return model._default_manager.using(databases.of(model).alias)

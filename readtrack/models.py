@@ -184,6 +184,14 @@ class History(Kept):
     visitors = models.PositiveBigIntegerField()
 
 
+class Readership(Kept):
+    """How many had read a category at the end of an hour in which that changed. It falls to 0 with each publication."""
+
+    pk = models.CompositePrimaryKey("subject", "hour")
+    hour = models.PositiveIntegerField()
+    readers = models.PositiveIntegerField()
+
+
 class Reset(Kept):
     """A subject that was set to zero: an old snapshot of Redis that comes back must not bring its views back."""
 

@@ -32,7 +32,9 @@ from readtrack.store import trending as trending_store
 from readtrack.store.connection import fail_open
 from readtrack.store.trending import MINUTES, Window
 from readtrack.timelines import Point as Point
+from readtrack.timelines import ReaderPoint as ReaderPoint
 from readtrack.timelines import hourly as hourly
+from readtrack.timelines import reader_series as reader_series
 from readtrack.timelines import series as series
 
 AnyModel = TypeVar("AnyModel", bound=Model)
@@ -91,6 +93,7 @@ def as_of() -> int:
 aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
 areader_counts = sync_to_async(reader_counts)
+areader_series = sync_to_async(reader_series)
 
 
 def trending(

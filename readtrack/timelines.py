@@ -1,16 +1,19 @@
-"""Views over time: of an object, a model or the whole site, out of SQL's history and Redis's hours."""
+"""Views and readers over time, out of SQL's history and what Redis holds."""
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from readtrack import buckets, history, periods, subjects
+from django.db.models import Model
+
+from readtrack import buckets, history, periods, readership, subjects
 from readtrack.glances import views
 from readtrack.history import SITE_HOURS
 from readtrack.models import Tracked
 from readtrack.periods import Period
-from readtrack.store import counters
+from readtrack.store import counters, reads
 from readtrack.store.connection import fail_open
 
 OBJECT_HOURS = 24  # how long record.lua keeps a subject's hours
@@ -21,6 +24,13 @@ class Point(NamedTuple):
 
     start: datetime
     views: int
+
+
+class ReaderPoint(NamedTuple):
+    """How many had read a category at the end of the period that starts then, aware."""
+
+    start: datetime
+    readers: int
 
 
 def hourly(hours: int = 24, *, at: datetime | None = None) -> list[Point]:
@@ -49,12 +59,49 @@ def series(
     starts = periods.starts(begin, end, by=by)
     if not starts:
         return []
-    found = _hourly_views(of, since=buckets.hour_number(starts[0]), until=buckets.hour_number(end) + 1)
+    first, last = _hours(starts, end)
+    found = _hourly_views(of, since=first, until=last + 1)
     sums = [0] * len(starts)
     for hour, count in found.items():
-        # An hour that straddles two periods, where clocks differ from UTC by half an hour, is in the earlier one.
-        sums[max(0, bisect_right(starts, buckets.hour_start(hour)) - 1)] += count
+        sums[_place(starts, hour)] += count
     return [Point(*pair) for pair in zip(starts, sums, strict=True)]
+
+
+def _hours(starts: Sequence[datetime], end: datetime) -> tuple[int, int]:
+    """The first hour, and the last that began before the end."""
+    return buckets.hour_number(starts[0]), buckets.hour_number(end - timedelta(microseconds=1))
+
+
+def _place(starts: Sequence[datetime], hour: int) -> int:
+    """The period of the hour; one that straddles two, where clocks differ by half an hour, is in the earlier one."""
+    return max(0, bisect_right(starts, buckets.hour_start(hour)) - 1)
+
+
+def reader_series(
+    category: Model,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    by: Period = "hour",
+    hours: int = 24,
+) -> list[ReaderPoint]:
+    """How many had read the category at the end of each hour, day, week or month, as far as a full flush saw it.
+
+    Periods are those of `series`, without gaps: each goes on from the one before, and from 0 ahead of the first
+    flush. The present one shows the live number, or with Redis gone the stored one.
+    """
+    now = buckets.now()
+    end = until or now
+    starts = periods.starts(since or end - timedelta(hours=hours - 1), end, by=by)
+    if not starts:
+        return []
+    token = subjects.token(category)
+    subject, (first, last) = subjects.column(token), _hours(starts, end)
+    found = {_place(starts, hour): count for hour, count in readership.counts(subject, since=first, until=last + 1)}
+    if starts[0] <= now <= end and (live := fail_open(reads.count_readers, {}, [token])):
+        found[bisect_right(starts, now) - 1] = live[token]
+    known = readership.before(subject, hour=first)
+    return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
 def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:

@@ -12,7 +12,7 @@ from django.db.models import Model, QuerySet
 
 from readtrack import archives, buckets, readers, resets, subjects, visitors
 from readtrack.hits import Hit, Outcome, Reason
-from readtrack.models import Tracked, UnsentNews
+from readtrack.models import Readership, Tracked, UnsentNews
 from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending, upkeep
 from readtrack.store.connection import fail_open
 from readtrack.store.reads import News
@@ -195,6 +195,16 @@ def reset_views(obj: Tracked) -> None:
 def forget_deleted(sender: type[Tracked], instance: Tracked, *, using: str, **kwargs: Any) -> None:
     """Receives post_delete: what the app holds of the row goes once the row is gone for everybody."""
     transaction.on_commit(partial(_forget, subjects.token(instance)), using=using)
+
+
+def forget_read_state(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
+    """Receives post_delete of what carries dots: who had read it goes with it."""
+    transaction.on_commit(partial(_forget_read_state, subjects.token(instance)), using=using)
+
+
+def _forget_read_state(token: str) -> None:
+    fail_open(reads.remove, None, token)
+    archives.forget([token], models=[Readership])
 
 
 def _forget(token: str) -> None:

@@ -174,3 +174,9 @@ def test_days_are_kept_for_ever_or_as_long_as_a_site_wants(noon: datetime, years
 
 def test_thinning_nothing_is_no_error(noon: datetime) -> None:
     assert history.thin(at=noon) == 0
+
+
+@pytest.mark.parametrize("by", ["hour", "day"])
+def test_what_came_at_the_end_is_of_no_period_before_it(by: Any) -> None:
+    keep("", {utc(2026, 3, 1, 8): 1, utc(2026, 3, 2, 0): 5})
+    assert sum(point.views for point in series(since=utc(2026, 3, 1), until=utc(2026, 3, 2), by=by)) == 1

@@ -11,7 +11,7 @@ import pytest
 from tests.engines.mariadb import MariaDB, is_installed
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["test_databases", "test_flush_changed", "test_history", "test_resets"]
+MODULES = ["test_databases", "test_flush_changed", "test_history", "test_readership", "test_resets"]
 
 pytestmark = [
     pytest.mark.skipif(not is_installed(), reason="no MariaDB is installed"),

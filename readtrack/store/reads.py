@@ -18,6 +18,7 @@ from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000
+COUNTED_AT_ONCE = 100  # bitmaps: of 100,000,000 readers, counting one takes the server a millisecond
 NOW = 2**53  # later than any time in microseconds, and exact in Lua
 
 
@@ -41,9 +42,15 @@ class Bitmap:
 
         return Call("has_read", _asked(reader, tokens), (reader, len(tokens)), decode)
 
-    def readers(self, state: str) -> int:
-        """How many have read what the key holds."""
-        return int(connect().bitcount(state))
+    def readers(self, states: Many[str], *, patient: bool) -> list[int]:
+        """How many have read what each key holds."""
+        counts: list[int] = []
+        for start in range(0, len(states), COUNTED_AT_ONCE):
+            pipeline: Any = connect(patient=patient).pipeline(transaction=False)
+            for state in states[start : start + COUNTED_AT_ONCE]:
+                pipeline.bitcount(state)
+            counts += pipeline.execute()
+        return counts
 
     def numbers(self, state: str) -> Iterator[int]:
         """The numbers of those who have, ascending."""
@@ -64,9 +71,9 @@ class Sequence:
 
         return Call("count_unread", _asked(reader, tokens), (reader, len(tokens)), decode)
 
-    def readers(self, state: str) -> int:
-        """How many have read what the key holds."""
-        return sum(1 for _ in self.numbers(state))
+    def readers(self, states: Many[str], *, patient: bool) -> list[int]:
+        """How many have read what each key holds. Always patient: each may be megabytes."""
+        return [sum(1 for _ in self.numbers(state)) for state in states]
 
     def numbers(self, state: str) -> Iterator[int]:
         """The numbers of those who have, ascending."""
@@ -131,10 +138,16 @@ def publish(news: Many[News]) -> Call[int]:
     return Call("publish", names, args, int)
 
 
-def count_readers(tokens: Many[str]) -> dict[str, int]:
+def count_readers(tokens: Many[str], *, patient: bool = False) -> dict[str, int]:
     """How many have read each category since it was last published to."""
-    state = STATES[conf.READ_STATE]
-    return {token: state.readers(keys.state(token, readers.family())) for token in tokens}
+    family = readers.family()
+    counts = STATES[conf.READ_STATE].readers([keys.state(token, family) for token in tokens], patient=patient)
+    return dict(zip(tokens, counts, strict=True))
+
+
+def remove(token: str) -> None:
+    """Removes everything that the category has."""
+    connect().unlink(*(keys.state(token, family) for family in readers.families()), keys.news(token))
 
 
 def categories(family: str) -> Iterator[str]:

@@ -1,15 +1,17 @@
-"""Read state: next to a row for each user and category, in memory, and with many opening while news comes in."""
+"""Read state: next to a row for each user and category, next to django-machina, in memory, and under contention."""
 
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from time import perf_counter
 
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import override_settings
 
-from readtrack import buckets, keys, readers, tracker
+from readtrack import buckets, keys, readers, reports, tracker
 from readtrack.hits import Hit
 from readtrack.readers import Reader
 from readtrack.store import reads, scripts
@@ -17,6 +19,8 @@ from readtrack.store.connection import connect
 from readtrack.store.reads import News
 from readtrack.visitors import Visitor
 from tests.benchmarks.measuring import compare, table
+from tests.benchmarks.peer import Peer
+from tests.site.models import Category, Post
 
 USERS = int(os.environ.get("BENCH_USERS", "100000"))
 CATEGORIES = 20
@@ -41,10 +45,11 @@ DOTS = "SELECT category_id FROM bench_read WHERE user_id = %s AND NOT is_read"
 
 
 def main() -> None:
-    """Prints three tables."""
+    """Prints four tables; the second one needs the network, once, for an environment of the peer's own."""
     with override_settings(READTRACK={"TIMEOUT": 60.0}):  # what is measured here is never given up
         connect().flushdb()
         against_rows()
+        against_machina()
         memory()
         contention()
 
@@ -110,6 +115,41 @@ def timed(work: Callable[[], object]) -> float:
     start = perf_counter()
     work()
     return (perf_counter() - start) * 1_000_000
+
+
+def against_machina() -> None:
+    """Forum tracking in a process of its own, in turn with ours, each by the calls that a site's code makes."""
+    forums = Category.objects.filter(pk__in=[Category.objects.create().pk for _ in range(CATEGORIES)])
+    first = forums[0]
+    for forum in forums:
+        connect().set(keys.state(f"site.category:{forum.pk}", "read"), b"\xff" * (USERS // 8 + 1))
+    users = [User(pk=number) for number in range(1, 101)]
+    works: dict[str, tuple[str, Callable[[User], object]]] = {
+        "mark a forum read": ("open", lambda user: tracker.mark_read(user, [first])),
+        f"draw {CATEGORIES} dots": ("draw", lambda user: reports.unread(user, forums.all())),
+        "mark all read": ("read all", lambda user: tracker.mark_all_read(user, forums)),
+    }
+    rows = [("", "django-machina", "readtrack", "ratio")]
+    with Peer("machina") as peer:
+        for name, (work, ours) in works.items():
+            theirs = partial(peer.do, work, answer="100")
+            rows.append(next_to(theirs, partial(each_of, users, ours), name=name, each=100, rounds=3))
+        theirs = partial(peer.do, "publish", answer="1")
+        rows.append(next_to(theirs, lambda: Post.objects.create(category=first), name="save a post", each=1, rounds=50))
+    table(f"Next to django-machina 1.3.1, {CATEGORIES} forums, 10,000 users who have read them", rows)
+
+
+def each_of(users: list[User], work: Callable[[User], object]) -> None:
+    for user in users:
+        work(user)
+
+
+def next_to(
+    theirs: Callable[[], object], ours: Callable[[], object], *, name: str, each: int, rounds: int
+) -> tuple[str, str, str, str]:
+    found = compare({"ours": ours, "theirs": theirs}, each=each, rounds=rounds)
+    (spent, ratio), (mine, _) = found["theirs"], found["ours"]
+    return name, f"{spent:,.0f} µs", f"{mine:,.0f} µs", f"{ratio:.1f} ×"
 
 
 def memory() -> None:
