@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from readtrack import buckets, keys
-from readtrack.store import scripts
+from readtrack.store import scripts, uniques
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
@@ -65,13 +65,16 @@ def _slots(hours: Mapping[tuple[str, datetime], int], at: datetime) -> Iterator[
 
 
 def meet(visitors: Mapping[str, Sequence[str]]) -> Iterator[Call[int]]:
-    """Adds visitors to subjects, as many calls as it takes; doing so again changes nothing."""
-    for some in scripts.sliced([(token, visitor) for token, ids in visitors.items() for visitor in ids]):
+    """Adds visitors to subjects whose strategy can, as many calls as it takes; doing so again changes nothing."""
+    able = {token: ids for token, ids in visitors.items() if uniques.strategy_of(token).adds}
+    for some in scripts.sliced([(token, visitor) for token, ids in able.items() for visitor in ids]):
         grouped: dict[str, list[str]] = {}
         for token, visitor in some:
             grouped.setdefault(token, []).append(visitor)
-        ids = [visitor for group in grouped.values() for visitor in group]
-        yield Call("meet", list(map(keys.hll, grouped)), [*map(len, grouped.values()), *ids], int)
+        strategies = {token: uniques.strategy_of(token) for token in grouped}
+        args: list[str | int] = [x for token, group in grouped.items() for x in (strategies[token].adds, len(group))]
+        args += [visitor for group in grouped.values() for visitor in group]
+        yield Call("meet", [strategy.key(token) for token, strategy in strategies.items()], args, int)
 
 
 def finish(source: str) -> None:
