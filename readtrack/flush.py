@@ -49,7 +49,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
     run = FlushRun.objects.create(started=buckets.now())
     try:
         span = runs.begin(run, only_changed=only_changed)
-        run.settled += _settle()
+        run.settled += settle()
         changed = _changed(span)
         for tokens in _chunks(changed if run.kind == run.Kind.CHANGED else counters.scan()):
             _carry(tokens, run, changed=changed)
@@ -68,7 +68,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
 def carry(tokens: Iterable[str]) -> None:
     """Writes these totals only, as a flush would, and leaves no record. Raises as `flush` does."""
     run = FlushRun(started=buckets.now(), redis_time=counters.clock(), kind=FlushRun.Kind.CHANGED)
-    _settle()
+    settle()
     for some in _chunks(tokens):
         _carry(some, run, changed={})
 
@@ -83,7 +83,7 @@ def _changed(span: Sequence[datetime]) -> dict[str, None]:
     return tokens
 
 
-def _settle() -> int:
+def settle() -> int:
     """Gives counters marked until now their base, and takes a restored Redis into the line; gives how many."""
     settled, until = 0, max(counters.clock(), lineage.head())
     while True:
@@ -133,7 +133,7 @@ def _live(tokens: list[str], run: FlushRun) -> dict[str, Snapshot]:
     *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
     # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored from before it.
     while not lineage.follow(epoch.current, previous=epoch.previous):
-        run.settled += _settle()
+        run.settled += settle()
         *answers, epoch = scripts.run_all(*reads, counters.epoch(), patient=True)
     live: dict[str, Snapshot] = {}
     for some, (found, totals), visitors in zip(slices, answers[::2], answers[1::2], strict=True):

@@ -4,7 +4,7 @@ Rows of one subject are written when the flush raises it. Those of a model and o
 go on from their last row by what Redis counted since, so that a chart of the site needs no scan.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby, pairwise
@@ -40,6 +40,17 @@ def keep_sums(*, at: datetime) -> None:
         if (label := model._meta.label_lower) in labels:
             rows += _continued(label, partial(_tallied, tallied, label), TALLY_HOURS, at)
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+
+
+def summed_from(subjects: Collection[str], *, at: datetime) -> dict[str, int]:
+    """The hour from which on `keep_sums` sums up each of those sums again, an hour late at most."""
+    known = _rows().filter(subject__in=subjects).values("subject").annotate(last=Max("hour"))
+    lasts = dict(known.values_list("subject", "last"))
+    present = buckets.hour_number(at)
+    return {
+        subject: max(present + 2 - (TALLY_HOURS if subject else SITE_HOURS), lasts.get(subject, 0))
+        for subject in subjects
+    }
 
 
 def _tallied(tallied: Mapping[datetime, Mapping[str, int]], label: str, hours: Sequence[datetime]) -> list[int]:

@@ -32,7 +32,7 @@ trending:top                      sorted set  10 min    the sum of the last 60 o
 trending:top:{window}             sorted set  10 min    the same for other windows, while somebody asks for it
 trending:asked                    sorted set  10 min    those windows, by when they were asked for
 trending:lock                     string      30 s      one process computes lists
-trending:tally:{hour}             hash        3 hours   views by minute and model, for history
+trending:tally:{hour}             hash        3 hours   views by minute (or import) and model, for history
 category:{id}:read                bitmap      none      bit by user id: 1 has read; gone on publish
 category:{id}:seen                string      none      4 bytes by user id: publications seen + 1; the
                                                         first 4 hold how many there were (for "3 new")

@@ -1,7 +1,7 @@
 """How far an import has come, so that each part of it is counted once, wherever it is killed.
 
 A part is announced to Redis, noted in SQL as intended, added in Redis in one step with its position,
-carried into SQL like any count, and noted in SQL as done:
+carried into SQL like any count, and noted in SQL as done, in one transaction with its history:
 
 - killed before it was added: Redis has the announcement, not the position; the part is added again;
 - killed after it was added: Redis has the position; the part is carried and noted, not added;
@@ -10,10 +10,13 @@ carried into SQL like any count, and noted in SQL as done:
   passed over and reported: at most one batch is missing, and nothing is ever counted twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from readtrack import buckets, flush
+from django.db import transaction
+
+from readtrack import buckets, databases, flush
+from readtrack.imports import backfill
 from readtrack.imports.batches import Batch
 from readtrack.models import Import
 from readtrack.store import imports as store
@@ -41,11 +44,12 @@ def resume(
     if record.pk is None:
         return Resumed(0)
     before, intended = record.position, record.intended
-    begun, done = store.state(record.source)
+    begun, done, totals = store.state(record.source)
     if done is not None and done > before:
         if not dry_run and (found := digest(done)) is not None:
-            flush.flush()  # which subjects the part had is not known any more
-            _confirm(record, done, digest=found)
+            flush.flush()
+            # A database restored from a backup may not know of the part any more.
+            _confirm(record, done, digest=found, part=record.part if done == intended else {}, totals=totals)
         return Resumed(done)
     if intended <= before or (begun, done) == (intended, before):
         return Resumed(before)
@@ -60,20 +64,38 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     Raises ImportConflictError, redis.RedisError or django.db.Error; importing again then goes on from there.
     """
     before = record.position
+    part: Mapping[str, Any] = {}
+    totals: Sequence[int] = ()
     if batch.views:
         scripts.run_all(*store.meet({token: list(ids) for token, ids in batch.visitors.items()}), patient=True)
         _check(scripts.run(store.intend(record.source, before=before, after=position), patient=True))
-        _check(_update(record, intended=position))
-        applied = store.apply(
-            record.source, before=before, after=position, views=batch.views, hours=batch.hours, at=buckets.now()
-        )
-        _check(scripts.run(applied, patient=True))
+        at = buckets.now()
+        part = backfill.part(batch, at=at)
+        _check(_update(record, intended=position, part=part))
+        call = store.apply(record.source, before=before, after=position, views=batch.views, hours=batch.hours, at=at)
+        while (answer := scripts.run(call, patient=True)) is store.Answer.UNSETTLED:
+            flush.settle()
+        _check(answer is store.Answer.APPLIED)
         flush.carry(batch.views)
-    _confirm(record, position, digest=digest)
+        _, done, totals = store.state(record.source)
+        _check(done == position)
+    _confirm(record, position, digest=digest, part=part, totals=totals)
 
 
-def _confirm(record: Import, position: int, *, digest: str) -> None:
-    _check(_update(record, position=position, intended=position, digest=digest, since=record.since, until=record.until))
+def _confirm(
+    record: Import, position: int, *, digest: str, part: Mapping[str, Any] | None = None, totals: Sequence[int] = ()
+) -> None:
+    """Notes the part as done, and brings it into history: both or neither, whoever else tries it."""
+    done = {"position": position, "intended": position, "part": {}, "digest": digest}
+
+    def confirm() -> None:
+        with transaction.atomic(using=connection.alias):
+            _check(_update(record, **done, since=record.since, until=record.until))
+            if part:
+                backfill.fill(part, totals)
+
+    connection = databases.of(Import)
+    databases.retried(connection, confirm)
     record.position = record.intended = position
 
 

@@ -1,12 +1,16 @@
 """Imports: adding a part of a log or table to the counts once, with the position it reaches."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 from readtrack import buckets, keys
-from readtrack.store import scripts
+from readtrack.conf import conf
+from readtrack.store import scripts, uniques
 from readtrack.store.connection import connect
+from readtrack.store.minutes import TALLY_LIFE
 from readtrack.store.scripts import Call
 
 DAY = timedelta(days=1)  # that an hour of a subject is kept; one of the whole site is kept twice as long
@@ -14,17 +18,28 @@ LIFE = 86_400  # seconds that the position of a finished import is kept
 ALMOST = timedelta(minutes=1)  # an hour that ends sooner is not begun any more
 
 
+class Answer(IntEnum):
+    """What became of a part."""
+
+    REFUSED = 0  # it was not announced to this Redis as it is now
+    APPLIED = 1
+    UNSETTLED = 2  # a total has yet to get its base
+
+
 class State(NamedTuple):
     """How far an import was announced and applied; None where this Redis knows nothing of it."""
 
     begun: int | None
     done: int | None
+    totals: list[int]  # of the subjects, right after the part was applied
 
 
 def state(source: str) -> State:
     """What Redis knows of the import."""
-    found = connect(patient=True).hmget(keys.importing(source), ["begun", "done"])
-    return State(*(None if value is None else int(value) for value in found))
+    client: Any = connect(patient=True)
+    begun, done, totals = client.hmget(keys.importing(source), ["begun", "done", "totals"])
+    begun, done = (None if value is None else int(value) for value in (begun, done))
+    return State(begun, done, [int(total) for total in (totals or b"").split()])
 
 
 def intend(source: str, *, before: int, after: int) -> Call[bool]:
@@ -40,38 +55,47 @@ def apply(
     views: Mapping[str, int],
     hours: Mapping[tuple[str, datetime], int],
     at: datetime,
-) -> Call[bool]:
-    """Adds the part's views; False when it was not announced to this Redis as it is now."""
+) -> Call[Answer]:
+    """Adds the part's views, to totals that have SQL's base."""
     slots = list(_slots(hours, at))
     names = [keys.importing(source), keys.unbased(), *map(keys.total, views), *(slot[0] for slot in slots)]
     args: list[str | int] = [before, after, len(views)]
     for token, count in views.items():
         args += (token, count)
-    for _, count, ends in slots:
-        args += (count, int(ends.timestamp()))
-    return Call("apply", names, args, bool)
+    for _, field, count, ends in slots:
+        args += (field, count, int(ends.timestamp()))
+    return Call("apply", names, args, Answer)
 
 
-def _slots(hours: Mapping[tuple[str, datetime], int], at: datetime) -> Iterator[tuple[str, int, datetime]]:
-    """The keys of the hours that are young enough to be kept, their views, and when they end."""
-    site: dict[datetime, int] = {}
+def _slots(hours: Mapping[tuple[str, datetime], int], at: datetime) -> Iterator[tuple[str, str, int, datetime]]:
+    """The keys of the hours that are young enough to be kept, a tally's field, their views, and when they end."""
+    site: Counter[datetime] = Counter()
+    models: Counter[tuple[datetime, str]] = Counter()
     for (token, start), count in hours.items():
-        site[start] = site.get(start, 0) + count
+        site[start] += count
+        models[start, token.partition(":")[0]] += count
         if at + ALMOST < start + DAY:
-            yield keys.hour(buckets.hour(start), token), count, start + DAY
+            yield keys.hour(buckets.hour(start), token), "", count, start + DAY
     for start, count in site.items():
         if at + ALMOST < start + 2 * DAY:
-            yield keys.hour(buckets.hour(start)), count, start + 2 * DAY
+            yield keys.hour(buckets.hour(start)), "", count, start + 2 * DAY
+    for (start, label), count in models.items():
+        if conf.HISTORY and at < (ends := start + timedelta(seconds=TALLY_LIFE)):
+            # Beside the fields of the minutes: sums of the hour go on from the tally.
+            yield keys.tally(buckets.hour(start)), f"import|{label}", count, ends + timedelta(hours=1)
 
 
 def meet(visitors: Mapping[str, Sequence[str]]) -> Iterator[Call[int]]:
-    """Adds visitors to subjects, as many calls as it takes; doing so again changes nothing."""
-    for some in scripts.sliced([(token, visitor) for token, ids in visitors.items() for visitor in ids]):
+    """Adds visitors to subjects whose strategy can, as many calls as it takes; doing so again changes nothing."""
+    able = {token: ids for token, ids in visitors.items() if uniques.strategy_of(token).adds}
+    for some in scripts.sliced([(token, visitor) for token, ids in able.items() for visitor in ids]):
         grouped: dict[str, list[str]] = {}
         for token, visitor in some:
             grouped.setdefault(token, []).append(visitor)
-        ids = [visitor for group in grouped.values() for visitor in group]
-        yield Call("meet", list(map(keys.hll, grouped)), [*map(len, grouped.values()), *ids], int)
+        strategies = {token: uniques.strategy_of(token) for token in grouped}
+        args: list[str | int] = [x for token, group in grouped.items() for x in (strategies[token].adds, len(group))]
+        args += [visitor for group in grouped.values() for visitor in group]
+        yield Call("meet", [strategy.key(token) for token, strategy in strategies.items()], args, int)
 
 
 def finish(source: str) -> None:

@@ -32,6 +32,7 @@ class Strategy(ABC):
 
     name = ""
     command = ""
+    adds = ""  # the command by which visitors of the past are added; most need to know more of a visit than a log does
 
     @abstractmethod
     def key(self, token: str) -> str:
@@ -53,7 +54,7 @@ class Strategy(ABC):
 class HyperLogLogs(Strategy):
     """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
 
-    name, command = "hll", "PFCOUNT"
+    name, command, adds = "hll", "PFCOUNT", "PFADD"
 
     def key(self, token: str) -> str:
         return keys.hll(token)
@@ -65,7 +66,7 @@ class HyperLogLogs(Strategy):
 class Sets(Strategy):
     """Exact, some 60 B a visitor and subject."""
 
-    name, command = "set", "SCARD"
+    name, command, adds = "set", "SCARD", "SADD"
 
     def key(self, token: str) -> str:
         return keys.unique(token)

@@ -118,6 +118,21 @@ def test_an_imported_visitor_is_the_live_one(post: Post, write: Write, client: A
     assert stored()[1] == (4, 2)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "key", "visitors"),
+    [("hll", "views:hll:site.post:1", 2), ("set", "views:unique:site.post:1", 2), ("daily", "", 0), ("bitmap", "", 0)],
+)
+@pytest.mark.usefixtures("post")
+def test_visitors_are_added_where_the_strategy_can(
+    write: Write, redis: Redis, strategy: str, key: str, visitors: int
+) -> None:
+    path = write(line(), line(after=1, address="192.0.2.2"), line(after=9999))
+    with override_settings(READTRACK={"UNIQUE": strategy}):
+        take(path)
+    assert stored() == {1: (3, visitors)}
+    assert {*redis.keys("views:*")} - {key} == {"views:total:site.post:1"}
+
+
 @pytest.mark.usefixtures("post")
 def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis) -> None:
     take(write(line()))

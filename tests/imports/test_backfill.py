@@ -1,0 +1,193 @@
+"""The charts of the past, which an import fills, and that no view is in them twice."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test.utils import override_settings
+from redis import Redis
+
+from readtrack import buckets, flush, history, tracker
+from readtrack.imports import backfill, ledger
+from readtrack.imports.batches import Batch
+from readtrack.imports.ledger import ImportConflictError
+from readtrack.imports.weblog import Importer, Options
+from readtrack.models import History, Import
+from readtrack.reports import series
+from readtrack.snapshots import Snapshot
+from readtrack.store import imports as store
+from readtrack.store import scripts
+from tests import factories
+from tests.imports import weblogs
+from tests.imports.weblogs import START, line
+from tests.site.models import Post
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+
+
+@pytest.fixture
+def post(database: str) -> Post:
+    return factories.post(pk=1)
+
+
+def batch(*times: datetime) -> Batch:
+    found = Batch()
+    for number, at in enumerate(times):
+        found.add("site.post:1", visitor=str(number), at=at)
+    return found
+
+
+def add(*times: datetime) -> None:
+    ledger.add(Import.objects.create(source=f"test{Import.objects.count()}"), batch(*times), position=100)
+
+
+def begin(added: Batch) -> Import:
+    """An import up to where the part is in Redis and SQL knows nothing of it."""
+    record, at = Import.objects.create(source="test"), buckets.now()
+    assert scripts.run(store.intend("test", before=0, after=100))
+    Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
+    call = store.apply("test", before=0, after=100, views=added.views, hours=added.hours, at=at)
+    while scripts.run(call) is store.Answer.UNSETTLED:
+        flush.settle()
+    return Import.objects.get()
+
+
+def view(at: datetime | None = None) -> None:
+    tracker.record(factories.hit("site.post:1", at=at or buckets.now()))
+
+
+def rows(subject: str) -> dict[datetime, int]:
+    found = History.objects.filter(subject=subject).order_by("hour").values_list("hour", "views")
+    return {buckets.hour_start(hour): views for hour, views in found}
+
+
+def keep(subject: str, views: dict[datetime, int]) -> None:
+    for at, count in views.items():
+        history.keep({subject: Snapshot(count, 7)}, hour=buckets.hour_number(at))
+
+
+def shown(of: Any, *, since: datetime, by: Any = "hour") -> Counter[datetime]:
+    """The views of a chart where there are any."""
+    points = series(of, since=since, until=buckets.now() + HOUR, by=by)
+    return +Counter({point.start: point.views for point in points})
+
+
+def test_days_of_a_log_are_charted_and_live_views_follow(post: Post, tmp_path: Path) -> None:
+    days = [START - DAY * 3, START - DAY, START]
+    lines = [
+        line(f"/posts/{pk}/", start=day, after=pk * 7200, address=f"192.0.2.{pk}") for day in days for pk in (1, 2)
+    ]
+    other = factories.post(pk=2)
+    path = weblogs.write(tmp_path / "access.log", lines)
+    for _ in range(2):
+        assert Importer(Options()).run([path]).counted in {6, 0}
+    view()
+    flush.flush(only_changed=True)
+    flush.flush(only_changed=True)
+    midnights = [day.replace(hour=0) for day in days]
+    today = buckets.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    since = START - DAY * 9
+    assert shown(post, since=since, by="day") == {**dict.fromkeys(midnights, 1), today: 1}
+    assert shown(other, since=since, by="day") == dict.fromkeys(midnights, 1)
+    for of in (Post, None):
+        assert shown(of, since=since, by="day") == {**dict.fromkeys(midnights, 2), today: 1}
+
+
+def test_rows_from_before_the_import_rise_by_what_came_before_them(post: Post) -> None:
+    live = {START - HOUR: 10, START + HOUR: 20, START + 3 * HOUR: 30}
+    Post.objects.update(view_count=30)
+    for subject in ("site.post:1", "site.post", ""):
+        keep(subject, live)
+    add(START, START, START + HOUR, START + 5 * HOUR)
+    for subject in ("site.post:1", "site.post", ""):
+        assert [*rows(subject).values()] == [10, 12, 23, 33, 34]
+    assert set(History.objects.values_list("visitors", flat=True)) == {7}
+    add(START - 2 * HOUR)
+    assert [*rows("site.post:1").values()] == [1, 11, 13, 24, 34, 35]
+
+
+def test_rows_that_a_flush_writes_before_the_part_is_confirmed_hold_it_already(post: Post) -> None:
+    now = buckets.now()
+    view(now)
+    flush.flush(only_changed=True)
+    record = begin(batch(START, START, now))
+    for _ in range(3):
+        view(now)
+        flush.flush(only_changed=True)
+    ledger.resume(record)
+    ledger.resume(record)
+    flush.flush(only_changed=True)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    for of in (post, Post, None):
+        found = shown(of, since=START)
+        assert found.pop(START) == 2
+        assert sum(found.values()) == 5
+        assert min(found) == hour
+    assert ledger.resume(Import.objects.get()).position == 100
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_views_of_the_running_hours_are_counted_once_beside_live_ones(post: Post, *, is_seen: bool) -> None:
+    now = buckets.now()
+    hours = [now - back * HOUR for back in (60, 40, 4, 3, 2, 1, 0)]
+    if is_seen:
+        view(now)
+        flush.flush(only_changed=True)
+    add(*hours, *hours)
+    flush.flush(only_changed=True)
+    view(now)
+    flush.flush(only_changed=True)
+    add(*hours)
+    flush.flush(only_changed=True)
+    flush.flush(only_changed=True)
+    expected = Counter(hour.replace(minute=0, second=0, microsecond=0) for hour in hours * 3)
+    expected[now.replace(minute=0, second=0, microsecond=0)] += 1 + is_seen
+    for of in (post, Post, None):
+        assert shown(of, since=now - 70 * HOUR) == expected
+
+
+@pytest.mark.usefixtures("post")
+def test_without_history_none_is_written(redis: Redis) -> None:
+    with override_settings(READTRACK={"HISTORY": False}):
+        add(START, buckets.now())
+    assert not History.objects.exists()
+    assert redis.keys("trending:*") == []
+
+
+@pytest.mark.usefixtures("post")
+def test_a_subject_may_have_any_number_of_hours_and_any_times() -> None:
+    count = 2 * backfill.STEPS + 1
+    keep("site.post:1", {START + 5 * count * HOUR: 50})
+    Post.objects.update(view_count=50)
+    add(*(START + number * HOUR for number in range(count)))
+    assert [*rows("site.post:1").values()] == [*range(1, count + 1), 50 + count]
+    add(START.replace(year=1066), START.replace(year=2999))
+    present = buckets.now().replace(minute=0, second=0, microsecond=0)
+    assert next(iter(rows("site.post:1"))) == buckets.hour_start(0)
+    assert present - HOUR <= [*rows("site.post:1")][-1] <= present
+
+
+@pytest.mark.usefixtures("post")
+def test_a_database_restored_from_before_the_part_gets_no_history_of_it() -> None:
+    record = begin(batch(START))
+    Import.objects.update(intended=0, part={})
+    record.refresh_from_db()
+    assert ledger.resume(record).position == 100
+    assert rows("site.post:1") == {}
+    assert Post.objects.get().view_count == 1
+
+
+@pytest.mark.usefixtures("post")
+def test_redis_lost_before_the_part_is_confirmed_is_no_success(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    def carry(tokens: object) -> None:
+        redis.flushdb()
+
+    monkeypatch.setattr(flush, "carry", carry)
+    with pytest.raises(ImportConflictError):
+        add(START)
+    assert rows("site.post:1") == {}
+    assert ledger.resume(Import.objects.get()).lost == 100
