@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from redis import Redis
 from tqdm import tqdm
 
-from tests.chaos.journal import Entry, sums
+from tests.chaos.journal import sums
 from tests.chaos.watcher import Watcher
 from tests.engines.postgres import Postgres
 from tests.engines.process import Child
@@ -182,7 +182,9 @@ class Chaos:
         # A try that was counted, then lost and tried again, may rightly have left its first view in SQL.
         allowed = journals.attempted if self.losses else journals.acknowledged
         flushes = list(FlushRun.objects.filter(ended__isnull=False, error="").values_list("started", "ended"))
-        explained = Counter(entry.pk for entry in journals.answers if self._is_around_a_loss(entry, flushes))
+        around = self._around_losses(flushes)
+        answers = ((entry.pk, datetime.fromtimestamp(entry.at, timezone.utc)) for entry in journals.answers)
+        explained = Counter(pk for pk, at in answers if any(begin <= at <= end for begin, end in around))
         return Result(
             attempted=journals.attempted.total(),
             acknowledged=journals.acknowledged.total(),
@@ -196,12 +198,13 @@ class Chaos:
             blows=blows,
         )
 
-    def _is_around_a_loss(self, entry: Entry, flushes: list[Any]) -> bool:
-        """Whether it was counted between a loss's last flush before it and the end of the first flush after it."""
-        at = datetime.fromtimestamp(entry.at, timezone.utc)
-        for loss in (datetime.fromtimestamp(seconds, timezone.utc) for seconds in self.losses):
-            before = max((started for started, ended in flushes if ended < loss), default=START)
-            after = min((ended for started, ended in flushes if started > loss), default=END)
-            if before <= at <= after:
-                return True
-        return False
+    def _around_losses(self, flushes: list[Any]) -> list[tuple[datetime, datetime]]:
+        """For each loss, the time from its last flush before it to the end of the first flush after it."""
+        losses = (datetime.fromtimestamp(seconds, timezone.utc) for seconds in self.losses)
+        return [
+            (
+                max((started for started, ended in flushes if ended < loss), default=START),
+                min((ended for started, ended in flushes if started > loss), default=END),
+            )
+            for loss in losses
+        ]
