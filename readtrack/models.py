@@ -233,7 +233,7 @@ class Import(models.Model):
     digest = models.CharField(max_length=32, blank=True)  # of everything up to the position
     position = models.PositiveBigIntegerField(_("position"), default=0)  # what is before it is in SQL's counts
     intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
-    part = models.JSONField(default=dict, editable=False)  # what that adds to history
+    part = models.TextField(blank=True, editable=False)  # what that adds to history, as JSON
     since = models.DateTimeField(_("since"), null=True)
     until = models.DateTimeField(_("until"), null=True)
     started = models.DateTimeField(_("started"), auto_now_add=True)

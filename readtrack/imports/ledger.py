@@ -10,7 +10,7 @@ carried into SQL like any count, and noted in SQL as done, in one transaction wi
   passed over and reported: at most one batch is missing, and nothing is ever counted twice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -49,7 +49,7 @@ def resume(
         if not dry_run and (found := digest(done)) is not None:
             flush.flush()
             # A database restored from a backup may not know of the part any more.
-            _confirm(record, done, digest=found, part=record.part if done == intended else {}, totals=totals)
+            _confirm(record, done, digest=found, part=record.part if done == intended else "", totals=totals)
         return Resumed(done)
     if intended <= before or (begun, done) == (intended, before):
         return Resumed(before)
@@ -64,7 +64,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     Raises ImportConflictError, redis.RedisError or django.db.Error; importing again then goes on from there.
     """
     before = record.position
-    part: Mapping[str, Any] = {}
+    part = ""
     totals: Sequence[int] = ()
     if batch.views:
         scripts.run_all(*store.meet({token: list(ids) for token, ids in batch.visitors.items()}), patient=True)
@@ -82,11 +82,9 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     _confirm(record, position, digest=digest, part=part, totals=totals)
 
 
-def _confirm(
-    record: Import, position: int, *, digest: str, part: Mapping[str, Any] | None = None, totals: Sequence[int] = ()
-) -> None:
+def _confirm(record: Import, position: int, *, digest: str, part: str = "", totals: Sequence[int] = ()) -> None:
     """Notes the part as done, and brings it into history: both or neither, whoever else tries it."""
-    done = {"position": position, "intended": position, "part": {}, "digest": digest}
+    done = {"position": position, "intended": position, "part": "", "digest": digest}
 
     def confirm() -> None:
         with transaction.atomic(using=connection.alias):

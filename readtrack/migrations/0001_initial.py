@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                 ('digest', models.CharField(blank=True, max_length=32)),
                 ('position', models.PositiveBigIntegerField(default=0, verbose_name='position')),
                 ('intended', models.PositiveBigIntegerField(default=0)),
-                ('part', models.JSONField(default=dict, editable=False)),
+                ('part', models.TextField(blank=True, editable=False)),
                 ('since', models.DateTimeField(null=True, verbose_name='since')),
                 ('until', models.DateTimeField(null=True, verbose_name='until')),
                 ('started', models.DateTimeField(auto_now_add=True, verbose_name='started')),

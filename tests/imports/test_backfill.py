@@ -174,7 +174,7 @@ def test_a_subject_may_have_any_number_of_hours_and_any_times() -> None:
 @pytest.mark.usefixtures("post")
 def test_a_database_restored_from_before_the_part_gets_no_history_of_it() -> None:
     record = begin(batch(START))
-    Import.objects.update(intended=0, part={})
+    Import.objects.update(intended=0, part="")
     record.refresh_from_db()
     assert ledger.resume(record).position == 100
     assert rows("site.post:1") == {}
