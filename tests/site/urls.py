@@ -21,5 +21,4 @@ urlpatterns = [
     path("bare/", views.bare_listing),
     path("stream/", views.stream),
     path("json/", views.json_page),
-    path("readtrack/", include("readtrack.urls")),
 ]
