@@ -38,7 +38,6 @@ from readtrack.timelines import reader_series as reader_series
 from readtrack.timelines import series as series
 
 AnyModel = TypeVar("AnyModel", bound=Model)
-AnyTracked = TypeVar("AnyTracked", bound=Tracked)
 
 
 class Trend(NamedTuple):
