@@ -15,7 +15,7 @@ class ReadTrackConfig(AppConfig):
     def ready(self) -> None:
         from django.db.models.signals import post_delete
 
-        from readtrack import news, subjects, tracker
+        from readtrack import categories, news, subjects, tracker
         from readtrack.checks import check_setup
         from readtrack.conf import conf
         from readtrack.models import Tracked
@@ -29,5 +29,5 @@ class ReadTrackConfig(AppConfig):
                 continue
             if issubclass(model, Tracked):
                 post_delete.connect(tracker.forget_deleted, sender=model, dispatch_uid="readtrack.forget")
-            if subjects.has_read_state(model):
+            if categories.has_read_state(model):
                 post_delete.connect(tracker.forget_read_state, sender=model, dispatch_uid="readtrack.forget_read_state")

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
-from readtrack import buckets, dimensions, hits, placeholders, readers, subjects, tracker, visitors
+from readtrack import buckets, categories, dimensions, hits, placeholders, readers, subjects, tracker, visitors
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome
 from readtrack.models import Tracked
@@ -55,7 +55,7 @@ class Recorder:
             return
         if isinstance(obj, Tracked):
             self.view(obj)
-        if subjects.has_read_state(type(obj)):
+        if categories.has_read_state(type(obj)):
             self.read(obj)
 
     def drop(self) -> tuple[str, ...]:

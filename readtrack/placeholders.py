@@ -18,7 +18,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.translation import ngettext
 
-from readtrack import numerals, readers, reports, subjects, visitors
+from readtrack import categories, numerals, readers, reports, subjects, visitors
 from readtrack.conf import conf
 from readtrack.digests import digest
 from readtrack.models import Tracked
@@ -56,7 +56,7 @@ def is_shown(kind: str, obj: Any) -> bool:
     """Whether a tag for the object leaves anything. A post that has no read state of its own has no dot."""
     if not isinstance(obj, Model) or obj.pk is None:
         return False
-    return kind not in FOR_READERS or not isinstance(obj, Tracked) or subjects.has_read_state(type(obj))
+    return kind not in FOR_READERS or not isinstance(obj, Tracked) or categories.has_read_state(type(obj))
 
 
 def branches(obj: Model, unread: str, read: str) -> str:

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from readtrack import archives, buckets, readers, resets, subjects, visitors
+from readtrack import archives, buckets, categories, readers, resets, subjects, visitors
 from readtrack.hits import Hit, Outcome, Reason
 from readtrack.models import Readership, Tracked, UnsentNews
 from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending, upkeep
@@ -124,9 +124,9 @@ def publish(posts: Iterable[Tracked], *, using: str | None = None) -> None:
     own: list[News] = []
     for post in posts:
         author = _author(post)
-        for token in subjects.categories_of(post):
+        for token in categories.of(post):
             found.setdefault(token, []).append(author)
-        if subjects.has_read_state(type(post)):
+        if categories.has_read_state(type(post)):
             own.append(News(subjects.token(post), author=author, is_own=author is not None))
     _send_on_commit([*_news(found), *own], using=using)
 
@@ -138,7 +138,7 @@ def publish_to(categories: Iterable[Model], posts: Sequence[Tracked], *, using: 
 
 
 def _author(post: Tracked) -> readers.Reader | None:
-    pk = subjects.author_of(post)
+    pk = categories.author_of(post)
     return None if pk is None else readers.or_none(pk)
 
 
