@@ -13,7 +13,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import IntegerField, Model
 
 from readtrack.conf import conf
-from readtrack.models import SUBJECT_LENGTH, Tracked
+from readtrack.models import Tracked
+from readtrack.tables import SUBJECT_LENGTH
 
 
 def token(obj: Model) -> str:
