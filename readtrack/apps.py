@@ -14,7 +14,7 @@ class ReadTrackConfig(AppConfig):
 
     def ready(self) -> None:
         from readtrack import deletions, news
-        from readtrack.checks import check_setup
+        from readtrack.checks.setup import check_setup
         from readtrack.conf import conf
 
         conf.load()

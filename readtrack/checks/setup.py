@@ -1,0 +1,20 @@
+"""The check that the app registers: all of the tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.core.checks import CheckMessage
+
+from readtrack.checks import models, project, types, values
+
+CHECKS = (*types.CHECKS, *project.CHECKS, *models.CHECKS, *values.CHECKS)
+
+
+def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Everything that the tables find."""
+    return [
+        CheckMessage(check.level, check.message.format(*words), check.hint.format(*words), id=check.id)
+        for check in CHECKS
+        for words in check.problems()
+    ]
