@@ -10,13 +10,12 @@ from django.db.migrations.loader import MigrationLoader
 
 from readtrack import subjects
 from readtrack.checks.check import Check
-from readtrack.checks.types import sane
 from readtrack.conf import conf
 from readtrack.store.uniques import STRATEGIES
 
 
 def unknown_categories() -> Iterator[tuple[Any]]:
-    for name in sane("CATEGORIES"):
+    for name in conf.CATEGORIES:
         try:
             apps.get_model(name)
         except (LookupError, ValueError):

@@ -7,7 +7,6 @@ from django.conf import settings
 from django.core.checks import WARNING
 
 from readtrack.checks.check import Check
-from readtrack.checks.types import sane
 from readtrack.conf import conf
 from readtrack.store.connection import is_django_redis
 
@@ -17,12 +16,12 @@ USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name an
 
 
 def missing_cache() -> Iterator[tuple[Any]]:
-    if sane("CACHE") not in settings.CACHES:
+    if conf.CACHE not in settings.CACHES:
         yield (conf.CACHE,)
 
 
 def wrong_cache() -> Iterator[tuple[Any, str]]:
-    backend = settings.CACHES.get(sane("CACHE"), {}).get("BACKEND")
+    backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
     if backend is not None and not is_django_redis(backend):
         yield conf.CACHE, backend
 

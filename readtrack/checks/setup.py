@@ -12,9 +12,10 @@ CHECKS = (*types.CHECKS, *project.CHECKS, *models.CHECKS, *values.CHECKS)
 
 
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """Everything that the tables find."""
+    """Everything that the tables find. What settings mean is looked at once all are of their types."""
+    rows = types.CHECKS if any(types.wrong_types()) else CHECKS
     return [
         CheckMessage(check.level, check.message.format(*words), check.hint.format(*words), id=check.id)
-        for check in CHECKS
+        for check in rows
         for words in check.problems()
     ]

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.checks import WARNING
 
 from readtrack.checks.check import Check
-from readtrack.conf import DEFAULTS, TYPES, conf
+from readtrack.conf import TYPES
 
 
 def not_a_dict() -> Iterator[tuple[str]]:
@@ -47,12 +47,6 @@ def _fits(value: Any, kind: Any) -> bool:
     if kind is int:
         return type(value) is int and value >= 0
     return isinstance(value, kind)
-
-
-def sane(name: str) -> Any:
-    """The setting, or its default where a check of its own says that it is of a wrong type."""
-    value = getattr(conf, name)
-    return value if _fits(value, TYPES[name]) else DEFAULTS[name]
 
 
 CHECKS = (

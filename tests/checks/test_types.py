@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from readtrack.conf import DEFAULTS
 from tests.checks.findings import found, the_message
 
 
@@ -52,6 +53,13 @@ def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids
 def test_a_setting_has_to_fit_its_type(settings: Settings, name: str, value: Any, fits: bool) -> None:
     settings.READTRACK = {name: value}
     assert ("readtrack.E002" not in found()) == fits
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
+def test_whatever_a_setting_is_the_checks_go_on(settings: Settings, name: str, value: Any) -> None:
+    settings.READTRACK = {name: value}
+    assert "readtrack.E002" in found() or isinstance(value, dict)
 
 
 def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> None:
