@@ -1,5 +1,6 @@
 """The admin: a dashboard, the record of flushes, and a mixin for the site's own `PostAdmin`."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,9 +94,8 @@ class DashboardAdmin(ReadOnlyAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        hours = reports.hourly(24)
-        chosen = request.GET.get("range", "")
-        shown = RANGES.get(chosen, RANGES["day"])
+        shown = RANGES.get(request.GET.get("range", ""), RANGES["day"])
+        overview = reports.overview(back=shown.back, by=shown.by)
         last_flush = reports.last_flush()
         context = {
             **self.admin_site.each_context(request),
@@ -103,8 +103,8 @@ class DashboardAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "stored_views": numerals.exact(reports.stored_views()),
-            "day_views": numerals.exact(sum(point.views for point in hours)),
-            "chart": _chart(shown),
+            "day_views": numerals.exact(overview.day),
+            "chart": _chart(overview.points, shown),
             "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
             "top": [(row, numerals.exact(row.view_count)) for row in reports.top(10)],
             "trending": [(trend.obj, numerals.exact(trend.views)) for trend in reports.trending(10)],
@@ -126,9 +126,7 @@ def _skips() -> list[tuple[Any, str, int]]:
     ]
 
 
-def _chart(shown: Range) -> str:
-    until = timezone.now()
-    points = reports.series(since=until - shown.back, until=until, by=shown.by)
+def _chart(points: Sequence[reports.Point], shown: Range) -> str:
     labels = [date_format(timezone.localtime(point.start), shown.format) for point in points]
     views = [point.views for point in points]
     summary = gettext("Views of the whole site, %(range)s; %(views)s in all.")

@@ -9,6 +9,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from readtrack import buckets, tracker
+from readtrack.admin import RANGES
 from readtrack.flush import flush
 from readtrack.models import FlushRun
 from tests import factories
@@ -77,6 +78,20 @@ def test_the_dashboard_is_there_without_redis(admin_client: Client, wire: Wire) 
     response = admin_client.get(DASHBOARD)
     assert response.status_code == 200
     assert "Top" in response.text
+
+
+@pytest.mark.parametrize("chosen", RANGES)
+def test_every_chart_and_the_day_are_one_question_to_redis(chosen: str, admin_client: Client, wire: Wire) -> None:
+    flush()
+    for _ in range(3):
+        tracker.record(factories.hit("site.post:1"))
+    admin_client.get(DASHBOARD)
+    with wire.counted() as trips:
+        page = admin_client.get(DASHBOARD, {"range": chosen}).text
+    # Those of the site's hours, of what is trending and of what did not count.
+    assert trips == [3]
+    assert re.search(r"<dt>Views, last 24 hours</dt>\s*<dd>3</dd>", page)
+    assert "; 3 in all." in page
 
 
 def test_the_dashboard_costs_few_queries_however_many_posts(
