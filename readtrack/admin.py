@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import charts, numerals, reports
@@ -84,7 +84,11 @@ class ReadOnlyAdmin(ModelAdmin):
 class FlushRunAdmin(ReadOnlyAdmin):
     """The record of flushes, newest first."""
 
-    list_display = ("started", "kind", "took", "read", "written", "settled", "lifted", "orphans", "error")
+    list_display = ("started", "kind", "time_taken", "read", "written", "settled", "lifted", "orphans", "error")
+
+    @admin.display(description=_("took"))
+    def time_taken(self, run: FlushRun) -> timedelta | None:
+        return run.took
 
 
 @admin.register(Dashboard)
@@ -111,6 +115,8 @@ class DashboardAdmin(ReadOnlyAdmin):
             "skips": _skips(),
             "last_flush": last_flush,
             "is_late": last_flush is not None and reports.is_late(last_flush),
+            "flush_read": numerals.exact(last_flush.read) if last_flush else "",
+            "flush_written": numerals.exact(last_flush.written) if last_flush else "",
             "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
             **(extra_context or {}),
         }
@@ -129,10 +135,15 @@ def _skips() -> list[tuple[Any, str, int]]:
 def _chart(points: Sequence[reports.Point], shown: Range) -> str:
     labels = [date_format(timezone.localtime(point.start), shown.format) for point in points]
     views = [point.views for point in points]
-    summary = gettext("Views of the whole site, %(range)s; %(views)s in all.")
+    total = sum(views)
+    summary = ngettext(
+        "Views of the whole site, %(range)s; %(views)s in all.",
+        "Views of the whole site, %(range)s; %(views)s in all.",
+        total,
+    )
     return charts.bars(
         gettext("Views over time"),
         labels,
         views,
-        description=summary % {"range": shown.label, "views": numerals.exact(sum(views))},
+        description=summary % {"range": shown.label, "views": numerals.exact(total)},
     )

@@ -24,7 +24,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, JsonResponse
 from django.utils.module_loading import import_string
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect, ensure_csrf_cookie
 from django.views.decorators.http import require_GET, require_POST
@@ -128,7 +128,8 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
-        raise RefusalError("too_many", gettext("Name at most %(most)s categories.") % {"most": MOST})
+        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
+        raise RefusalError("too_many", message % {"most": MOST})
     models = categories.read_state_models()
     return {name: _category(name, models) for name in names}
 

@@ -12,7 +12,10 @@ from readtrack import buckets, tracker
 from readtrack.admin import RANGES
 from readtrack.flush import flush
 from readtrack.models import FlushRun
+from readtrack.store.skips import tally
+from readtrack.visitors import Visitor
 from tests import factories
+from tests.pseudo import unmarked
 from tests.site.models import Page, Product
 from tests.wire import Wire
 
@@ -70,6 +73,24 @@ def test_the_chart_is_a_described_drawing_without_script_and_style(admin_client:
     assert "<script" not in page
     assert "<style" not in page
     assert "style=" not in page
+
+
+@pytest.mark.usefixtures("pseudo")
+def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Client) -> None:
+    pages = [admin_client.get(DASHBOARD).text]
+    post = factories.post(title="1")
+    visitor = Visitor("a")
+    for _ in range(2):
+        tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
+    tally.send()
+    flush()
+    pages += [admin_client.get(DASHBOARD, {"range": chosen}).text for chosen in RANGES]
+    for page in pages:
+        text = re.sub(r"<code>.*?</code>|<[^>]*>|&\w+;", " ", content(page).partition(">")[2].partition('<footer')[0])
+        assert unmarked(text) == []
+    assert "⟦seen by the same visitor already⟧" in pages[-1]
+    record = admin_client.get(FLUSHES).text
+    assert "⟦took⟧" in record
 
 
 def test_the_dashboard_is_there_without_redis(admin_client: Client, wire: Wire) -> None:
