@@ -86,7 +86,7 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
     flush()
     pages += [admin_client.get(DASHBOARD, {"range": chosen}).text for chosen in RANGES]
     for page in pages:
-        text = re.sub(r"<code>.*?</code>|<[^>]*>|&\w+;", " ", content(page).partition(">")[2].partition('<footer')[0])
+        text = re.sub(r"<code>.*?</code>|<[^>]*>|&\w+;", " ", content(page).partition(">")[2].partition("<footer")[0])
         assert unmarked(text) == []
     assert "⟦seen by the same visitor already⟧" in pages[-1]
     record = admin_client.get(FLUSHES).text

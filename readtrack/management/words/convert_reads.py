@@ -20,6 +20,7 @@ likes: what was published meanwhile stays unread."""
 
 
 def add_arguments(parser: CommandParser) -> None:
+    """What the two settings were."""
     parser.add_argument("--state", choices=sorted(readers.FAMILIES), required=True, help="READ_STATE until now")
     parser.add_argument("--readers", choices=("id", "ordinal"), required=True, help="READERS until now")
 

@@ -26,6 +26,7 @@ every minute with --changed, every hour without."""
 
 
 def add_arguments(parser: CommandParser) -> None:
+    """How much to look at."""
     parser.add_argument("--changed", action="store_true", help="look only at what was viewed since the last flush")
 
 
