@@ -12,6 +12,7 @@ def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, setting
     settings.READTRACK = {"PREFIX": "s[*]?\\:"}
     tracker.record(factories.hit("site.post:1"))
     redis.set("sx1:views:total:site.post:2", 5)
+    redis.set("s[many]?\\:views:total:site.post:3", 5)
     assert redis.keys(patterns.totals()) == ["s[*]?\\:views:total:site.post:1"]
 
 

@@ -1,9 +1,11 @@
 """What a call makes unread, for whom, and what happens while Redis is gone."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError, connection
 from django.test import override_settings
 
 from readtrack import reports, tasks, tracker
@@ -66,4 +68,17 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(category: Categ
     tracker.mark_read(user, [category])
     tasks.flush_views()
     assert reports.unread(user, [category]) == set()
+    assert not UnsentNews.objects.exists()
+
+
+def test_a_post_is_saved_even_if_its_news_can_neither_be_sent_nor_kept(category: Category, settings: Any) -> None:
+    def refuse(execute: Callable[..., Any], sql: str, *args: Any) -> Any:
+        if UnsentNews._meta.db_table in sql:
+            raise OperationalError("gone")
+        return execute(sql, *args)
+
+    nowhere = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    with override_settings(CACHES=nowhere), connection.execute_wrapper(refuse):
+        post = factories.post(category=category)
+    assert Post.objects.filter(pk=post.pk).exists()
     assert not UnsentNews.objects.exists()

@@ -25,8 +25,8 @@ def test_time_outs_that_hold_pages_up_are_a_warning(settings: Settings, override
         ({}, "A reload counts again after 1,800 s."),
         ({"WINDOW": 60, "WINDOW_STORE": "keys"}, "A reload counts again after 60 s."),
         (
-            {"WINDOW_STORE": "compact"},
-            "A reload counts again after 1,800 s. Compact windows end up to 450 s late.",
+            {"WINDOW_STORE": "compact", "WINDOW": 1000, "WINDOW_SLICES": 3},
+            "A reload counts again after 1,000 s. Compact windows end up to 336 s late.",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from django.test.utils import override_settings
 from pytest_django import Settings
 
 from readtrack import subjects, tracker
+from readtrack.budget import budget
 from tests import factories
 from tests.imports import weblogs
 from tests.pseudo import unmarked
@@ -42,6 +43,15 @@ def test_a_budget_tells_all_but_the_names_of_keys_and_strategies() -> None:
     tracker.record(factories.hit(subjects.token(factories.post())))
     text = re.sub(r"(?m)^  [a-z]\S+|\bB\b", "", printed("budget", posts=9, visitors=2, readers=900))
     assert set(unmarked(text)) <= {"hll", "set", "bitmap", "daily"}
+
+
+@pytest.mark.parametrize(
+    ("visitors", "readers", "advised"), [(2, 900, "set"), (900, 900, "bitmap"), (9_000, 9_000_000, "hll")]
+)
+def test_what_a_budget_advises_has_its_reason(visitors: int, readers: int, advised: str) -> None:
+    found = budget(posts=9, visitors=visitors, readers=readers)
+    assert found.advised == advised
+    assert unmarked(found.reason) == []
 
 
 def test_an_import_tells_all_but_paths_and_codes(tmp_path: Path) -> None:
