@@ -1,5 +1,6 @@
 """The admin: a dashboard, the record of flushes, and a mixin for the site's own `PostAdmin`."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import charts, numerals, reports
@@ -83,7 +84,11 @@ class ReadOnlyAdmin(ModelAdmin):
 class FlushRunAdmin(ReadOnlyAdmin):
     """The record of flushes, newest first."""
 
-    list_display = ("started", "kind", "took", "read", "written", "settled", "lifted", "orphans", "error")
+    list_display = ("started", "kind", "time_taken", "read", "written", "settled", "lifted", "orphans", "error")
+
+    @admin.display(description=_("took"))
+    def time_taken(self, run: FlushRun) -> timedelta | None:
+        return run.took
 
 
 @admin.register(Dashboard)
@@ -93,9 +98,8 @@ class DashboardAdmin(ReadOnlyAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        hours = reports.hourly(24)
-        chosen = request.GET.get("range", "")
-        shown = RANGES.get(chosen, RANGES["day"])
+        shown = RANGES.get(request.GET.get("range", ""), RANGES["day"])
+        overview = reports.overview(back=shown.back, by=shown.by)
         last_flush = reports.last_flush()
         context = {
             **self.admin_site.each_context(request),
@@ -103,14 +107,16 @@ class DashboardAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "stored_views": numerals.exact(reports.stored_views()),
-            "day_views": numerals.exact(sum(point.views for point in hours)),
-            "chart": _chart(shown),
+            "day_views": numerals.exact(overview.day),
+            "chart": _chart(overview.points, shown),
             "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
             "top": [(row, numerals.exact(row.view_count)) for row in reports.top(10)],
             "trending": [(trend.obj, numerals.exact(trend.views)) for trend in reports.trending(10)],
             "skips": _skips(),
             "last_flush": last_flush,
             "is_late": last_flush is not None and reports.is_late(last_flush),
+            "flush_read": numerals.exact(last_flush.read) if last_flush else "",
+            "flush_written": numerals.exact(last_flush.written) if last_flush else "",
             "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
             **(extra_context or {}),
         }
@@ -126,15 +132,18 @@ def _skips() -> list[tuple[Any, str, int]]:
     ]
 
 
-def _chart(shown: Range) -> str:
-    until = timezone.now()
-    points = reports.series(since=until - shown.back, until=until, by=shown.by)
+def _chart(points: Sequence[reports.Point], shown: Range) -> str:
     labels = [date_format(timezone.localtime(point.start), shown.format) for point in points]
     views = [point.views for point in points]
-    summary = gettext("Views of the whole site, %(range)s; %(views)s in all.")
+    total = sum(views)
+    summary = ngettext(
+        "Views of the whole site, %(range)s; %(views)s in all.",
+        "Views of the whole site, %(range)s; %(views)s in all.",
+        total,
+    )
     return charts.bars(
         gettext("Views over time"),
         labels,
         views,
-        description=summary % {"range": shown.label, "views": numerals.exact(sum(views))},
+        description=summary % {"range": shown.label, "views": numerals.exact(total)},
     )

@@ -5,8 +5,11 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.db.models import Avg, Count, Max, Q
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from readtrack import subjects
+from readtrack.numerals import exact
 from readtrack.store import memory
 from readtrack.store.memory import Family
 
@@ -92,10 +95,10 @@ def _strategies(numbers: Numbers) -> list[Strategy]:
     of_set = round(sizes.set * max(1, numbers.visitors) / members)
     of_bitmap = round(sizes.bitmap * (numbers.readers + 1) / (highest + 1))
     found = [
-        ("set", of_set, SET_BYTES * numbers.visitors, "exact, who has seen what"),
-        ("daily", of_set, SET_BYTES * numbers.visitors, "exact for a day; at most two such days are kept"),
-        ("hll", sizes.hll, HLL_BYTES, "within 0.81 %, any posts together"),
-        ("bitmap", of_bitmap, numbers.readers // 8, "exact, signed-in users only, who has seen what"),
+        ("set", of_set, SET_BYTES * numbers.visitors, gettext("exact, who has seen what")),
+        ("daily", of_set, SET_BYTES * numbers.visitors, gettext("exact for a day; at most two such days are kept")),
+        ("hll", sizes.hll, HLL_BYTES, gettext("within 0.81 %, any posts together")),
+        ("bitmap", of_bitmap, numbers.readers // 8, gettext("exact, signed-in users only, who has seen what")),
     ]
     return [Strategy(name, each, textbook, each * numbers.viewed, answers) for name, each, textbook, answers in found]
 
@@ -104,20 +107,21 @@ def _advice(numbers: Numbers, strategies: dict[str, Strategy]) -> tuple[str, str
     """The name of a strategy, and why."""
     exact, sketch, bits = strategies["set"], strategies["hll"], strategies["bitmap"]
     if bits.each < min(exact.each, sketch.each) and numbers.visitors > numbers.readers * EMPTY:
-        return (
-            "bitmap",
-            "most readers view a post, and a bit each is the least, as long as nobody else has to be counted",
+        reason = gettext(
+            "most readers view a post, and a bit each is the least, as long as nobody else has to be counted"
         )
+        return "bitmap", reason
     if exact.each <= max(sketch.each, SMALL):
-        return "set", "few visitors a post: sets take next to nothing, and are exact"
-    return "hll", "its size stays the same however many visitors come"
+        return "set", gettext("few visitors a post: sets take next to nothing, and are exact")
+    return "hll", gettext("its size stays the same however many visitors come")
 
 
 def _warnings(numbers: Numbers) -> Sequence[str]:
     if numbers.visitors >= numbers.readers * EMPTY:
         return []
-    share = numbers.visitors / numbers.readers
-    return [f"A bitmap would be mostly empty: {share:.2%} of {numbers.readers:,} bits would be set."]
+    share = number_format(100 * numbers.visitors / numbers.readers, 2)
+    words = gettext("A bitmap would be mostly empty: %(share)s %% of %(bits)s bits would be set.")
+    return [words % {"share": share, "bits": exact(numbers.readers)}]
 
 
 def _projected(numbers: Numbers, families: dict[str, Family]) -> dict[str, int]:

@@ -48,6 +48,8 @@ def _plain(root: Element, *, title: str, description: str) -> Element:
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag in {"style", "script", "defs"} or _is_overlay(child):
                 parent.remove(child)
+    for name in root.findall("title"):  # "Pygal", for what has no title of its own
+        root.remove(name)
     root.set("class", "readtrack-chart")
     root.set("role", "img")
     for tag, text in (("desc", description), ("title", title)):

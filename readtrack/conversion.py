@@ -5,6 +5,8 @@ from itertools import islice
 from time import perf_counter
 from typing import NamedTuple
 
+from django.utils.translation import gettext
+
 from readtrack import buckets, readers
 from readtrack.hits import Hit
 from readtrack.readers import Reader
@@ -31,7 +33,7 @@ def convert(state: str, *, has_ordinals: bool, progress: Callable[[int], object]
     """
     source = readers.family_of(state, has_ordinals=has_ordinals)
     if source == readers.family():
-        raise SameStateError("READTRACK says so already: change READ_STATE or READERS first, then convert.")
+        raise SameStateError(gettext("READTRACK says so already: change READ_STATE or READERS first, then convert."))
     names = reads.names() if has_ordinals else None
     categories, found, carried = 0, 0, 0
     for token in reads.categories(source):

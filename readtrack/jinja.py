@@ -13,7 +13,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from readtrack import placeholders
+from readtrack import filling, placeholders
 from readtrack.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, NEWS, WORDS, Placeholder
 
 KINDS = {"": COUNT, EXACT: EXACT, WORDS: WORDS}
@@ -74,4 +74,4 @@ def _tag(context: Context, kind: str, obj: Any) -> Markup:
 
 
 def _left(content: str, context: Context) -> Markup:
-    return Markup(placeholders.left(content, context.get("request"), context.get("user")))  # noqa: S704 - rendered
+    return Markup(filling.left(content, context.get("request"), context.get("user")))  # noqa: S704 - rendered

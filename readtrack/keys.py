@@ -54,12 +54,48 @@ budget:{nonce}:{kind}             any         1 min     written and removed by `
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from readtrack import dimensions
 from readtrack.conf import conf
 from readtrack.visitors import Visitor
+
+
+def _one(name: str) -> Callable[[], str]:
+    return lambda: f"{conf.PREFIX}{name}"
+
+
+def _each(name: str) -> Callable[[str], str]:
+    return lambda what: f"{conf.PREFIX}{name}:{what}"
+
+
+# By a subject's token
+total = _each("views:total")
+hll = _each("views:hll")
+unique = _each("views:unique")
+daily = _each("views:daily")
+bitmap = _each("views:bitmap")
+funnel = _each("funnel")
+# By an hour or a minute
+skips = _each("views:skips")
+tally = _each("trending:tally")
+trending_bucket = _each("trending:bucket")
+trending_copy = _each("trending:entered")
+# By a visitor's name; by an import's source
+rate = _each("rate")
+importing = _each("import")
+
+unbased = _one("views:unbased")
+reset = _one("views:reset")
+trending_asked = _one("trending:asked")
+trending_lock = _one("trending:lock")
+readers = _one("readers")
+flush_epoch = _one("flush:epoch")
+flush_last = _one("flush:last")
+flush_owed = _one("flush:owed")
+flush_full = _one("flush:full")
+flush_orphans = _one("flush:orphans")
 
 
 def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
@@ -85,59 +121,13 @@ def viewing(token: str, *, visitor: str, seen_as: str, hour: str) -> tuple[str, 
     return (*names, f"{prefix}viewed:{seen_as}:{token}") if seen_as else names
 
 
-def rate(visitor: str) -> str:
-    return f"{conf.PREFIX}rate:{visitor}"
-
-
-def skips(hour: str) -> str:
-    return f"{conf.PREFIX}views:skips:{hour}"
-
-
-def traces(visitor: str) -> str:
-    """Matches every key that is named after the visitor, in a SCAN."""
-    return f"{_literal(conf.PREFIX)}*{visitor}*"
-
-
-def unique_pattern() -> str:
-    """Matches the sets of unique visitors in a SCAN."""
-    return f"{_literal(conf.PREFIX)}views:unique:*"
-
-
-def bitmap_pattern() -> str:
-    """Matches the bitmaps of unique visitors in a SCAN."""
-    return f"{_literal(conf.PREFIX)}views:bitmap:*"
-
-
-def read_pattern() -> str:
-    """Matches the read state of every category in a SCAN."""
-    return f"{_literal(conf.PREFIX)}category:*"
-
-
 def state(token: str, family: str) -> str:
     """The read state of one category; the families are those of `readers`."""
     return f"{conf.PREFIX}category:{token}:{family}"
 
 
-def state_pattern(family: str) -> str:
-    """Matches the read state of that family in a SCAN."""
-    return f"{read_pattern()}:{family}"
-
-
 def news(token: str) -> str:
     return f"{conf.PREFIX}category:{token}:news"
-
-
-def readers() -> str:
-    return f"{conf.PREFIX}readers"
-
-
-def total(token: str) -> str:
-    return f"{conf.PREFIX}views:total:{token}"
-
-
-def total_pattern() -> str:
-    """Matches every total in a SCAN; glob characters of the prefix stand for themselves."""
-    return f"{_literal(total(''))}*"
 
 
 def hour(bucket: str, token: str = "") -> str:
@@ -145,24 +135,8 @@ def hour(bucket: str, token: str = "") -> str:
     return f"{conf.PREFIX}views:hour:{bucket}:{token}" if token else f"{conf.PREFIX}views:hour:{bucket}"
 
 
-def hll(token: str) -> str:
-    return f"{conf.PREFIX}views:hll:{token}"
-
-
-def unique(token: str) -> str:
-    return f"{conf.PREFIX}views:unique:{token}"
-
-
 def unique_day(token: str, *, day: str) -> str:
     return f"{conf.PREFIX}views:unique:day:{day}:{token}"
-
-
-def daily(token: str) -> str:
-    return f"{conf.PREFIX}views:daily:{token}"
-
-
-def bitmap(token: str) -> str:
-    return f"{conf.PREFIX}views:bitmap:{token}"
 
 
 def sketch(token: str, *, day: str) -> str:
@@ -177,10 +151,6 @@ def sketches(token: str, *, days: Sequence[str]) -> tuple[str, ...]:
 
 def breakdown(token: str, *, name: str) -> str:
     return f"{conf.PREFIX}views:{name}:{token}"
-
-
-def funnel(token: str) -> str:
-    return f"{conf.PREFIX}funnel:{token}"
 
 
 def passes(token: str, visitor: Visitor) -> tuple[str, ...]:
@@ -229,69 +199,13 @@ def others(token: str) -> tuple[str, ...]:
     return unique(token), daily(token), bitmap(token)
 
 
-def reset() -> str:
-    return f"{conf.PREFIX}views:reset"
-
-
 def scratch(token: str) -> str:
     """Where a script puts a stored sketch while it merges it."""
     return f"{conf.PREFIX}views:hll:{token}:stored"
 
 
-def unbased() -> str:
-    return f"{conf.PREFIX}views:unbased"
-
-
-def trending_bucket(minute: str) -> str:
-    return f"{conf.PREFIX}trending:bucket:{minute}"
-
-
-def trending_copy(minute: str) -> str:
-    return f"{conf.PREFIX}trending:entered:{minute}"
-
-
 def trending_top(name: str) -> str:
     return f"{conf.PREFIX}trending:top:{name}" if name else f"{conf.PREFIX}trending:top"
-
-
-def trending_asked() -> str:
-    return f"{conf.PREFIX}trending:asked"
-
-
-def trending_lock() -> str:
-    return f"{conf.PREFIX}trending:lock"
-
-
-def flush_epoch() -> str:
-    return f"{conf.PREFIX}flush:epoch"
-
-
-def importing(source: str) -> str:
-    return f"{conf.PREFIX}import:{source}"
-
-
-def _literal(text: str) -> str:
-    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
-
-
-def flush_last() -> str:
-    return f"{conf.PREFIX}flush:last"
-
-
-def flush_owed() -> str:
-    return f"{conf.PREFIX}flush:owed"
-
-
-def flush_full() -> str:
-    return f"{conf.PREFIX}flush:full"
-
-
-def flush_orphans() -> str:
-    return f"{conf.PREFIX}flush:orphans"
-
-
-def tally(hour: str) -> str:
-    return f"{conf.PREFIX}trending:tally:{hour}"
 
 
 def budget(nonce: str, kind: str) -> str:

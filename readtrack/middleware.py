@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
-from readtrack import buckets, dimensions, hits, placeholders, readers, subjects, tracker, visitors
+from readtrack import buckets, categories, dimensions, filling, hits, readers, subjects, tracker, visitors
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome
 from readtrack.models import Tracked
@@ -55,7 +55,7 @@ class Recorder:
             return
         if isinstance(obj, Tracked):
             self.view(obj)
-        if subjects.has_read_state(type(obj)):
+        if categories.has_read_state(type(obj)):
             self.read(obj)
 
     def drop(self) -> tuple[str, ...]:
@@ -118,12 +118,12 @@ class ReadTrackMiddleware:
 
 def _needs_user(request: TrackedRequest, response: HttpResponseBase) -> bool:
     request.readtrack.see(response)
-    return request.readtrack.has_seen or placeholders.needs_user(response)
+    return request.readtrack.has_seen or filling.needs_user(response)
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
     _record(request, response, user)
-    placeholders.fill(response, partial(readers.find, request, user))
+    filling.fill(response, partial(readers.find, request, user))
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:

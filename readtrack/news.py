@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_save
 
-from readtrack import changes, subjects, tracker
+from readtrack import categories, changes, tracker
 from readtrack.models import Tracked
 
 
@@ -19,7 +19,7 @@ def connect() -> None:
         if not issubclass(model, Tracked):
             continue
         post_save.connect(on_save, sender=model, dispatch_uid="readtrack.news")
-        for field in subjects.news_links(model):
+        for field in categories.news_links(model):
             if field.many_to_many:
                 through = field.remote_field.through
                 m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from readtrack import buckets, databases, subjects
+from readtrack import buckets, categories, databases, subjects
 from readtrack.models import Readership
 from readtrack.store import reads
 from readtrack.store.scripts import SLICE
@@ -17,7 +17,7 @@ def keep(*, at: datetime) -> int:
     """Stores, for the hour of `at`, the numbers that changed; gives how many. Raises redis.RedisError."""
     hour = buckets.hour_number(at)
     # By the site's own rows, not by SCAN: nobody has read a category whose key a publication took away.
-    return sum(_keep(tokens, hour=hour) for model in subjects.read_state_models() for tokens in _tokens(model))
+    return sum(_keep(tokens, hour=hour) for model in categories.read_state_models() for tokens in _tokens(model))
 
 
 def _tokens(model: Any) -> Iterator[list[str]]:

@@ -31,9 +31,11 @@ from readtrack.store import skips as skips_store
 from readtrack.store import trending as trending_store
 from readtrack.store.connection import fail_open
 from readtrack.store.trending import MINUTES, Window
+from readtrack.timelines import Overview as Overview
 from readtrack.timelines import Point as Point
 from readtrack.timelines import ReaderPoint as ReaderPoint
 from readtrack.timelines import hourly as hourly
+from readtrack.timelines import overview as overview
 from readtrack.timelines import reader_series as reader_series
 from readtrack.timelines import series as series
 

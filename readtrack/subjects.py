@@ -1,7 +1,7 @@
 """What is viewed or read, and its token: `blog.post:42`, the id in every key."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -9,11 +9,12 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from django.apps import apps
-from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
+from django.core.exceptions import ValidationError
+from django.db.models import IntegerField, Model
 
 from readtrack.conf import conf
-from readtrack.models import SUBJECT_LENGTH, Tracked
+from readtrack.models import Tracked
+from readtrack.tables import SUBJECT_LENGTH
 
 
 def token(obj: Model) -> str:
@@ -118,56 +119,3 @@ def check_stage(stage: str) -> None:
     """Raises ValueError for a stage that FUNNEL lacks."""
     if stage not in conf.FUNNEL:
         raise ValueError(f"READTRACK['FUNNEL'] has no stage {stage!r}; it has: {', '.join(conf.FUNNEL)}.")
-
-
-def has_read_state(model: type[Model]) -> bool:
-    """Whether the model carries dots: a Tracked model points at it, or CATEGORIES names it."""
-    label = label_of(model)
-    if any(label == name.lower() for name in conf.CATEGORIES):
-        return True
-    return owner(model) in _news_targets()
-
-
-def read_state_models() -> list[type[Model]]:
-    """The models of this site that carry dots."""
-    return [model for model in apps.get_models() if has_read_state(model) and owner(model) is model]
-
-
-def categories_of(obj: Tracked) -> Iterator[str]:
-    """The tokens of the categories that news in `obj` belongs to. A query for each many-to-many field only."""
-    for field in news_links(type(obj)):
-        if isinstance(field, ManyToManyField):
-            yield from (token(target) for target in getattr(obj, field.name).only("pk"))
-        elif getattr(obj, field.attname) is None:
-            continue
-        elif field.target_field.primary_key:
-            yield token_of(field.related_model, getattr(obj, field.attname))
-        else:
-            yield token(getattr(obj, field.name))
-
-
-def news_links(model: type[Tracked]) -> list[Any]:
-    """The foreign keys and many-to-many fields among the model's `news_for`."""
-    fields = []
-    for name in model.news_for:
-        try:
-            field = model._meta.get_field(name)
-        except FieldDoesNotExist:
-            continue
-        if isinstance(field, (ForeignKey, ManyToManyField)):
-            fields.append(field)
-    return fields
-
-
-def author_of(obj: Tracked) -> Any | None:
-    """The primary key of the user who wrote it, if the model names a `news_author`. No query."""
-    if not obj.news_author:
-        return None
-    field: Any = obj._meta.get_field(obj.news_author)
-    return getattr(obj, field.attname)
-
-
-@cache
-def _news_targets() -> frozenset[type[Model]]:
-    models = [model for model in apps.get_models() if issubclass(model, Tracked)]
-    return frozenset(owner(field.related_model) for model in models for field in news_links(model))

@@ -26,6 +26,13 @@ class Point(NamedTuple):
     views: int
 
 
+class Overview(NamedTuple):
+    """The whole site at a glance: its views in the last 24 hours, and over a time of one's choice."""
+
+    day: int
+    points: list[Point]
+
+
 class ReaderPoint(NamedTuple):
     """How many had read a category at the end of the period that starts then, aware."""
 
@@ -60,7 +67,21 @@ def series(
     if not starts:
         return []
     first, last = _hours(starts, end)
-    found = _hourly_views(of, since=first, until=last + 1)
+    return _points(starts, _hourly_views(of, since=first, until=last + 1))
+
+
+def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> Overview:
+    """The whole site's views in the last 24 hours, and from that long ago on; Redis is asked once for both."""
+    now = buckets.now(at)
+    starts = periods.starts(now - back, now, by=by)
+    first, last = _hours(starts, now)
+    found = _hourly_views(None, since=min(first, last - 23), until=last + 1)
+    shown = Counter({hour: count for hour, count in found.items() if hour >= first})
+    return Overview(sum(count for hour, count in found.items() if hour > last - 24), _points(starts, shown))
+
+
+def _points(starts: Sequence[datetime], found: Counter[int]) -> list[Point]:
+    """The views by hour, added up by period."""
     sums = [0] * len(starts)
     for hour, count in found.items():
         sums[_place(starts, hour)] += count

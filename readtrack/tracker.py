@@ -1,21 +1,22 @@
-"""What changes counts and read state. Nothing here reads for display, nothing else writes."""
+"""What a site calls to change counts and read state. Nothing here reads for display."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from readtrack import archives, buckets, readers, resets, subjects, visitors
+from readtrack import buckets, readers, resets, subjects, visitors
 from readtrack.hits import Hit, Outcome, Reason
-from readtrack.models import Readership, Tracked, UnsentNews
-from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending, upkeep
+from readtrack.models import Tracked
+from readtrack.publishing import mark_unread as mark_unread
+from readtrack.publishing import publish as publish
+from readtrack.publishing import publish_to as publish_to
+from readtrack.publishing import resend as resend
+from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending
 from readtrack.store.connection import fail_open
-from readtrack.store.reads import News
 from readtrack.store.scripts import Call
 from readtrack.store.skips import tally
 from readtrack.store.traces import Erased, Progress
@@ -110,68 +111,6 @@ def mark_tokens_read(reader: readers.Reader, tokens: Sequence[str], *, as_of: in
     return found
 
 
-def mark_unread(objs: Iterable[Model]) -> None:
-    """Makes the categories unread for everybody, at once, in one round trip. Raises redis.RedisError."""
-    _send([News(subjects.token(obj)) for obj in objs])
-
-
-def publish(posts: Iterable[Tracked], *, using: str | None = None) -> None:
-    """Makes unread, on commit, what these rows are news for: call it where no `save()` does.
-
-    That is after bulk_create and update, in imports, and when the time of scheduled posts has come.
-    """
-    found: dict[str, list[Any]] = {}
-    own: list[News] = []
-    for post in posts:
-        author = _author(post)
-        for token in subjects.categories_of(post):
-            found.setdefault(token, []).append(author)
-        if subjects.has_read_state(type(post)):
-            own.append(News(subjects.token(post), author=author, is_own=author is not None))
-    _send_on_commit([*_news(found), *own], using=using)
-
-
-def publish_to(categories: Iterable[Model], posts: Sequence[Tracked], *, using: str | None = None) -> None:
-    """`publish` to these categories only, whatever else the rows are news for."""
-    authors = [_author(post) for post in posts]
-    _send_on_commit(_news({subjects.token(obj): authors for obj in categories}), using=using)
-
-
-def _author(post: Tracked) -> readers.Reader | None:
-    pk = subjects.author_of(post)
-    return None if pk is None else readers.or_none(pk)
-
-
-def _news(found: dict[str, list[Any]]) -> list[News]:
-    """One for each category; its author is spared the dot if all is by one."""
-    return [News(token, len(by), by[0] if len(set(by)) == 1 else None) for token, by in found.items()]
-
-
-def _send_on_commit(news: list[News], *, using: str | None) -> None:
-    if news:
-        # Robust, for the post is saved: whatever fails here is logged, and the page served.
-        transaction.on_commit(partial(_send_or_keep, news), using=using, robust=True)
-
-
-def _send_or_keep(news: Sequence[News]) -> None:
-    if not fail_open(_send, False, news):  # noqa: FBT003 - what it gives
-        UnsentNews.objects.bulk_create(UnsentNews(token=entry.token) for entry in news)
-
-
-def resend() -> int:
-    """Sends the news that was kept while Redis was gone; gives how much. Raises redis.RedisError."""
-    kept = dict(UnsentNews.objects.order_by("pk").values_list("pk", "token")[: scripts.SLICE])
-    _send([News(token) for token in dict.fromkeys(kept.values())])
-    UnsentNews.objects.filter(pk__in=kept).delete()
-    return len(kept)
-
-
-def _send(news: Sequence[News]) -> bool:
-    for some in scripts.sliced(news):
-        scripts.run(reads.publish(some))
-    return True
-
-
 amark_read = sync_to_async(mark_read)
 amark_all_read = sync_to_async(mark_all_read)
 amark_unread = sync_to_async(mark_unread)
@@ -190,24 +129,3 @@ def reset_views(obj: Tracked) -> None:
     side, and the next flush sets it to zero again.
     """
     resets.reset([subjects.token(obj)])
-
-
-def forget_deleted(sender: type[Tracked], instance: Tracked, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete: what the app holds of the row goes once the row is gone for everybody."""
-    transaction.on_commit(partial(_forget, subjects.token(instance)), using=using)
-
-
-def forget_read_state(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of what carries dots: who had read it goes with it."""
-    transaction.on_commit(partial(_forget_read_state, subjects.token(instance)), using=using)
-
-
-def _forget_read_state(token: str) -> None:
-    fail_open(reads.remove, None, token)
-    archives.forget([token], models=[Readership])
-
-
-def _forget(token: str) -> None:
-    # Redis may be gone, and the row stays deleted: the flush then finds an orphan.
-    fail_open(scripts.run, 0, upkeep.remove([token]))
-    archives.forget([token])

@@ -24,12 +24,12 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, JsonResponse
 from django.utils.module_loading import import_string
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect, ensure_csrf_cookie
 from django.views.decorators.http import require_GET, require_POST
 
-from readtrack import readers, reports, subjects, tracker, visitors
+from readtrack import categories, readers, reports, subjects, tracker, visitors
 from readtrack.conf import conf
 from readtrack.readers import Reader
 from readtrack.store.connection import fail_open
@@ -85,8 +85,8 @@ def _unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     if not as_of or len(found) < len(set(tokens.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
     counts = {name: found[token] for name, token in tokens.items()}
-    categories = {name: {"unread": count > 0, "count": count} for name, count in counts.items()}
-    return {"as_of": as_of, "categories": categories}
+    answers = {name: {"unread": count > 0, "count": count} for name, count in counts.items()}
+    return {"as_of": as_of, "categories": answers}
 
 
 def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
@@ -128,8 +128,9 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
-        raise RefusalError("too_many", gettext("Name at most %(most)s categories.") % {"most": MOST})
-    models = subjects.read_state_models()
+        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
+        raise RefusalError("too_many", message % {"most": MOST})
+    models = categories.read_state_models()
     return {name: _category(name, models) for name in names}
 
 
@@ -137,7 +138,7 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category:
     parsed = subjects.parse(name) if ":" in name else None
     if parsed is None and len(models) == 1:
         parsed = subjects.parse(f"{models[0]._meta.label_lower}:{quote(name)}")
-    if parsed is None or "\0" in unquote(name) or not subjects.has_read_state(parsed[0]):
+    if parsed is None or "\0" in unquote(name) or not categories.has_read_state(parsed[0]):
         raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
     try:
         parsed[0]._meta.pk.run_validators(parsed[1])

@@ -18,6 +18,7 @@ from readtrack.store import connection
 from readtrack.store.connection import circuit
 from readtrack.store.skips import tally
 from tests.engines.valkey import Valkey
+from tests.pseudo import pseudo as pseudo
 from tests.wire import Wire
 
 Start = Callable[..., Valkey]

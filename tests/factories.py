@@ -1,5 +1,7 @@
 """Things to test with."""
 
+import uuid
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -9,8 +11,9 @@ from django.test import AsyncClient, Client
 
 from readtrack import buckets
 from readtrack.hits import Hit
+from readtrack.models import Tracked
 from readtrack.visitors import Visitor
-from tests.site.models import Category, Post
+from tests.site.models import Category, Headline, Journal, Page, Post, Product, Profile, Review
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
@@ -46,3 +49,15 @@ def hit(*tokens: str, **values: Any) -> Hit:
     """A view of the tokens by a visitor nobody has seen before."""
     fresh = {"visitor": Visitor(f"visitor{next(_numbers)}"), "at": buckets.now(), "views": tokens}
     return Hit(**{**fresh, **values})
+
+
+# A row of every kind of Tracked model
+KINDS: dict[str, Callable[[], Tracked]] = {
+    "whole number": post,
+    "child of a tracked model": lambda: Review.objects.create(title="A"),
+    "proxy": lambda: Headline.objects.create(title="A"),
+    "UUID": lambda: Product.objects.create(id=uuid.uuid4()),
+    "text": lambda: Page.objects.create(slug="a:b*/%?é"),
+    "tracked child": lambda: Journal.objects.create(name="A"),
+    "another's key, another column": lambda: Profile.objects.create(user=User.objects.create(username="a")),
+}

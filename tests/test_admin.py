@@ -9,9 +9,13 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from readtrack import buckets, tracker
+from readtrack.admin import RANGES
 from readtrack.flush import flush
 from readtrack.models import FlushRun
+from readtrack.store.skips import tally
+from readtrack.visitors import Visitor
 from tests import factories
+from tests.pseudo import unmarked
 from tests.site.models import Page, Product
 from tests.wire import Wire
 
@@ -71,12 +75,44 @@ def test_the_chart_is_a_described_drawing_without_script_and_style(admin_client:
     assert "style=" not in page
 
 
+@pytest.mark.usefixtures("pseudo")
+def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Client) -> None:
+    pages = [admin_client.get(DASHBOARD).text]
+    post = factories.post(title="1")
+    visitor = Visitor("a")
+    for _ in range(2):
+        tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
+    tally.send()
+    flush()
+    pages += [admin_client.get(DASHBOARD, {"range": chosen}).text for chosen in RANGES]
+    for page in pages:
+        text = re.sub(r"<code>.*?</code>|<[^>]*>|&\w+;", " ", content(page).partition(">")[2].partition("<footer")[0])
+        assert unmarked(text) == []
+    assert "⟦seen by the same visitor already⟧" in pages[-1]
+    record = admin_client.get(FLUSHES).text
+    assert "⟦took⟧" in record
+
+
 def test_the_dashboard_is_there_without_redis(admin_client: Client, wire: Wire) -> None:
     factories.post(title="Top", view_count=7)
     wire.cut()
     response = admin_client.get(DASHBOARD)
     assert response.status_code == 200
     assert "Top" in response.text
+
+
+@pytest.mark.parametrize("chosen", RANGES)
+def test_every_chart_and_the_day_are_one_question_to_redis(chosen: str, admin_client: Client, wire: Wire) -> None:
+    flush()
+    for _ in range(3):
+        tracker.record(factories.hit("site.post:1"))
+    admin_client.get(DASHBOARD)
+    with wire.counted() as trips:
+        page = admin_client.get(DASHBOARD, {"range": chosen}).text
+    # Those of the site's hours, of what is trending and of what did not count.
+    assert trips == [3]
+    assert re.search(r"<dt>Views, last 24 hours</dt>\s*<dd>3</dd>", page)
+    assert "; 3 in all." in page
 
 
 def test_the_dashboard_costs_few_queries_however_many_posts(

@@ -5,7 +5,7 @@ from typing import Any
 from django.apps import apps
 from django.core.checks.registry import registry
 
-from readtrack.checks import check_setup
+from readtrack.checks.setup import check_setup
 
 
 def test_the_app_has_a_name_for_people_and_registers_its_checks() -> None:

@@ -131,11 +131,11 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     tracker.record(factories.hit("site.post:1"))
     call_command("readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000")
     text = capsys.readouterr().out
-    assert "20 posts, 50.0% of them viewed, by 3 visitors each; readers up to 1,000" in text
+    assert "20 posts, 50.0 % of them viewed, by 3 visitors each; readers up to 1,000" in text
     assert re.search(r"^  views:total:\{id\} +1 +\d+ B +\d+ bytes$", text, re.MULTILINE)
     assert re.search(r"^  hll +\S+ \S+ +12.0 KB +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
     assert "Advised: set, for few visitors" in text
-    assert "0.30% of 1,000 bits would be set" in text
+    assert "0.30 % of 1,000 bits would be set" in text
 
 
 @pytest.mark.parametrize("words", [["--posts", "-1"], ["--posts", "9" * 14], ["--active", "2"], ["--active", "half"]])

@@ -25,6 +25,7 @@ def test_a_chart_says_what_it_shows() -> None:
     assert root[0].text == "Views"
     assert root[1].tag.endswith("desc")
     assert root[1].text == "6 in all"
+    assert len(root.findall(f"{NAMESPACE}title")) == 1
 
 
 def test_each_bar_names_its_label_and_value() -> None:

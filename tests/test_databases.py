@@ -1,12 +1,10 @@
 """Every kind of key, model and database comes to the same."""
 
-import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 from django.db.models import Model
 from django.test.utils import override_settings
 from redis import Redis
@@ -16,19 +14,9 @@ from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, History, Tracked
 from readtrack.snapshots import Snapshot
 from tests import factories
-from tests.site.models import Headline, Journal, Page, Post, Product, Profile, Review
+from tests.site.models import Post
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
-
-KINDS: dict[str, Callable[[], Tracked]] = {
-    "whole number": factories.post,
-    "child of a tracked model": lambda: Review.objects.create(title="A"),
-    "proxy": lambda: Headline.objects.create(title="A"),
-    "UUID": lambda: Product.objects.create(id=uuid.uuid4()),
-    "text": lambda: Page.objects.create(slug="a:b*/%?é"),
-    "tracked child": lambda: Journal.objects.create(name="A"),
-    "another's key, another column": lambda: Profile.objects.create(user=User.objects.create(username="a")),
-}
 
 
 class Lite:
@@ -60,7 +48,7 @@ def view(obj: Tracked, times: int = 1) -> None:
 
 
 @ROUTERS
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
+@pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
 def test_every_kind_is_written_settled_lifted_and_reset(
     make: Callable[[], Tracked], router: list[str], redis: Redis
 ) -> None:
@@ -135,44 +123,3 @@ def test_a_conflict_that_lasts_is_told() -> None:
 
     with pytest.raises(OperationalError):
         databases.retried(connection, write)
-
-
-# Deleting
-
-
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
-def test_what_a_deleted_row_had_goes_with_it(make: Callable[[], Tracked], redis: Redis) -> None:
-    obj, other = make(), factories.post()
-    token = subjects.token(obj)
-    view(obj, 2)
-    view(other)
-    redis.hset(f"funnel:{token}", "view", 1)
-    redis.zadd("views:unbased", {f"funnel:{token}": 1})
-    flush()
-    view(obj)
-    flush(only_changed=True)
-    assert History.objects.filter(subject=token).exists()
-    obj.delete()
-    lasting = [f"views:total:{token}", f"views:hll:{token}", f"funnel:{token}"]
-    assert redis.exists(*lasting) == 0
-    assert not History.objects.filter(subject=token).exists()
-    assert not Breakdown.objects.exists()
-    assert flush().orphans == 0
-    assert redis.exists(f"views:total:{subjects.token(other)}")
-
-
-def test_a_child_that_leaves_its_parent_leaves_the_counts(redis: Redis) -> None:
-    review = Review.objects.create(title="A")
-    view(review)
-    token = subjects.token(review)
-    review.delete(keep_parents=True)
-    assert redis.get(f"views:total:{token}") == "1"
-
-
-def test_a_deletion_that_is_rolled_back_takes_nothing(redis: Redis) -> None:
-    post = factories.post()
-    view(post)
-    with transaction.atomic():
-        post.delete()
-        transaction.set_rollback(True)
-    assert redis.get(f"views:total:{subjects.token_of(Post, Post.objects.get().pk)}") == "1"

@@ -20,6 +20,7 @@ from tests.site.models import Headline, Post
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 
 
 def keep(subject: str, views: dict[datetime, int]) -> None:
@@ -81,6 +82,17 @@ def test_a_day_without_a_midnight_starts_at_one() -> None:
 @pytest.mark.parametrize("by", ["hour", "day"])
 def test_an_empty_range_has_no_points(by: Any) -> None:
     assert series(since=utc(2026, 3, 2), until=utc(2026, 3, 1), by=by) == []
+
+
+@pytest.mark.parametrize(
+    ("back", "by", "shown"), [(6 * DAY, "day", 8), (23 * HOUR, "hour", 4), (2 * HOUR, "hour", 0), (13 * HOUR, "day", 8)]
+)
+def test_an_overview_has_the_last_24_hours_beside_any_series(
+    back: timedelta, by: Any, shown: int, noon: datetime
+) -> None:
+    keep("", {noon - 30 * HOUR: 1, noon - 24 * HOUR: 4, noon - 23 * HOUR: 8})
+    overview = reports.overview(back=back, by=by, at=noon)
+    assert (overview.day, sum(point.views for point in overview.points)) == (4, shown)
 
 
 def test_what_is_not_flushed_yet_is_shown(redis: Redis) -> None:

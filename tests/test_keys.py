@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from pytest_django import Settings
 from redis import Redis
 
 from readtrack import keys, reports, tracker
@@ -44,10 +43,3 @@ def table() -> dict[str, tuple[str, str]]:
         if len(cells) >= 4 and ":" in cells[0]:
             rows[re.sub(r"\\\{\w+\\\}", "[^:]+(?::[^:]+)?", re.escape(cells[0]))] = (cells[1], cells[2])
     return rows
-
-
-def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"PREFIX": "s[*]?\\:"}
-    tracker.record(factories.hit("site.post:1"))
-    redis.set("sx1:views:total:site.post:2", 5)
-    assert redis.keys(keys.total_pattern()) == ["s[*]?\\:views:total:site.post:1"]

@@ -1,13 +1,10 @@
 """Counts in the site's own rows: nothing but the flush moves them."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db.models import F
 
-from readtrack import buckets
-from readtrack.models import FlushRun
 from tests import factories
 from tests.site.models import Headline, Page, Post, Product, Review
 
@@ -85,12 +82,3 @@ def test_rows_come_most_viewed_first() -> None:
 
 def test_a_count_is_no_field_of_a_form() -> None:
     assert not Post._meta.get_field("view_count").editable
-
-
-def test_a_flush_knows_how_long_it_took() -> None:
-    started = buckets.now()
-    run = FlushRun(started=started)
-    assert run.took is None
-    run.ended = started + timedelta(seconds=2)
-    assert run.took == timedelta(seconds=2)
-    assert str(run) == f"{started:%Y-%m-%d %H:%M:%S}"

@@ -4,16 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core import serializers
 from django.db import transaction
-from django.test import override_settings
 from pytest_django import DjangoAssertNumQueries
 
-from readtrack import reports, tasks, tracker
-from readtrack.models import UnsentNews
-from readtrack.store.connection import RedisError
+from readtrack import reports, tracker
 from tests import factories
-from tests.site.models import Article, Category, Post, Topic
+from tests.site.models import Article, Category, Headline, Page, Post, Review, Shelf, Topic
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,6 +32,68 @@ def is_unread() -> Callable[..., bool]:
 @pytest.fixture
 def category() -> Category:
     return factories.category()
+
+
+@pytest.mark.parametrize("model", [Post, Headline, Review])
+def test_a_new_post_makes_its_category_unread_and_no_other(is_unread: Callable[..., bool], model: Any) -> None:
+    category, other = factories.category(), factories.category()
+    assert is_unread(category, lambda: model.objects.create(title="x", category=category))
+    assert not is_unread(other, lambda: model.objects.create(title="x", category=category))
+
+
+def test_an_edit_is_no_news(is_unread: Callable[..., bool]) -> None:
+    category = factories.category()
+    post = factories.post(category=category)
+    assert not is_unread(category, post.save)
+
+
+def test_a_model_says_itself_what_is_news(is_unread: Callable[..., bool]) -> None:
+    section, shelf = factories.category(), Shelf.objects.create(code="A1")
+    page = Page(slug="x", section=section, shelf=shelf, is_published=False)
+    assert not is_unread(section, page.save)
+    page.is_published = True
+    assert is_unread(section, page.save)
+    assert is_unread(shelf, page.save)
+
+
+def test_a_fixture_that_is_loaded_is_no_news(is_unread: Callable[..., bool]) -> None:
+    category = factories.category()
+    fixture = serializers.serialize("json", [Post(pk=1000, title="old", category=category)])
+
+    def load() -> None:
+        for obj in serializers.deserialize("json", fixture):
+            obj.save()
+
+    assert not is_unread(category, load)
+    assert Post.objects.filter(pk=1000).exists()
+
+
+def test_a_post_without_a_category_is_nobodys_news(is_unread: Callable[..., bool]) -> None:
+    assert not is_unread(factories.category(), factories.post)
+
+
+def test_news_is_news_when_everybody_can_see_it_and_not_before() -> None:
+    category, user = factories.category(), factories.user()
+    tracker.mark_read(user, [category])
+    with transaction.atomic():
+        factories.post(category=category)
+        assert reports.unread(user, [category]) == set()
+    assert reports.unread(user, [category]) == {category}
+
+
+def test_what_is_rolled_back_never_was_news() -> None:
+    category, user = factories.category(), factories.user()
+    tracker.mark_read(user, [category])
+    with transaction.atomic():
+        factories.post(category=category)
+        transaction.set_rollback(True)
+    assert reports.unread(user, [category]) == set()
+
+
+def test_finding_the_category_of_news_costs_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    category = Category.objects.create(name="x")
+    with django_assert_num_queries(1):
+        Post.objects.create(title="x", category_id=category.pk)
 
 
 def test_a_draft_is_news_when_it_is_published_and_not_before(
@@ -159,28 +218,6 @@ def test_the_author_gets_no_dot_unless_there_was_one(category: Category) -> None
     assert reports.unread(author, [category]) == reports.unread(reader, [category]) == {category}
 
 
-def test_what_several_people_wrote_is_news_to_all_of_them(category: Category) -> None:
-    users = [factories.user(), factories.user()]
-    for user in users:
-        tracker.mark_read(user, [category])
-    tracker.publish(Article(pk=user.pk, category=category, author=user) for user in users)
-    assert all(reports.unread(user, [category]) for user in users)
-
-
-def test_rows_written_in_bulk_are_published_by_a_call(is_unread: Callable[..., bool], category: Category) -> None:
-    posts = [Post(title="x", category=category) for _ in range(3)]
-    assert not is_unread(category, lambda: Post.objects.bulk_create(posts))
-    assert is_unread(category, lambda: tracker.publish(posts))
-
-
-def test_a_call_counts_the_rows(category: Category, settings: Any) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
-    user = factories.user()
-    tracker.mark_read(user, [category])
-    tracker.publish([Post(pk=number, category=category) for number in (1, 2, 3)])
-    assert reports.unread_counts(user, [category]) == {category: 3}
-
-
 def test_a_post_that_carries_dots_itself_is_unread_to_all_but_its_author(settings: Any) -> None:
     settings.READTRACK = {"CATEGORIES": ["site.Article"]}
     author, reader = factories.user(), factories.user()
@@ -191,30 +228,6 @@ def test_a_post_that_carries_dots_itself_is_unread_to_all_but_its_author(setting
     article.title = "Corrected"
     article.save()
     assert reports.unread(reader, [article]) == {article}
-
-
-def test_an_author_out_of_bounds_is_passed_over(settings: Any, category: Category) -> None:
-    settings.READTRACK = {"MAX_READER": 10}
-    author = factories.user(pk=11)
-    Article.objects.create(category=category, author=author)
-
-
-def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(category: Category, settings: Any) -> None:
-    user = factories.user()
-    tracker.mark_read(user, [category])
-    with override_settings(CACHES={"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}):
-        for _ in range(2):
-            factories.post(category=category)
-        with pytest.raises(RedisError):
-            tracker.resend()
-    assert reports.unread(user, [category]) == set()
-    assert [str(kept) for kept in UnsentNews.objects.all()] == [f"site.category:{category.pk}"] * 2
-    call_command("readtrack", "flush", verbosity=0)
-    assert reports.unread(user, [category]) == {category}
-    tracker.mark_read(user, [category])
-    tasks.flush_views()
-    assert reports.unread(user, [category]) == set()
-    assert not UnsentNews.objects.exists()
 
 
 def test_what_is_remembered_of_a_row_costs_no_query(

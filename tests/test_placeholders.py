@@ -1,110 +1,16 @@
-"""Counts and dots in finished pages: filled in together, for this reader, and only where we left a place for them."""
-
-import json
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+"""What a tag leaves is known again, and nothing else is."""
 
 import pytest
-from asgiref.sync import async_to_sync
-from django.http import FileResponse, HttpResponse, StreamingHttpResponse
-from django.template import engines
-from django.test import AsyncClient
-from django.urls import path
-from django.utils.translation import override
-from redis import Redis
 
-from readtrack import placeholders, subjects, tracker
+from readtrack import placeholders, subjects
 from readtrack.placeholders import COUNT, DOT, Placeholder
-from tests import factories
 from tests.site.models import Category, Page, Post
-from tests.site.urls import urlpatterns as site_urls
-from tests.wire import Wire
-
-pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
 
 
-def template(source: str, request: Any, **context: Any) -> str:
-    return str(engines["django"].from_string("{% load readtrack cache %}" + source).render(context, request))
-
-
-def comment(request: Any) -> HttpResponse:
-    return HttpResponse(template("{{ text }}", request, text=request.GET["text"]))
-
-
-def fragment(request: Any) -> HttpResponse:
-    source = (
-        "{% cache 60 list %}{% for p in posts %}{% view_count p exact %}{% endfor %}{% unread_dot c %}{% endcache %}"
-    )
-    return HttpResponse(template(source, request, posts=Post.objects.all(), c=Category.objects.first()))
-
-
-def sized(request: Any) -> HttpResponse:
-    response = HttpResponse(template("{% view_count post exact %}", request, post=Post.objects.get()))
-    response["Content-Length"] = str(len(response.content))
-    return response
-
-
-def download(request: Any) -> FileResponse:
-    text = template("{% view_count post exact %}", request, post=Post.objects.get())
-    return FileResponse([text.encode()], content_type="application/octet-stream")
-
-
-def dots(request: Any) -> StreamingHttpResponse:
-    def parts() -> Iterator[str]:
-        yield template("{% unread_dot c %}", request, c=Category.objects.get())
-
-    return StreamingHttpResponse(parts())
-
-
-async def astream(request: Any) -> StreamingHttpResponse:
-    text = template("{% view_count post exact %}", request, post=await Post.objects.aget())
-
-    async def parts() -> AsyncIterator[str]:
-        yield "views: "
-        yield text
-
-    return StreamingHttpResponse(parts())
-
-
-def counted_json(request: Any) -> HttpResponse:
-    html = template("{% view_count post %}", request, post=Post.objects.get())
-    return HttpResponse(json.dumps({"html": html}), content_type="application/vnd.api+json")
-
-
-urlpatterns = [
-    *site_urls,
-    *(path(f"{page.__name__}/", page) for page in (comment, fragment, sized, download, dots, astream, counted_json)),
-]
-
-
-@pytest.mark.parametrize("kind", ["count", "exact", "dot"])
-def test_a_placeholder_that_a_visitor_types_stays_text(kind: str) -> None:
-    typed = f"!rt!{kind}!site.post:1!5!AAAAAAAAAAAAAAAA!"
-    assert factories.browser(factories.user()).get("/comment/", {"text": typed}).text == typed
-
-
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        Placeholder(COUNT, "site.post:2", 5),
-        Placeholder(COUNT, "site.post:1", 99999),
-        Placeholder("exact", "site.post:1", 5),
-    ],
-)
-def test_a_placeholder_of_ours_that_a_visitor_changes_stays_text(theirs: Placeholder) -> None:
-    ours = Placeholder(COUNT, "site.post:1", 5)
-    signature = str(ours).split("!")[-2]
-    typed = str(theirs).replace(str(theirs).split("!")[-2], signature)
-    assert factories.browser().get("/comment/", {"text": typed}).text == typed
-
-
-def test_text_and_placeholders_may_stand_side_by_side() -> None:
-    post, forged = factories.post(view_count=3), "!rt!count!site.post:1!5!AAAAAAAAAAAAAAAA!"
-    content = f"{forged}{Placeholder(COUNT, f'site.post:{post.pk}', 3)}!rt!é".encode()
-    text = placeholders.filled(content, lambda: None).decode()
-    assert text.startswith(forged)
-    assert text.endswith("!rt!é")
-    assert ">3<" in text
+@pytest.mark.parametrize("kind", [COUNT, DOT])
+def test_a_placeholder_is_found_by_its_text(kind: str) -> None:
+    ours = Placeholder(kind, "site.post:1", 5)
+    assert placeholders.found(f"<p>{ours}</p>{ours}".encode()) == {str(ours).encode(): ours}
 
 
 @pytest.mark.parametrize(
@@ -120,102 +26,16 @@ def test_text_and_placeholders_may_stand_side_by_side() -> None:
 )
 def test_what_only_looks_like_a_placeholder_passes_unharmed(content: bytes) -> None:
     ours = str(Placeholder(COUNT, "site.post:1")).encode()
-    assert placeholders.filled(content, lambda: None) == content
-    assert placeholders.filled(content + ours, lambda: None).startswith(content + b"<span")
+    assert placeholders.found(content) == {}
+    assert list(placeholders.found(content + ours)) == [ours]
 
 
-def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(redis: Redis) -> None:
-    post, category = factories.post(), factories.category()
-    reader, other = factories.user(), factories.user()
-    assert factories.browser(reader).get("/fragment/").text.startswith("0<span")
-    tracker.record(factories.hit(f"site.post:{post.pk}"))
-    tracker.mark_read(other, [category])
-    assert factories.browser(other).get("/fragment/").text == "1"
-    assert factories.browser(reader).get("/fragment/").text.startswith("1<span")
-    assert factories.browser().get("/fragment/").text == "1"
+def test_a_long_name_in_another_script_is_found_too() -> None:
+    ours = Placeholder.of(COUNT, Page(slug="é" * 100, view_count=5))
+    assert list(placeholders.found(str(ours).encode()).values()) == [ours]
+    assert ours == (COUNT, subjects.token(Page(slug="é" * 100)), 5)
 
 
-def test_json_stays_valid(redis: Redis) -> None:
-    post = factories.post()
-    tracker.record(factories.hit(f"site.post:{post.pk}"))
-    html = '<span class="readtrack-count" title="1">1</span>'
-    assert [text.strip() for text in factories.browser().get("/json/").json()["posts"]] == [html]
-    assert json.loads(factories.browser().get("/counted_json/").content) == {"html": html}
-
-
-def test_a_response_with_a_length_gets_its_new_one() -> None:
-    factories.post(view_count=1234)
-    response = factories.browser().get("/sized/")
-    assert response.text == "1,234"
-    assert response["Content-Length"] == "5"
-
-
-def test_a_streamed_page_is_filled_in_part_by_part() -> None:
-    for count in (1, 2, 3):
-        factories.post(view_count=count)
-    text = factories.browser().get("/stream/").getvalue().decode()
-    assert [f">{count}<" in text for count in (1, 2, 3)] == [True] * 3
-    assert "!rt!" not in text
-
-
-def test_a_streamed_page_has_this_readers_dots() -> None:
-    category, user = factories.category(), factories.user()
-    assert b"readtrack-dot" not in factories.browser().get("/dots/").getvalue()
-    assert b"readtrack-dot" in factories.browser(user).get("/dots/").getvalue()
-    tracker.mark_read(user, [category])
-    assert b"readtrack-dot" not in factories.browser(user).get("/dots/").getvalue()
-
-
-def test_an_async_stream_is_filled_in_too() -> None:
-    factories.post(view_count=1234)
-    response = factories.fetch_async(AsyncClient(), "/astream/")
-
-    async def read() -> bytes:
-        return b"".join([part async for part in response.streaming_content])
-
-    assert async_to_sync(read)() == b"views: 1,234"
-
-
-def test_a_download_is_none_of_ours() -> None:
-    factories.post()
-    assert factories.browser().get("/download/").getvalue().startswith(b"!rt!exact!")
-
-
-def test_a_count_in_words_is_one_view_or_many() -> None:
-    assert placeholders.count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
-    assert ">1.2k views<" in placeholders.count(1234, kind="words")
-
-
-def test_a_long_name_in_another_script_has_its_count_too() -> None:
-    page = Page.objects.create(slug="é" * 100, view_count=5)
-    text = str(Placeholder(COUNT, subjects.token(page), 5))
-    assert ">5<" in placeholders.filled(text.encode(), lambda: None).decode()
-
-
-def test_a_page_without_placeholders_does_not_ask_redis(wire: Wire) -> None:
-    with wire.counted() as trips:
-        assert placeholders.filled(b"nothing !rt! here", lambda: None) == b"nothing !rt! here"
-    assert trips == [0]
-
-
-def test_a_page_with_thousands_of_counts_and_dots_is_one_exchange(wire: Wire) -> None:
-    user = factories.user()
-    content = "".join(f"{Placeholder(kind, f'site.x:{n}')}\n" for n in range(1, 2501) for kind in (COUNT, DOT))
-    placeholders.filled(content.encode(), lambda: user.pk)  # the server learns the scripts
-    with wire.counted() as trips:
-        filled = placeholders.filled(content.encode(), lambda: user.pk)
-    # It is sent at once, but so much of it that the first answers may come before its end has gone.
-    assert trips[0] < 25
-    assert filled.count(b"readtrack-count") == filled.count(b"readtrack-dot__text") == 2500
-
-
-def test_a_dot_is_read_aloud_in_the_readers_language() -> None:
-    with override("en"):
-        dot = placeholders.dot(is_unread=True)
-    assert '<span class="readtrack-dot__text">unread</span>' in dot
-    assert placeholders.dot(is_unread=False) == ""
-
-
-def test_a_short_count_has_the_exact_number_as_its_title() -> None:
-    assert placeholders.count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
-    assert placeholders.count(12345, kind="exact") == "12,345"
+def test_what_sql_stores_rides_along_if_it_was_loaded() -> None:
+    assert Placeholder.of(COUNT, Post(pk=1, view_count=7)).stored == 7
+    assert Placeholder.of(DOT, Category(pk=1)).stored == 0

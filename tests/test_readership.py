@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from django.test.utils import override_settings
-from redis import Redis
 
 from readtrack import buckets, history, readership, reports, subjects, tracker
 from readtrack.flush import flush
@@ -13,7 +12,7 @@ from readtrack.models import Readership
 from readtrack.store import reads
 from tests import factories
 from tests.engines.valkey import Valkey
-from tests.site.models import Category, Topic
+from tests.site.models import Category
 from tests.wire import Wire
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
@@ -148,18 +147,3 @@ def test_old_days_keep_their_last_number(noon: datetime) -> None:
     put(category, {old: 5, old + HOUR: 0, old + 2 * HOUR: 3, noon - HOUR: 4, noon: 1})
     assert history.thin(at=noon) == 2
     assert [count for _, count in stored(category)] == [3, 4, 1]
-
-
-@pytest.mark.parametrize("model", [Category, Topic])
-def test_a_deleted_category_leaves_nothing(model: Any, redis: Redis, noon: datetime, settings: Any) -> None:
-    gone, other = model.objects.create(), model.objects.create()
-    for state, numbering in (("sequence", "ordinal"), ("bitmap", "id")):
-        settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
-        tracker.mark_unread([gone, other])
-        tracker.mark_read(factories.user(), [gone, other])
-    readership.keep(at=noon)
-    token = subjects.token(gone)
-    gone.delete()
-    assert redis.keys(f"category:{token}:*") == []
-    assert len(redis.keys(f"category:{subjects.token(other)}:*")) > 1
-    assert list(Readership.objects.values_list("subject", flat=True)) == [subjects.token(other)]

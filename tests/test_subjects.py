@@ -4,24 +4,19 @@ import uuid
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from pytest_django import Settings
 
 from readtrack import subjects
-from readtrack.models import Tracked
 from tests.site.models import (
     Article,
     Category,
     Counted,
     Headline,
     Journal,
-    Manual,
     Page,
     Post,
     Product,
     Profile,
     Review,
-    Shelf,
 )
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
@@ -71,32 +66,3 @@ def test_an_unsaved_object_has_no_name_yet() -> None:
 
 def test_tracked_models_are_those_with_counts_of_their_own() -> None:
     assert subjects.tracked_models() == [Post, Product, Page, Article, Counted, Journal, Profile]
-
-
-@pytest.mark.parametrize(
-    ("model", "has_dots"), [(Category, True), (Shelf, True), (Manual, False), (Post, False), (User, False)]
-)
-def test_a_model_has_dots_if_news_belongs_to_it(model: Any, has_dots: bool) -> None:
-    assert subjects.has_read_state(model) == has_dots
-
-
-@pytest.mark.parametrize("name", ["site.Manual", "site.manual"])
-def test_a_model_has_dots_if_the_site_says_so(settings: Settings, name: str) -> None:
-    settings.READTRACK = {"CATEGORIES": [name]}
-    assert subjects.has_read_state(Manual)
-    assert not subjects.has_read_state(User)
-
-
-@pytest.mark.django_db
-def test_news_belongs_to_the_categories_that_are_set() -> None:
-    section, shelf = Category.objects.create(name="x"), Shelf.objects.create(code="A1")
-    page = Page(pk="x", section=section, shelf=shelf)
-    assert list(subjects.categories_of(page)) == [f"site.category:{section.pk}", f"site.shelf:{shelf.pk}"]
-    assert list(subjects.categories_of(Page(pk="x"))) == []
-    assert list(subjects.categories_of(Product(pk=ID))) == []
-
-
-def test_only_foreign_keys_lead_to_categories(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Page, "news_for", ("slug", "missing", "section"))
-    assert [field.name for field in subjects.news_links(Page)] == ["section"]
-    assert issubclass(Page, Tracked)

@@ -1,21 +1,16 @@
-"""What counts, what is read, and what becomes news."""
+"""What counts, and what is read."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import Any
 
 import pytest
-from django.core import serializers
-from django.db import transaction
-from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits import Outcome
 from readtrack.visitors import Visitor
 from tests import factories
-from tests.site.models import Category, Headline, Page, Post, Review, Shelf
 from tests.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -98,84 +93,6 @@ def test_marking_nothing_does_nothing(redis: Redis) -> None:
     tracker.mark_unread([])
     tracker.mark_read(factories.user(), [])
     assert redis.keys("*") == []
-
-
-@pytest.fixture
-def is_unread(django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks) -> Callable[..., bool]:
-    """Whether something that everybody had read is unread after the change has been committed."""
-    user = factories.user()
-
-    def check(category: Any, change: Callable[[], Any]) -> bool:
-        tracker.mark_read(user, [category])
-        with django_capture_on_commit_callbacks(execute=True):
-            change()
-        return bool(reports.unread(user, [category]))
-
-    return check
-
-
-@pytest.mark.parametrize("model", [Post, Headline, Review])
-def test_a_new_post_makes_its_category_unread_and_no_other(is_unread: Callable[..., bool], model: Any) -> None:
-    category, other = factories.category(), factories.category()
-    assert is_unread(category, lambda: model.objects.create(title="x", category=category))
-    assert not is_unread(other, lambda: model.objects.create(title="x", category=category))
-
-
-def test_an_edit_is_no_news(is_unread: Callable[..., bool]) -> None:
-    category = factories.category()
-    post = factories.post(category=category)
-    assert not is_unread(category, post.save)
-
-
-def test_a_model_says_itself_what_is_news(is_unread: Callable[..., bool]) -> None:
-    section, shelf = factories.category(), Shelf.objects.create(code="A1")
-    page = Page(slug="x", section=section, shelf=shelf, is_published=False)
-    assert not is_unread(section, page.save)
-    page.is_published = True
-    assert is_unread(section, page.save)
-    assert is_unread(shelf, page.save)
-
-
-def test_a_fixture_that_is_loaded_is_no_news(is_unread: Callable[..., bool]) -> None:
-    category = factories.category()
-    fixture = serializers.serialize("json", [Post(pk=1000, title="old", category=category)])
-
-    def load() -> None:
-        for obj in serializers.deserialize("json", fixture):
-            obj.save()
-
-    assert not is_unread(category, load)
-    assert Post.objects.filter(pk=1000).exists()
-
-
-def test_a_post_without_a_category_is_nobodys_news(redis: Redis, is_unread: Callable[..., bool]) -> None:
-    assert not is_unread(factories.category(), factories.post)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_news_is_news_when_everybody_can_see_it_and_not_before() -> None:
-    category, user = factories.category(), factories.user()
-    tracker.mark_read(user, [category])
-    with transaction.atomic():
-        factories.post(category=category)
-        assert reports.unread(user, [category]) == set()
-    assert reports.unread(user, [category]) == {category}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_what_is_rolled_back_never_was_news() -> None:
-    category, user = factories.category(), factories.user()
-    tracker.mark_read(user, [category])
-    with transaction.atomic():
-        factories.post(category=category)
-        transaction.set_rollback(True)
-    assert reports.unread(user, [category]) == set()
-
-
-def test_finding_the_category_of_news_costs_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    category = Category.objects.create(name="x")
-    with django_assert_num_queries(1):
-        Post.objects.create(title="x", category_id=category.pk)
 
 
 def test_what_is_trending_can_be_computed_ahead(redis: Redis) -> None:

@@ -9,7 +9,7 @@ from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.template import Context, Template, TemplateSyntaxError
 from django.test import RequestFactory
 
-from readtrack import placeholders, tracker
+from readtrack import filling, placeholders, rendering, tracker
 from readtrack.middleware import ReadTrackMiddleware, TrackedRequest
 from readtrack.placeholders import ELSE, END, Placeholder
 from readtrack.store import scripts
@@ -71,7 +71,7 @@ def test_parts_stand_inside_each_other_with_tags_in_them(user: Any, pair: list[A
         "{% else %}5{% if_unread new %}6{% endif_unread %}{% endif_unread %}7"
     )
     html = page(source, user, read=pair[0], new=pair[1], p=factories.post(view_count=9))
-    assert html.replace(placeholders.dot(is_unread=True), "*") == "13*47"
+    assert html.replace(rendering.dot(is_unread=True), "*") == "13*47"
     tracker.mark_read(user, pair)
     assert page(source, user, read=pair[0], new=pair[1], p=factories.post()) == "57"
 
@@ -121,7 +121,7 @@ def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[A
 
     async def collect() -> bytes:
         response = StreamingHttpResponse(chunks())
-        placeholders.fill(response, lambda: user.pk)
+        filling.fill(response, lambda: user.pk)
         return b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
 
     assert async_to_sync(collect)() == b"<b>new</b>"
@@ -145,12 +145,12 @@ def test_parts_are_cut_out_of_json_too(user: Any, pair: list[Any]) -> None:
     def view(request: TrackedRequest) -> JsonResponse:
         return JsonResponse({"html": rendered(ROW + "{% unread_dot c %}", request=request, c=pair[1])})
 
-    assert json.loads(served(view, user).content)["html"] == "<b>new</b>" + placeholders.dot(is_unread=True)
+    assert json.loads(served(view, user).content)["html"] == "<b>new</b>" + rendering.dot(is_unread=True)
 
 
 def test_an_end_that_begins_nowhere_does_no_harm(user: Any, pair: list[Any]) -> None:
     content = f"a{Placeholder.of(ELSE, pair[0])}b{Placeholder.of(END, pair[0])}c"
-    assert placeholders.filled(content.encode(), lambda: user.pk) == b"abc"
+    assert filling.filled(content.encode(), lambda: user.pk) == b"abc"
 
 
 def test_a_post_without_read_state_has_no_dot(user: Any, settings: Any) -> None:
@@ -165,7 +165,7 @@ def test_what_is_new_is_counted_where_the_site_counts(user: Any, pair: list[Any]
     source = (
         "{% unread_count c as items %}{% unread_dot c as is_unread %}{{ items }} {{ is_unread }} {% unread_count c %}"
     )
-    assert page(source, user, c=pair[1]) == "1 True " + placeholders.dot(is_unread=True)
+    assert page(source, user, c=pair[1]) == "1 True " + rendering.dot(is_unread=True)
     settings.READTRACK = {"READ_STATE": "sequence"}
     tracker.mark_read(user, pair)
     for _ in range(1200):

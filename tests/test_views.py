@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from readtrack import reports, subjects, tracker, views
+from readtrack import categories, reports, subjects, tracker, views
 from tests import factories
 from tests.site.models import Category, Product, Shelf
 
@@ -56,7 +56,7 @@ def test_it_tells_what_is_unread_and_marks_it_read(client: Client) -> None:
 
 
 def test_where_one_model_has_read_state_keys_are_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subjects, "read_state_models", lambda: [Category])
+    monkeypatch.setattr(categories, "read_state_models", lambda: [Category])
     category = factories.category()
     assert post(client, {"categories": [category.pk]}).json() == {"read": [str(category.pk)], "unread": []}
     assert client.get(UNREAD, {"category": category.pk}).json()["categories"] == {

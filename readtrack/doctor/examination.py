@@ -5,13 +5,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from django.db import Error
+from django.utils.translation import gettext, gettext_noop
 
-from readtrack.doctor import flushing, server
+from readtrack.doctor import agreement, flushing, server, settings
 from readtrack.doctor.findings import Finding, Named, Order
 from readtrack.store.connection import RedisError
 from readtrack.store.server import Refused, info
 
-CHECK_SETTINGS = "Is it running, and does CACHES point at it? Run: manage.py check"
+CHECK_SETTINGS = gettext_noop("Is it running, and does CACHES point at it? Run: manage.py check")
 
 
 class Examination(NamedTuple):
@@ -31,12 +32,13 @@ EXAMINATIONS = (
     Examination("persistence", server.persistence, needs_redis=True),
     Examination("scripts", server.scripts, needs_redis=True),
     Examination("memory", server.memory, needs_redis=True),
-    Examination("timeouts", server.timeouts),
+    Examination("timeouts", settings.timeouts),
+    Examination("windows", settings.windows),
     Examination("migrations", flushing.migrations, needs_database=True),
     Examination("beat", flushing.beat, needs_database=True),
-    Examination("marks", flushing.marks, needs_redis=True),
-    Examination("lineage", flushing.line, needs_redis=True, needs_database=True),
-    Examination("drift", flushing.drift, needs_redis=True, needs_database=True),
+    Examination("marks", agreement.marks, needs_redis=True),
+    Examination("lineage", agreement.line, needs_redis=True, needs_database=True),
+    Examination("drift", agreement.drift, needs_redis=True, needs_database=True),
 )
 
 
@@ -56,12 +58,13 @@ def examine(*, sample: int, progress: Callable[[int], object] = lambda keys: Non
             for finding in examination.look(order):
                 yield Named(examination.name, *finding)
         except Refused as error:
-            hint = "Let Redis's user run it, or look at this by other means."
-            yield Named(examination.name, "note", f"Not looked at: {error}", hint)
+            hint = gettext("Let Redis's user run it, or look at this by other means.")
+            yield Named(examination.name, "note", gettext("Not looked at: %(error)s") % {"error": error}, hint)
         except RedisError as error:
             has_redis = False
-            yield Named(examination.name, "error", f"Redis failed: {type(error).__name__}: {error}", CHECK_SETTINGS)
+            message = gettext("Redis failed: %(error)s") % {"error": f"{type(error).__name__}: {error}"}
+            yield Named(examination.name, "error", message, gettext(CHECK_SETTINGS))
         except Error as error:
             has_database = False
-            hint = "Is it running, and does DATABASES point at it?"
-            yield Named(examination.name, "error", f"The database failed: {str(error).strip()}", hint)
+            message = gettext("The database failed: %(error)s") % {"error": str(error).strip()}
+            yield Named(examination.name, "error", message, gettext("Is it running, and does DATABASES point at it?"))

@@ -17,6 +17,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
+        """Whether it has to be applied before more comes."""
         return self.size >= VIEWS
 
     def add(self, token: str, *, visitor: str, at: datetime) -> None:

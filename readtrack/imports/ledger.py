@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from readtrack import buckets, databases, flush
 from readtrack.imports import backfill
@@ -104,4 +105,5 @@ def _update(record: Import, **values: Any) -> bool:
 
 def _check(is_ours: bool) -> None:  # noqa: FBT001 - the answer of a guard
     if not is_ours:
-        raise ImportConflictError("Another import of this came first, or Redis lost its data meanwhile. Import again.")
+        message = gettext("Another import of this came first, or Redis lost its data meanwhile. Import again.")
+        raise ImportConflictError(message)

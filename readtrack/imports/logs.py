@@ -36,6 +36,7 @@ class Log:
         self._state = blake2b(digest_size=16)
 
     def close(self) -> None:
+        """Lets the file go."""
         self._file.close()
 
     def first(self) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, ngettext
 
 from readtrack import flush, hits, visitors
 from readtrack.imports import ledger
@@ -18,6 +18,7 @@ from readtrack.imports.report import Report
 from readtrack.imports.urls import Target, Urls
 from readtrack.imports.windows import Windows
 from readtrack.models import FlushRun
+from readtrack.numerals import exact
 from readtrack.store import imports as store
 
 LINES = 1_000  # judged together, so that their objects are looked up together
@@ -76,8 +77,12 @@ class Importer:
     def _piece(self, log: Log) -> Piece:
         found = piece(log, name=self.options.log, dry_run=self.options.dry_run)
         if found.lost:
-            message = _("%(name)s: Redis lost its data during an earlier import; %(lost)s bytes are passed over.")
-            self.report.notes.append(message % {"name": log.name, "lost": found.lost})
+            message = ngettext(
+                "%(name)s: Redis lost its data during an earlier import; %(lost)s byte is passed over.",
+                "%(name)s: Redis lost its data during an earlier import; %(lost)s bytes are passed over.",
+                found.lost,
+            )
+            self.report.notes.append(message % {"name": log.name, "lost": exact(found.lost)})
         return found
 
     def _take(self, piece: Piece) -> None:
@@ -94,7 +99,7 @@ class Importer:
         if not self.options.dry_run:
             store.finish(piece.record.source)
         if piece.log.is_damaged:
-            self.report.notes.append(_("%(name)s is damaged after what was read.") % {"name": piece.log.name})
+            self.report.notes.append(gettext("%(name)s is damaged after what was read.") % {"name": piece.log.name})
 
     def _save(self, piece: Piece, position: int) -> None:
         batch, self._batch = self._batch, Batch()
@@ -156,11 +161,15 @@ class Importer:
     def _note(self) -> None:
         """Says what may make the counts wrong."""
         if self._windows.forgotten:
-            message = _("%(visits)s visits were forgotten within their window, so their reloads count as views.")
-            self.report.notes.append(message % {"visits": self._windows.forgotten})
+            message = ngettext(
+                "%(visits)s visit was forgotten within its window, so its reloads count as views.",
+                "%(visits)s visits were forgotten within their window, so their reloads count as views.",
+                self._windows.forgotten,
+            )
+            self.report.notes.append(message % {"visits": exact(self._windows.forgotten)})
         first = FlushRun.objects.order_by("started").values_list("started", flat=True).first()
         if first and self.report.until and self.report.until >= first and not self.options.until:
-            message = _(
+            message = gettext(
                 "The log goes on after %(start)s. If views were counted live by then, give --until that moment."
             )
             self.report.notes.append(message % {"start": f"{first:%Y-%m-%d %H:%M} UTC"})

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from readtrack import buckets, keys
+from readtrack import buckets, keys, patterns
 from readtrack.conf import conf
 from readtrack.hits import Hit, Outcome, Reason
 from readtrack.store import effects, robots, scripts
@@ -111,7 +111,7 @@ def hours(times: Sequence[datetime], *, token: str = "") -> list[int]:
 def scan() -> Iterator[str]:
     """The tokens of all totals, unordered; one may come twice, as SCAN has it."""
     client: Any = connect(patient=True)
-    start, pattern, cursor = len(keys.total("")), keys.total_pattern(), None
+    start, pattern, cursor = len(keys.total("")), patterns.totals(), None
     while cursor != 0:
         cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
         yield from [name.decode()[start:] for name in names]

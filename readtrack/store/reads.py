@@ -9,7 +9,7 @@ from struct import iter_unpack
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
-from readtrack import keys, readers
+from readtrack import keys, patterns, readers
 from readtrack.conf import conf
 from readtrack.hits import Hit
 from readtrack.readers import Reader
@@ -154,7 +154,7 @@ def categories(family: str) -> Iterator[str]:
     """The tokens of the categories with read state of that family, unordered, some maybe twice."""
     end = -len(f":{family}")
     start = len(keys.state("", family)) + end
-    for key in connect(patient=True).scan_iter(keys.state_pattern(family), count=SCAN_COUNT):
+    for key in connect(patient=True).scan_iter(patterns.family(family), count=SCAN_COUNT):
         yield key.decode()[start:end]
 
 

@@ -15,6 +15,7 @@ class Memory(NamedTuple):
 
     @property
     def is_full_owed(self) -> bool:
+        """Whether no full flush that ended well has begun since one was called for."""
         return self.owed > self.full
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from readtrack import keys
+from readtrack import keys, patterns
 from readtrack.store import scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
@@ -41,10 +41,10 @@ def forget(user: User, *, progress: Progress = int) -> Erased:
     """Erases the user. `progress` is told of keys looked at. Raises redis.RedisError; starting anew does no harm."""
     client: Any = connect(patient=True)
     ordinal = client.hget(keys.readers(), user.reader)
-    gone = sum(client.unlink(*names) for names in _scan(keys.traces(user.visitor), progress) if names)
-    members = sum(_run(names, "member", user.visitor) for names in _scan(keys.unique_pattern(), progress))
-    bits = sum(_run(names, "bit", user.number) for names in _scan(keys.bitmap_pattern(), progress))
-    for names in _scan(keys.read_pattern(), progress):
+    gone = sum(client.unlink(*names) for names in _scan(patterns.traces(user.visitor), progress) if names)
+    members = sum(_run(names, "member", user.visitor) for names in _scan(patterns.unique_sets(), progress))
+    bits = sum(_run(names, "bit", user.number) for names in _scan(patterns.unique_bitmaps(), progress))
+    for names in _scan(patterns.read_state(), progress):
         bits += _unread(names, user.number, suffix="")
         bits += _unread(names, None if ordinal is None else int(ordinal), suffix=":ordinal")
     if ordinal is not None:

@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from readtrack import outbound, placeholders, reports, subjects
+from readtrack import filling, outbound, placeholders, reports, subjects
 from readtrack.placeholders import COUNT, DOT, EXACT, IF, NEWS, WORDS, Placeholder
 
 HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
@@ -88,7 +88,7 @@ class UnreadCountNode(PlaceholderNode):
 
     def value(self, obj: Any, context: Context) -> int:
         token = subjects.token(obj)
-        reader = placeholders.finder(_request(context), context.get("user"))()
+        reader = filling.finder(_request(context), context.get("user"))()
         return reports.glance(dots=[token], reader=reader).unread.get(token, 0)
 
 
@@ -116,7 +116,7 @@ class IfUnreadNode(template.Node):
 
 
 def _left(content: str, context: Context) -> str:
-    return mark_safe(placeholders.left(content, _request(context), context.get("user")))  # noqa: S308 - tags made it
+    return mark_safe(filling.left(content, _request(context), context.get("user")))  # noqa: S308 - tags made it
 
 
 @register.simple_tag

@@ -154,13 +154,9 @@ def test_versions_are_judged_by_the_servers_own(info: dict[str, Any], finding: t
     assert (level, message) == finding
 
 
-@pytest.mark.parametrize(
-    ("overrides", "level"),
-    [({}, "ok"), ({"TIMEOUT": 3.0}, "warning"), ({"TIMEOUT": 0.5, "CIRCUIT": 0.1}, "warning")],
-)
-def test_time_outs_that_hold_pages_up_are_a_warning(settings: Settings, overrides: dict[str, Any], level: str) -> None:
-    settings.READTRACK = overrides
-    assert levels("timeouts") == [level]
+def test_a_log_that_cannot_be_written_is_an_error() -> None:
+    first, *_ = server.persistence(Order(1, print, {"aof_enabled": 1, "aof_last_write_status": "err"}))
+    assert first[:2] == ("error", "Redis's last write to the log failed.")
 
 
 def test_memory_is_told_by_kind_for_our_keys_only(redis: Redis, settings: Settings) -> None:

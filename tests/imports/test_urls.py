@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from django.urls import set_script_prefix
 
-from readtrack.checks import wrong_types
+from readtrack.checks.types import wrong_types
 from readtrack.imports.objects import Objects
 from readtrack.imports.urls import Urls
 from tests import factories

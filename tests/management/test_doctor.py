@@ -40,7 +40,7 @@ def well(start_redis: Start, settings: Settings) -> Valkey:
 def test_a_site_that_is_well_gives_status_0(well: Valkey) -> None:
     status, text = doctor()
     assert status == 0, text
-    assert "drift        1 totals compared with SQL: they agree." in text
+    assert "drift        1 total compared with SQL: it agrees." in text
 
 
 def test_a_warning_gives_status_1_and_says_what_to_do(well: Valkey, settings: Settings) -> None:

@@ -5,11 +5,15 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.template.defaultfilters import filesizeformat
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext
 
-from readtrack.budget import Budget
+from readtrack.budget import Budget, Numbers
 from readtrack.budget import budget as measured
+from readtrack.management.failures import redis_failed
+from readtrack.numerals import exact
 from readtrack.store.connection import RedisError
 
 help = "print what readtrack takes of Redis's memory, or would take"  # noqa: A001
@@ -50,7 +54,7 @@ def run(command: BaseCommand, *, as_json: bool, **options: Any) -> None:
     try:
         found = measured(**{name: options[name] for name in ("posts", "active", "visitors", "readers")})
     except RedisError as error:
-        raise CommandError(f"Redis failed: {error}\nIs it running, and does CACHES point at it?") from error
+        raise redis_failed(error) from error
     command.stdout.write(_json(found) if as_json else "\n".join(_text(found)))
     if not as_json:
         for warning in found.warnings:
@@ -69,20 +73,33 @@ def _json(found: Budget) -> str:
 
 
 def _text(found: Budget) -> list[str]:
-    numbers = found.numbers
     families = sorted(found.families.items(), key=lambda item: item[1].bytes, reverse=True)
-    rows = [(name, f"{kind.keys:,}", f"{kind.each:,.0f} B", _size(kind.bytes)) for name, kind in families]
-    total = sum(kind.bytes for _, kind in families)
-    lines = ["In Redis now", *_table([("key", "keys", "each", "all"), *rows, ("", "", "", _size(total))]), ""]
-    lines.append(
-        f"{numbers.posts:,} posts, {numbers.active:.1%} of them viewed, by {numbers.visitors:,} visitors each;"
-        f" readers up to {numbers.readers:,}"
-    )
+    rows = [(name, exact(kind.keys), f"{exact(round(kind.each))} B", _size(kind.bytes)) for name, kind in families]
+    total = ("", "", "", _size(sum(kind.bytes for _, kind in families)))
     ways = [(way.name, _size(way.each), _size(way.textbook), _size(way.all), way.answers) for way in found.strategies]
     besides = [(name, _size(size)) for name, size in found.projected.items()]
-    lines += [*_table([("unique visitors", "a post", "textbook", "all posts", ""), *ways]), ""]
-    lines += [*_table([("besides", "all posts"), *besides]), ""]
-    return [*lines, f"Advised: {found.advised}, for {found.reason}."]
+    a_post, all_posts = gettext("a post"), gettext("all posts")
+    return [
+        gettext("In Redis now"),
+        *_table([(gettext("key"), gettext("keys"), gettext("each"), gettext("all")), *rows, total]),
+        "",
+        _site(found.numbers),
+        *_table([(gettext("unique visitors"), a_post, gettext("textbook"), all_posts, ""), *ways]),
+        "",
+        *_table([(gettext("besides"), all_posts), *besides]),
+        "",
+        gettext("Advised: %(strategy)s, for %(reason)s.") % {"strategy": found.advised, "reason": found.reason},
+    ]
+
+
+def _site(numbers: Numbers) -> str:
+    words = ngettext(
+        "%(posts)s post, %(active)s %% viewed, by %(visitors)s visitors each; readers up to %(readers)s",
+        "%(posts)s posts, %(active)s %% of them viewed, by %(visitors)s visitors each; readers up to %(readers)s",
+        numbers.posts,
+    )
+    counts = {name: exact(getattr(numbers, name)) for name in ("posts", "visitors", "readers")}
+    return words % {**counts, "active": number_format(100 * numbers.active, 1)}
 
 
 def _size(number: int) -> str:

@@ -3,9 +3,12 @@
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from tqdm import tqdm
+from django.utils.translation import gettext, ngettext
 
 from readtrack import conversion, readers
+from readtrack.management.failures import redis_failed
+from readtrack.management.progress import bar
+from readtrack.numerals import exact
 from readtrack.store.connection import RedisError
 
 help = "carry read state over to another READ_STATE or READERS"  # noqa: A001
@@ -17,19 +20,28 @@ likes: what was published meanwhile stays unread."""
 
 
 def add_arguments(parser: CommandParser) -> None:
+    """What the two settings were."""
     parser.add_argument("--state", choices=sorted(readers.FAMILIES), required=True, help="READ_STATE until now")
     parser.add_argument("--readers", choices=("id", "ordinal"), required=True, help="READERS until now")
 
 
 def run(command: BaseCommand, *, verbosity: int, state: str, **options: Any) -> None:
     """Converts and prints how much."""
-    hidden = None if verbosity else True  # None: hidden where the output is no terminal
     try:
-        with tqdm(desc="Converting", unit=" reads", delay=1, disable=hidden, leave=False) as bar:
-            done = conversion.convert(state, has_ordinals=options["readers"] == "ordinal", progress=bar.update)
+        with bar(gettext("Converting"), gettext(" reads"), verbosity=verbosity) as shown:
+            done = conversion.convert(state, has_ordinals=options["readers"] == "ordinal", progress=shown.update)
     except RedisError as error:
-        raise CommandError(f"Redis failed: {error}\nIs it running, and does CACHES point at it?") from error
+        raise redis_failed(error) from error
     except conversion.SameStateError as error:
         raise CommandError(str(error)) from error
     if verbosity:
-        command.stdout.write(f"{done.categories:,} categories, {done.reads:,} reads, {done.left_out:,} left out.")
+        command.stdout.write(_report(done))
+
+
+def _report(done: conversion.Converted) -> str:
+    figures = (
+        (ngettext("%(count)s category", "%(count)s categories", done.categories), done.categories),
+        (ngettext("%(count)s read", "%(count)s reads", done.reads), done.reads),
+        (ngettext("%(count)s left out", "%(count)s left out", done.left_out), done.left_out),
+    )
+    return ", ".join(words % {"count": exact(count)} for words, count in figures) + "."

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
-from tqdm import tqdm
+from django.utils.translation import gettext
 
 from readtrack.doctor.examination import examine
 from readtrack.doctor.findings import Level, Named, status
+from readtrack.management.progress import bar
 
 SAMPLE = 1000
-SECONDS_BEFORE_BAR = 1  # a progress bar is for work that lasts
 
 help = "examine the living system: Redis, flushes, and whether SQL agrees"  # noqa: A001
 description = """Examines the living system: Redis, flushes, and whether SQL agrees. It changes nothing.
@@ -35,9 +35,8 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(command: BaseCommand, *, as_json: bool, sample: int, verbosity: int, **options: Any) -> None:
     """Prints the findings, and exits with their status unless all is well."""
-    hidden = None if verbosity and not as_json else True  # None: hidden where the output is no terminal
-    with tqdm(desc="Measuring", unit=" keys", delay=SECONDS_BEFORE_BAR, disable=hidden, leave=False) as bar:
-        found = list(examine(sample=max(1, sample), progress=bar.update))
+    with bar(gettext("Measuring"), gettext(" keys"), verbosity=0 if as_json else verbosity) as shown:
+        found = list(examine(sample=max(1, sample), progress=shown.update))
     command.stdout.write(_json(found) if as_json else _text(found, command, verbosity=verbosity))
     if code := status(found):
         sys.exit(code)

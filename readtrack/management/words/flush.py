@@ -2,15 +2,20 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import Error
-from tqdm import tqdm
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from readtrack import flush as flushing
 from readtrack import tracker
+from readtrack.management.failures import database_failed, redis_failed
+from readtrack.management.progress import bar
+from readtrack.models import FlushRun
+from readtrack.numerals import exact
 from readtrack.store.connection import RedisError
 
-SECONDS_BEFORE_BAR = 1  # a progress bar is for work that lasts
+FIGURES = ("read", "written", "settled", "lifted", "orphans")
 
 help = "write the live counts from Redis into the database"  # noqa: A001
 description = """Writes the live counts from Redis into the database.
@@ -21,22 +26,24 @@ every minute with --changed, every hour without."""
 
 
 def add_arguments(parser: CommandParser) -> None:
+    """How much to look at."""
     parser.add_argument("--changed", action="store_true", help="look only at what was viewed since the last flush")
 
 
 def run(command: BaseCommand, *, verbosity: int, changed: bool, **options: Any) -> None:
     """Flushes and prints what was done."""
-    hidden = None if verbosity else True  # None: hidden where the output is no terminal
     try:
         tracker.resend()
-        with tqdm(desc="Flushing", unit=" totals", delay=SECONDS_BEFORE_BAR, disable=hidden, leave=False) as bar:
-            done = flushing.flush(only_changed=changed, progress=bar.update)
+        with bar(gettext("Flushing"), gettext(" totals"), verbosity=verbosity) as shown:
+            done = flushing.flush(only_changed=changed, progress=shown.update)
     except RedisError as error:
-        raise CommandError(f"Redis failed: {error}\nIs it running, and does CACHES point at it?") from error
+        raise redis_failed(error) from error
     except Error as error:
-        raise CommandError(f"The database failed: {error}\nWhat was written stays; flush again.") from error
+        raise database_failed(error, gettext("What was written stays; flush again.")) from error
     if not verbosity:
         return
-    for name in ("read", "written", "settled", "lifted", "orphans"):
-        command.stdout.write(f"{name:8} {getattr(done, name):>12,}")
-    command.stdout.write(f"{'seconds':8} {done.took.total_seconds() if done.took else 0:>12.2f}")
+    model: Any = FlushRun
+    lines = {str(model._meta.get_field(name).verbose_name): exact(getattr(done, name)) for name in FIGURES}
+    lines[gettext("seconds")] = number_format(done.took.total_seconds() if done.took else 0, 2)
+    for name, figure in lines.items():
+        command.stdout.write(f"{name:8} {figure:>12}")

@@ -5,13 +5,14 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from tqdm import tqdm
+from django.utils.translation import gettext, gettext_lazy
 
 from readtrack import tracker
+from readtrack.management.failures import redis_failed
+from readtrack.management.progress import bar
+from readtrack.numerals import exact
 from readtrack.store import traces
 from readtrack.store.connection import RedisError
-
-SECONDS_BEFORE_BAR = 1  # a progress bar is for work that lasts
 
 help = "erase what Redis holds of one user"  # noqa: A001
 description = """Erases what Redis holds of one user: what they have read, their place among a page's unique
@@ -19,11 +20,11 @@ visitors, their windows and rates. It looks at every key, so it takes seconds pe
 
 Works for an account that is deleted already, by its id. Counts stay: nobody is named in them."""
 
-REMAINS = """By design these cannot be traced back to anybody, and stay:
+REMAINS = gettext_lazy("""By design these cannot be traced back to anybody, and stay:
 - totals, hours, trending, breakdowns and funnels: sums
 - unique visitors as HyperLogLog: a sketch that nobody can be taken out of
 - visits made while signed out, by cookie or address: their hashes lead to no account
-- hashes made with an earlier SECRET or SECRET_KEY, which nothing can compute any more"""
+- hashes made with an earlier SECRET or SECRET_KEY, which nothing can compute any more""")
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -35,19 +36,17 @@ def add_arguments(parser: CommandParser) -> None:
 def run(command: BaseCommand, *, user: str, by: str | None, verbosity: int, **options: Any) -> None:
     """Erases, and says what went and what stays."""
     pk = _primary_key(user, by)
-    hidden = None if verbosity else True  # None: hidden where the output is no terminal
     try:
-        total = traces.effort()
-        with tqdm(
-            desc="Erasing", unit=" keys", total=total, delay=SECONDS_BEFORE_BAR, disable=hidden, leave=False
-        ) as bar:
-            erased = tracker.forget(pk, progress=bar.update)
+        with bar(gettext("Erasing"), gettext(" keys"), total=traces.effort(), verbosity=verbosity) as shown:
+            erased = tracker.forget(pk, progress=shown.update)
     except RedisError as error:
-        raise CommandError(f"Redis failed: {error}\nIs it running? What was erased stays so; start anew.") from error
+        raise redis_failed(error, gettext("Is it running? What was erased stays so; start anew.")) from error
     if not verbosity:
         return
-    command.stdout.write(f"keys     {erased.keys:>12,}\nmembers  {erased.members:>12,}\nbits     {erased.bits:>12,}")
-    command.stdout.write(REMAINS)
+    figures = {gettext("keys"): erased.keys, gettext("members"): erased.members, gettext("bits"): erased.bits}
+    for name, count in figures.items():
+        command.stdout.write(f"{name:8} {exact(count):>12}")
+    command.stdout.write(str(REMAINS))
 
 
 def _primary_key(text: str, by: str | None) -> Any:
@@ -56,18 +55,18 @@ def _primary_key(text: str, by: str | None) -> Any:
     pk = _as_id(text)
     if by == "id":
         if pk is None:
-            raise CommandError(f"{text!r} is no id of a user.")
+            raise CommandError(gettext("%(user)s is no id of a user.") % {"user": repr(text)})
         return pk
     rows = model._default_manager
     found = set(rows.filter(**{model.USERNAME_FIELD: text}).values_list("pk", flat=True))
     if by is None and pk is not None:
         found |= set(rows.filter(pk=pk).values_list("pk", flat=True))
     if not found:
-        raise CommandError(
-            f"There is no user {text!r}. For an account that is deleted already give its id, and --by id."
-        )
+        message = gettext("There is no user %(user)s. For an account that is deleted already give its id, and --by id.")
+        raise CommandError(message % {"user": repr(text)})
     if len(found) > 1:
-        raise CommandError(f"{text!r} is the id of one user and the name of another: say --by id or --by name.")
+        message = gettext("%(user)s is the id of one user and the name of another: say --by id or --by name.")
+        raise CommandError(message % {"user": repr(text)})
     return found.pop()
 
 

@@ -9,14 +9,16 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from tqdm import tqdm
+from django.utils.translation import gettext
 
 from readtrack.imports import hitcount, weblog
 from readtrack.imports.ledger import ImportConflictError
 from readtrack.imports.lines import FIELDS
+from readtrack.management.failures import database_failed, redis_failed
+from readtrack.management.progress import bar
+from readtrack.numerals import exact
 from readtrack.store.connection import RedisError
 
-SECONDS_BEFORE_BAR = 1  # a progress bar is for work that lasts
 SHOWN = 10  # patterns of paths that did not resolve
 
 help = "take over views from a web server's logs, or from django-hitcount"  # noqa: A001
@@ -68,19 +70,22 @@ def _time(text: str) -> datetime:
 def run(command: BaseCommand, *, app: str | None, files: list[str], **options: Any) -> None:
     """Imports and prints the report."""
     if bool(app) == bool(files):
-        raise CommandError("Name log files, or --from hitcount.")
+        raise CommandError(gettext("Name log files, or --from hitcount."))
+    again = gettext("Import again: it goes on where it ended.")
     try:
         (_hitcount if app else _logs)(command, files=files, **options)
     except hitcount.MissingTablesError as error:
-        raise CommandError(f"The database has no table {error}, so there is nothing of django-hitcount.") from error
+        message = gettext("The database has no table %(table)s, so there is nothing of django-hitcount.")
+        raise CommandError(message % {"table": error}) from error
     except ImportConflictError as error:
         raise CommandError(str(error)) from error
     except RedisError as error:
-        raise CommandError(f"Redis failed: {error}\nImport again: it goes on where it ended.") from error
+        raise redis_failed(error, again) from error
     except Error as error:
-        raise CommandError(f"The database failed: {error}\nImport again: it goes on where it ended.") from error
+        raise database_failed(error, again) from error
     except OSError as error:
-        raise CommandError(f"{error.filename or 'A log'} cannot be read: {error.strerror or error}") from error
+        words = {"file": error.filename or gettext("A log"), "error": error.strerror or error}
+        raise CommandError(gettext("%(file)s cannot be read: %(error)s") % words) from error
 
 
 def _logs(
@@ -89,56 +94,52 @@ def _logs(
     names = ("form", "log", "since", "until", "dry_run")
     options = weblog.Options(fields=dict(field), **{name: given[name] for name in names})
     size = None if "-" in files else sum(Path(file).stat().st_size for file in files)
-    with _bar(size, verbosity=verbosity, unit="B", unit_scale=True) as bar:
-        report = weblog.Importer(options, progress=bar.update).run(files)
+    with bar(gettext("Importing"), "B", total=size, verbosity=verbosity, unit_scale=True) as shown:
+        report = weblog.Importer(options, progress=shown.update).run(files)
     if not verbosity:
         return
     lines = {
-        "lines": report.lines,
-        "counted": report.counted,
-        **{f"skipped: {reason}": count for reason, count in report.skipped.most_common()},
-        "imported before": report.known,
-        "outside the times": report.outside,
-        "no such object": report.gone,
-        "not resolved": report.unresolved.total(),
-        "malformed": report.malformed,
+        gettext("lines"): report.lines,
+        gettext("counted"): report.counted,
+        **{gettext("skipped: %(reason)s") % {"reason": name}: count for name, count in report.skipped.most_common()},
+        gettext("imported before"): report.known,
+        gettext("outside the times"): report.outside,
+        gettext("no such object"): report.gone,
+        gettext("not resolved"): report.unresolved.total(),
+        gettext("malformed"): report.malformed,
     }
     _print(command, lines, dry_run=options.dry_run)
     for pattern, count in report.unresolved.most_common(SHOWN):
-        command.stdout.write(f"  {count:>12,}  {pattern}")
+        command.stdout.write(f"  {exact(count):>12}  {pattern}")
     for note in report.notes:
         command.stdout.write(command.style.WARNING(note))
 
 
 def _hitcount(command: BaseCommand, *, verbosity: int, database: str, dry_run: bool, **given: Any) -> None:
-    with _bar(None, verbosity=verbosity, unit=" rows") as bar:
-        report = hitcount.run(using=database, dry_run=dry_run, progress=bar.update)
+    with bar(gettext("Importing"), gettext(" rows"), verbosity=verbosity) as shown:
+        report = hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
     if not verbosity:
         return
     lines = {
-        "rows": report.rows,
-        "subjects": report.subjects,
-        "views": report.views,
-        "hits with a visitor": report.hits,
-        "imported before": report.known,
-        "no such object": report.gone,
-        **{f"not tracked: {label}": count for label, count in report.untracked.most_common()},
+        gettext("rows"): report.rows,
+        gettext("subjects"): report.subjects,
+        gettext("views"): report.views,
+        gettext("hits with a visitor"): report.hits,
+        gettext("imported before"): report.known,
+        gettext("no such object"): report.gone,
+        **{
+            gettext("not tracked: %(model)s") % {"model": name}: count for name, count in report.untracked.most_common()
+        },
     }
     _print(command, lines, dry_run=dry_run)
     if report.lost:
-        command.stdout.write(
-            command.style.WARNING("Redis lost its data during an earlier import; some rows are passed over.")
-        )
-
-
-def _bar(total: int | None, *, verbosity: int, **options: Any) -> "tqdm[Any]":
-    hidden = None if verbosity else True  # None: hidden where the output is no terminal
-    return tqdm(desc="Importing", total=total, delay=SECONDS_BEFORE_BAR, disable=hidden, leave=False, **options)
+        note = gettext("Redis lost its data during an earlier import; some rows are passed over.")
+        command.stdout.write(command.style.WARNING(note))
 
 
 def _print(command: BaseCommand, lines: dict[str, int], *, dry_run: bool) -> None:
     if dry_run:
-        command.stdout.write("Nothing was written. An import would say:")
+        command.stdout.write(gettext("Nothing was written. An import would say:"))
     width = max(map(len, lines))
     for name, count in lines.items():
-        command.stdout.write(f"{name:{width}} {count:>12,}")
+        command.stdout.write(f"{name:{width}} {exact(count):>12}")

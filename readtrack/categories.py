@@ -1,0 +1,66 @@
+"""Categories: what carries dots, and which of them a post is news for."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import ForeignKey, ManyToManyField, Model
+
+from readtrack import subjects
+from readtrack.conf import conf
+from readtrack.models import Tracked
+
+
+def has_read_state(model: type[Model]) -> bool:
+    """Whether the model carries dots: a Tracked model points at it, or CATEGORIES names it."""
+    label = subjects.label_of(model)
+    if any(label == name.lower() for name in conf.CATEGORIES):
+        return True
+    return subjects.owner(model) in _news_targets()
+
+
+def read_state_models() -> list[type[Model]]:
+    """The models of this site that carry dots."""
+    return [model for model in apps.get_models() if has_read_state(model) and subjects.owner(model) is model]
+
+
+def of(obj: Tracked) -> Iterator[str]:
+    """The tokens of the categories that news in `obj` belongs to. A query for each many-to-many field only."""
+    for field in news_links(type(obj)):
+        if isinstance(field, ManyToManyField):
+            yield from (subjects.token(target) for target in getattr(obj, field.name).only("pk"))
+        elif getattr(obj, field.attname) is None:
+            continue
+        elif field.target_field.primary_key:
+            yield subjects.token_of(field.related_model, getattr(obj, field.attname))
+        else:
+            yield subjects.token(getattr(obj, field.name))
+
+
+def news_links(model: type[Tracked]) -> list[Any]:
+    """The foreign keys and many-to-many fields among the model's `news_for`."""
+    fields = []
+    for name in model.news_for:
+        try:
+            field = model._meta.get_field(name)
+        except FieldDoesNotExist:
+            continue
+        if isinstance(field, (ForeignKey, ManyToManyField)):
+            fields.append(field)
+    return fields
+
+
+def author_of(obj: Tracked) -> Any | None:
+    """The primary key of the user who wrote it, if the model names a `news_author`. No query."""
+    if not obj.news_author:
+        return None
+    field: Any = obj._meta.get_field(obj.news_author)
+    return getattr(obj, field.attname)
+
+
+@cache
+def _news_targets() -> frozenset[type[Model]]:
+    models = [model for model in apps.get_models() if issubclass(model, Tracked)]
+    return frozenset(subjects.owner(field.related_model) for model in models for field in news_links(model))

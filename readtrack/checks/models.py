@@ -1,0 +1,98 @@
+"""What the site's models say of themselves, and the settings say of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.apps import apps
+from django.core.checks import WARNING
+from django.core.exceptions import FieldDoesNotExist
+from django.db.migrations.loader import MigrationLoader
+
+from readtrack import subjects
+from readtrack.checks.check import Check
+from readtrack.conf import conf
+from readtrack.store.uniques import STRATEGIES
+
+
+def unknown_categories() -> Iterator[tuple[Any]]:
+    for name in conf.CATEGORIES:
+        try:
+            apps.get_model(name)
+        except (LookupError, ValueError):
+            yield (name,)
+
+
+def unknown_news() -> Iterator[tuple[str, str, str]]:
+    for model in subjects.tracked_models():
+        named = {"news_for": model.news_for if "news_for" in vars(model) else ()}
+        named |= {"news_fields": model.news_fields, "news_author": (model.news_author,) if model.news_author else ()}
+        for attribute, names in named.items():
+            for name in names:
+                try:
+                    model._meta.get_field(name)
+                except FieldDoesNotExist:
+                    yield model._meta.label, attribute, name
+
+
+def composite_keys() -> Iterator[tuple[str]]:
+    for model in subjects.tracked_models():
+        if len(model._meta.pk_fields) > 1:
+            yield (model._meta.label,)
+
+
+def missing_migrations() -> Iterator[tuple[str, str]]:
+    models = subjects.tracked_models()
+    if not models:
+        return
+    loader = MigrationLoader(None)
+    state = loader.project_state([node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)])
+    for model in models:
+        app, name = model._meta.app_label, model._meta.model_name
+        if app not in loader.migrated_apps:
+            continue
+        known = state.models.get((app, name or ""))
+        if known is None or "view_count" not in known.fields:
+            yield model._meta.label, app
+
+
+def unknown_strategies() -> Iterator[tuple[str, str]]:
+    if conf.UNIQUE not in STRATEGIES:
+        yield "READTRACK['UNIQUE']", conf.UNIQUE
+    for model in subjects.tracked_models():
+        if model.unique_strategy and model.unique_strategy not in STRATEGIES:
+            yield f"{model._meta.label}.unique_strategy", model.unique_strategy
+
+
+CHECKS = (
+    Check(
+        "readtrack.E008",
+        unknown_categories,
+        "READTRACK['CATEGORIES'] names '{0}', which is no model.",
+        hint="Name models as 'app_label.ModelName'.",
+    ),
+    Check(
+        "readtrack.E009",
+        unknown_news,
+        "{0}.{1} names '{2}', which is no field of it.",
+        hint="Name fields of the model: in news_for those whose targets become unread, in news_author a foreign key.",
+    ),
+    Check(
+        "readtrack.E010",
+        composite_keys,
+        "{0} has a composite primary key, which cannot be tracked.",
+        hint="Give it a primary key of one column, and a unique constraint instead.",
+    ),
+    Check(
+        "readtrack.W011",
+        missing_migrations,
+        "{0} counts views, but no migration gives it view_count.",
+        hint="Run: manage.py makemigrations {1} && manage.py migrate",
+        level=WARNING,
+    ),
+    Check(
+        "readtrack.E030",
+        unknown_strategies,
+        "{0} is {1!r}, which is no way of counting unique visitors.",
+        hint="Choose one of 'hll', 'set', 'daily' and 'bitmap'.",
+    ),
+)

@@ -1,0 +1,66 @@
+"""What readtrack asks of the project's own settings: a cache that is Redis, and a middleware in its place."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import WARNING
+
+from readtrack.checks.check import Check
+from readtrack.conf import conf
+from readtrack.store.connection import is_django_redis
+
+MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
+AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name another alias in READTRACK['CACHE']."
+
+
+def missing_cache() -> Iterator[tuple[Any]]:
+    if conf.CACHE not in settings.CACHES:
+        yield (conf.CACHE,)
+
+
+def wrong_cache() -> Iterator[tuple[Any, str]]:
+    backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
+    if backend is not None and not is_django_redis(backend):
+        yield conf.CACHE, backend
+
+
+def missing_middleware() -> Iterator[tuple[()]]:
+    if MIDDLEWARE not in settings.MIDDLEWARE:
+        yield ()
+
+
+def early_middleware() -> Iterator[tuple[()]]:
+    order = list(settings.MIDDLEWARE)
+    if MIDDLEWARE in order and AUTHENTICATION in order[order.index(MIDDLEWARE) :]:
+        yield ()
+
+
+CHECKS = (
+    Check(
+        "readtrack.E004",
+        missing_cache,
+        "CACHES has no alias '{0}', where readtrack looks for Redis.",
+        hint=f"Add it, and {USE_DJANGO_REDIS}",
+    ),
+    Check(
+        "readtrack.E005",
+        wrong_cache,
+        "The cache '{0}' is a {1}, and readtrack needs django-redis.",
+        hint=f"Better {USE_DJANGO_REDIS}",
+    ),
+    Check(
+        "readtrack.W006",
+        missing_middleware,
+        "ReadTrackMiddleware is not in MIDDLEWARE, so no view is counted.",
+        hint=f"Add '{MIDDLEWARE}' after '{AUTHENTICATION}'.",
+        level=WARNING,
+    ),
+    Check(
+        "readtrack.E007",
+        early_middleware,
+        "ReadTrackMiddleware comes before AuthenticationMiddleware, so nobody is ever signed in.",
+        hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
+    ),
+)

@@ -1,0 +1,21 @@
+"""The check that the app registers: all of the tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.core.checks import CheckMessage
+
+from readtrack.checks import models, project, types, values
+
+CHECKS = (*types.CHECKS, *project.CHECKS, *models.CHECKS, *values.CHECKS)
+
+
+def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Everything that the tables find. What settings mean is looked at once all are of their types."""
+    rows = types.CHECKS if any(types.wrong_types()) else CHECKS
+    return [
+        CheckMessage(check.level, check.message.format(*words), check.hint.format(*words), id=check.id)
+        for check in rows
+        for words in check.problems()
+    ]

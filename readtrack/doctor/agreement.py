@@ -1,0 +1,84 @@
+"""Whether SQL holds what Redis does."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from django.utils.translation import gettext, ngettext
+
+from readtrack import buckets, lineage, snapshots, subjects
+from readtrack.doctor import wording
+from readtrack.doctor.findings import Finding, Order
+from readtrack.doctor.flushing import FLUSH, LATE, last_good
+from readtrack.numerals import exact
+from readtrack.store import counters, scripts, server
+from readtrack.store.counters import Total
+
+REMEMBERED = timedelta(hours=1)  # that the minute buckets tell views of
+
+
+def marks(order: Order) -> Iterator[Finding]:
+    """Whether totals get their base."""
+    found = server.marks()
+    words = {"count": exact(found.totals), "time": wording.span(timedelta(seconds=found.oldest))}
+    if found.oldest > LATE.total_seconds():
+        message = ngettext(
+            "%(count)s total lacks SQL's base, for %(time)s.",
+            "%(count)s totals lack SQL's base, the oldest for %(time)s.",
+            found.totals,
+        )
+        yield Finding("warning", message % words, wording.run(FLUSH))
+    else:
+        message = ngettext(
+            "%(count)s total waits for SQL's base, which the next flush gives it.",
+            "%(count)s totals wait for SQL's base, which the next flush gives them.",
+            found.totals,
+        )
+        yield Finding("ok", message % words)
+
+
+def line(order: Order) -> Iterator[Finding]:
+    """Whether Redis is the one that SQL followed last."""
+    head = lineage.head()
+    if head in scripts.run(counters.epoch(), patient=True):
+        yield Finding("ok", gettext("Redis is the one of the last flush."))
+    else:
+        message = gettext("Redis was emptied, or restored from a snapshot, since the last flush.")
+        yield Finding("warning", message, f"{gettext('The next flush merges the two.')} {wording.run(FLUSH)}")
+
+
+def drift(order: Order) -> Iterator[Finding]:
+    """Whether SQL holds what Redis does, but for the views since the last flush."""
+    now = buckets.now()
+    # Taken first: what is viewed from here on may be in the totals, and is in the buckets then.
+    good = last_good()
+    if good is None or now - good.started > REMEMBERED:
+        yield Finding("note", gettext("No flush in the last hour to compare Redis and SQL by."), wording.run(FLUSH))
+        return
+    totals = {token: total for token, total in server.some_totals(order.sample).items() if total.is_based}
+    off = _off(totals, since=good.started) if totals else []
+    words = {"off": exact(len(off)), "count": exact(len(totals)), "some": ", ".join(off[:3])}
+    if off:
+        message = ngettext(
+            "%(off)s of %(count)s totals differs from SQL: %(some)s.",
+            "%(off)s of %(count)s totals differ from SQL, such as %(some)s.",
+            len(off),
+        )
+        yield Finding("warning", message % words, wording.run(FLUSH))
+    else:
+        message = ngettext(
+            "%(count)s total compared with SQL: it agrees.",
+            "%(count)s totals compared with SQL: they agree.",
+            len(totals),
+        )
+        yield Finding("ok", message % words)
+
+
+def _off(totals: Mapping[str, Total], *, since: datetime) -> list[str]:
+    """Those that SQL holds more of, or less than the views since then explain."""
+    stored: dict[str, int] = {}
+    for model, rows in subjects.rows(totals).items():
+        stored.update((rows[pk], row.views) for pk, row in snapshots.stored(model, list(rows)).items())
+    now = buckets.now() + buckets.MINUTE  # the web servers' clocks name the buckets
+    minutes = buckets.minutes(int((now - since) / buckets.MINUTE) + 2, until=now)
+    recent = server.recent(list(totals), minutes=minutes)
+    return [token for token, count in stored.items() if not 0 <= totals[token].views - count <= recent[token]]

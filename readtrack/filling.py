@@ -1,0 +1,117 @@
+"""Counts and dots of a page, filled in together when the page is done: one round trip, however many there are.
+
+Tags leave placeholders; the middleware replaces all of them at once. So a fragment out of a cache shows the live
+count and the present reader's dots.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from readtrack import placeholders, readers, rendering, reports, visitors
+from readtrack.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READERS, PATTERN, READER_MARK, Placeholder
+from readtrack.readers import Reader
+
+FindReader = Callable[[], Reader | None]
+
+
+def left(content: str, request: Any | None, user: Any | None) -> str:
+    """What a tag leaves: its placeholders, or what belongs there where no middleware will put it."""
+    if hasattr(request, "readtrack"):
+        return content
+    return filled(content.encode(), finder(request, user)).decode()
+
+
+def finder(request: Any | None, user: Any | None) -> FindReader:
+    """Finds who reads: the request's user, or without a request the template's."""
+    if request is not None:
+        return lambda: readers.find(request, visitors.signed_in(request))
+    return lambda: readers.or_none(user.pk) if user is not None and user.is_authenticated else None
+
+
+def needs_user(response: Any) -> bool:
+    """Whether a dot waits to be filled in; of a page that is streamed nobody knows yet."""
+    if response.streaming:
+        return "html" in response.get("Content-Type", "")
+    return _is_text(response) and bool(READER_MARK.search(response.content))
+
+
+def fill(response: Any, find_reader: FindReader) -> None:
+    """Puts counts and dots where the response has placeholders, in one round trip."""
+    if not _is_text(response):
+        return
+    if response.streaming:
+        _fill_stream(response, find_reader)
+        return
+    if MARK not in response.content:
+        return
+    response.content = filled(response.content, find_reader, is_json="json" in response.get("Content-Type", ""))
+    if response.has_header("Content-Length"):
+        response["Content-Length"] = str(len(response.content))
+
+
+def filled(
+    content: bytes, find_reader: FindReader, *, is_json: bool = False, branches: list[bool] | None = None
+) -> bytes:
+    """The content with every placeholder of ours replaced; what is not signed stays as it is.
+
+    `branches` are those of `if_unread` that a stream's earlier parts left open, and whether each is shown.
+    """
+    waiting = placeholders.found(content)
+    if not waiting and not branches:
+        return content
+    counts = {entry.token for entry in waiting.values() if entry.kind in OF_COUNTS}
+    dots = {entry.token for entry in waiting.values() if entry.kind in OF_READERS}
+    reader = find_reader() if dots else None
+    glance = reports.glance(counts=list(counts), dots=list(dots), reader=reader)
+    html = {raw: rendering.render(entry, glance) for raw, entry in waiting.items()}
+    if is_json:
+        html = {raw: json.dumps(text)[1:-1] for raw, text in html.items()}
+    return b"".join(_shown(content, waiting, html, glance, [] if branches is None else branches))
+
+
+def _shown(
+    content: bytes, waiting: dict[bytes, Placeholder], html: dict[bytes, str], glance: reports.Glance, open_: list[bool]
+) -> Iterator[bytes]:
+    """The parts of the content that are not in a branch of `if_unread` which does not apply."""
+    end = 0
+    for match in PATTERN.finditer(content):
+        entry = waiting.get(match[0])
+        if entry is None:
+            continue
+        if all(open_):
+            yield content[end : match.start()] + html[match[0]].encode()
+        end = match.end()
+        if entry.kind == IF:
+            open_.append(entry.token in glance.unread and glance.unread[entry.token] > 0)
+        elif entry.kind == ELSE:
+            open_[-1:] = [not is_shown for is_shown in open_[-1:]]
+        elif entry.kind == END:
+            del open_[-1:]
+    if all(open_):
+        yield content[end:]
+
+
+def _is_text(response: Any) -> bool:
+    """Whether a template may have written it; nobody searches a picture or a download."""
+    return any(kind in response.get("Content-Type", "") for kind in ("text/", "json", "xml"))
+
+
+def _fill_stream(response: Any, find_reader: FindReader) -> None:
+    branches: list[bool] = []
+    fill_in = partial(filled, find_reader=find_reader, branches=branches)
+    if response.is_async:
+        response.streaming_content = _afilled(response.streaming_content, fill_in, branches)
+        return
+    response.streaming_content = (fill_in(chunk) for chunk in response.streaming_content)
+
+
+async def _afilled(
+    chunks: AsyncIterator[bytes], fill_in: Callable[[bytes], bytes], branches: list[bool]
+) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        has_ours = MARK in chunk or branches
+        yield await sync_to_async(fill_in, thread_sensitive=False)(chunk) if has_ours else chunk

@@ -1,0 +1,19 @@
+"""What the words say when a server fails: one line, and one with what to do."""
+
+from django.core.management.base import CommandError
+from django.db import Error
+from django.utils.translation import gettext
+
+from readtrack.store.connection import RedisError
+
+
+def redis_failed(error: RedisError, hint: str = "") -> CommandError:
+    """To raise in place of the error."""
+    message = gettext("Redis failed: %(error)s") % {"error": error}
+    return CommandError(f"{message}\n{hint or gettext('Is it running, and does CACHES point at it?')}")
+
+
+def database_failed(error: Error, hint: str) -> CommandError:
+    """To raise in place of the error."""
+    message = gettext("The database failed: %(error)s") % {"error": error}
+    return CommandError(f"{message}\n{hint}")

@@ -1,0 +1,79 @@
+"""What the site's models or the settings say wrongly of them is named."""
+
+from typing import Any
+
+import pytest
+from django.db import models
+from django.test.utils import isolate_apps
+from pytest_django import Settings
+
+from readtrack.checks.setup import check_setup
+from readtrack.models import Tracked
+from tests.checks.findings import found, the_message
+from tests.site.models import Article, Counted, Page
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ({"CATEGORIES": ["site.Nothing"]}, ["readtrack.E008"]),
+        ({"CATEGORIES": ["nonsense"]}, ["readtrack.E008"]),
+        ({"CATEGORIES": ["site.Manual"]}, []),
+        ({"UNIQUE": "guess"}, ["readtrack.E030"]),
+        ({"UNIQUE": "daily"}, []),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_is_found(settings: Settings, options: dict[str, Any], ids: list[str]) -> None:
+    settings.READTRACK = options
+    assert found() == ids
+
+
+def test_news_for_something_that_the_model_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Page, "news_for", ("section", "sektion"))
+    assert found() == ["readtrack.E009"]
+    assert "sektion" in the_message("readtrack.E009").msg
+
+
+@isolate_apps("tests.site", attr_name="apps")
+def test_a_composite_primary_key_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Chapter(Tracked):
+        pk = models.CompositePrimaryKey("book", "number")
+        book = models.IntegerField()
+        number = models.IntegerField()
+
+        class Meta:
+            app_label = "site"
+
+    monkeypatch.setattr("readtrack.subjects.tracked_models", lambda: [Chapter])
+    assert "readtrack.E010" in found()
+
+
+def test_a_model_without_its_migration_is_found(settings: Settings) -> None:
+    settings.MIGRATION_MODULES = {"site": "tests.empty_migrations"}
+    assert set(found()) == {"readtrack.W011"}
+    assert "makemigrations site" in str(check_setup(None)[-1].hint)
+
+
+def test_an_app_without_migrations_needs_none(settings: Settings) -> None:
+    settings.MIGRATION_MODULES = {"site": None}
+    assert found() == []
+
+
+def test_a_site_without_tracked_models_has_nothing_to_migrate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readtrack.subjects.tracked_models", list)
+    assert found() == []
+
+
+def test_a_models_own_way_of_counting_visitors_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "unique_strategy", "guess")
+    words = "site.Counted.unique_strategy is 'guess', which is no way of counting unique visitors."
+    assert the_message("readtrack.E030").msg == words
+
+
+@pytest.mark.parametrize(("attribute", "value"), [("news_fields", ("titel",)), ("news_author", "autor")])
+def test_a_field_that_is_none_is_named(attribute: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Article, attribute, value)
+    (message,) = check_setup(None)
+    assert message.id == "readtrack.E009"
+    assert f"site.Article.{attribute}" in message.msg

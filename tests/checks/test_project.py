@@ -1,0 +1,29 @@
+"""What the project lacks is named."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from tests.checks.findings import found
+
+OURS = "readtrack.middleware.ReadTrackMiddleware"
+THEIRS = "django.contrib.auth.middleware.AuthenticationMiddleware"
+DUMMY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "ids"),
+    [
+        ("READTRACK", {"CACHE": "missing"}, ["readtrack.E004"]),
+        ("CACHES", DUMMY, ["readtrack.E005"]),
+        ("CACHES", {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache"}}, ["readtrack.E005"]),
+        ("MIDDLEWARE", [THEIRS], ["readtrack.W006"]),
+        ("MIDDLEWARE", [OURS, THEIRS], ["readtrack.E007"]),
+        ("MIDDLEWARE", [OURS], []),
+        ("MIDDLEWARE", (THEIRS, OURS), []),
+    ],
+)
+def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids: list[str]) -> None:
+    setattr(settings, name, value)
+    assert found() == ids

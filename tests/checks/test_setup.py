@@ -1,0 +1,26 @@
+"""All checks together."""
+
+from django.core import checks
+from django.core.management import call_command
+from pytest_django import Settings
+
+from readtrack.checks.setup import CHECKS, check_setup
+from tests.checks.findings import found
+
+
+def test_the_tests_own_site_is_set_up_well() -> None:
+    assert check_setup(None) == []
+    call_command("check")
+
+
+def test_each_check_has_an_id_of_its_own_and_a_hint() -> None:
+    assert len({check.id for check in CHECKS}) == len(CHECKS)
+    for check in CHECKS:
+        assert check.hint
+        assert check.id.startswith("readtrack.E" if check.level == checks.ERROR else "readtrack.W")
+
+
+def test_checking_touches_no_network(settings: Settings) -> None:
+    nowhere = {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://192.0.2.1:1/0"}
+    settings.CACHES = {"default": nowhere}
+    assert found() == []

@@ -1,0 +1,77 @@
+"""A setting that is misspelt or of a wrong type is named, with what to do about it."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from readtrack.conf import DEFAULTS
+from tests.checks.findings import found, the_message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "ids"),
+    [
+        ("READTRACK", [], ["readtrack.E001"]),
+        ("READTRACK", None, ["readtrack.E001"]),
+        ("READTRACK", {"WINDWO": 60}, ["readtrack.W003"]),
+        ("READTRACK", {1: 60}, ["readtrack.W003"]),
+    ],
+)
+def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids: list[str]) -> None:
+    setattr(settings, name, value)
+    assert found() == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fits"),
+    [
+        ("WINDOW", 60, True),
+        ("WINDOW", 0, True),
+        ("WINDOW", "60", False),
+        ("WINDOW", 60.0, False),
+        ("WINDOW", True, False),
+        ("WINDOW", -1, False),
+        ("WINDOW", None, False),
+        ("TIMEOUT", 1, True),
+        ("TIMEOUT", 0.1, True),
+        ("TIMEOUT", 0, False),
+        ("TIMEOUT", "fast", False),
+        ("PREFIX", "site:", True),
+        ("PREFIX", b"site:", False),
+        ("CATEGORIES", [], True),
+        ("CATEGORIES", ("site.Manual",), True),
+        ("CATEGORIES", "site.Manual", False),
+        ("CATEGORIES", [7], False),
+        ("CATEGORIES", 7, False),
+        ("CACHE", ["default"], False),
+        ("READ_STATE", "sequence", True),
+        ("READ_STATE", "list", False),
+        ("READERS", 5, False),
+    ],
+)
+def test_a_setting_has_to_fit_its_type(settings: Settings, name: str, value: Any, fits: bool) -> None:
+    settings.READTRACK = {name: value}
+    assert ("readtrack.E002" not in found()) == fits
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
+def test_whatever_a_setting_is_the_checks_go_on(settings: Settings, name: str, value: Any) -> None:
+    settings.READTRACK = {name: value}
+    assert "readtrack.E002" in found() or isinstance(value, dict)
+
+
+def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> None:
+    settings.READTRACK = {"WINDWO": 60, "RATE_LIMIT": "5"}
+    typo, kind = the_message("readtrack.W003"), the_message("readtrack.E002")
+    assert "WINDWO" in typo.msg
+    assert "WINDOW" in str(typo.hint)
+    assert "RATE_LIMIT" in kind.msg
+    assert "'5'" in kind.msg
+    assert "int" in str(kind.hint)
+
+
+def test_a_name_that_resembles_nothing_is_told_all_there_are(settings: Settings) -> None:
+    settings.READTRACK = {"ZZZZZZZZ": 1}
+    assert "FLUSH_CHUNK" in str(the_message("readtrack.W003").hint)

@@ -1,0 +1,85 @@
+"""The doctor sees when SQL and Redis differ."""
+
+import pytest
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import keys, subjects, tracker
+from readtrack.flush import flush
+from tests.doctor.conftest import found, levels, run
+from tests.factories import hit, post
+from tests.site.models import Post
+
+pytestmark = pytest.mark.django_db
+
+
+def viewed(row: Post, times: int) -> None:
+    for _ in range(times):
+        tracker.record(hit(subjects.token(row)))
+
+
+def test_a_mark_that_nobody_settles_is_a_warning(redis: Redis) -> None:
+    row = post()
+    viewed(row, 1)
+    assert found("marks")[0][1:3] == ("ok", "1 total waits for SQL's base, which the next flush gives it.")
+    redis.zincrby(keys.unbased(), -600_000_000, subjects.token(row))
+    assert found("marks")[0][1:3] == ("warning", "1 total lacks SQL's base, for 10 min.")
+
+
+def test_a_redis_that_was_emptied_is_a_warning_until_the_next_flush(redis: Redis) -> None:
+    viewed(post(), 1)
+    assert levels("lineage") == ["ok"]
+    flush()
+    assert levels("lineage") == ["ok"]
+    redis.flushdb()
+    assert levels("lineage") == ["warning"]
+    flush()
+    assert levels("lineage") == ["ok"]
+
+
+def test_views_since_the_last_flush_are_no_drift(redis: Redis) -> None:
+    row = post()
+    viewed(row, 3)
+    flush()
+    viewed(row, 2)
+    viewed(post(), 1)  # lacks its base: nothing to compare
+    assert found("drift")[0][1:3] == ("ok", "1 total compared with SQL: it agrees.")
+
+
+@pytest.mark.parametrize("stored", [1, 9])
+def test_a_count_that_nothing_explains_is_a_warning(redis: Redis, stored: int) -> None:
+    row, other = post(), post()
+    viewed(row, 3)
+    viewed(other, 3)
+    flush()
+    redis.delete(*redis.scan_iter("trending:*"))
+    Post.objects.filter(pk=row.pk).update(view_count=stored)
+    [finding] = found("drift")
+    assert finding.level == "warning"
+    assert finding.message == f"1 of 2 totals differs from SQL: {subjects.token(row)}."
+    Post.objects.filter(pk=other.pk).update(view_count=stored)
+    assert found("drift")[0].message.startswith("2 of 2 totals differ from SQL, such as site.post:")
+
+
+def test_drift_leaves_out_rows_that_are_gone(redis: Redis) -> None:
+    row = post()
+    viewed(row, 3)
+    flush()
+    Post.objects.filter(pk=row.pk).delete()
+    redis.set(keys.total("gone.model:1"), 5)
+    assert levels("drift") == ["ok"]
+
+
+def test_drift_needs_something_to_compare_and_a_flush_to_compare_by() -> None:
+    assert levels("drift") == ["note"]
+    run(ago=7200)
+    assert levels("drift") == ["note"]
+    run(ago=60)
+    assert found("drift")[0][1:3] == ("ok", "0 totals compared with SQL: they agree.")
+
+
+def test_the_sample_bounds_what_is_compared(redis: Redis, settings: Settings) -> None:
+    for _ in range(5):
+        viewed(post(), 1)
+    flush()
+    assert "2 totals" in found("drift", sample=2)[0].message

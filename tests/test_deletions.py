@@ -1,0 +1,74 @@
+"""What the app holds of a row goes with it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.db import transaction
+from redis import Redis
+
+from readtrack import readership, subjects, tracker
+from readtrack.flush import flush
+from readtrack.models import Breakdown, History, Readership, Tracked
+from tests import factories
+from tests.site.models import Category, Post, Review, Topic
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
+
+
+def view(obj: Tracked) -> None:
+    tracker.record(factories.hit(subjects.token(obj)))
+
+
+@pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
+def test_what_a_deleted_row_had_goes_with_it(make: Callable[[], Tracked], redis: Redis) -> None:
+    obj, other = make(), factories.post()
+    token = subjects.token(obj)
+    view(obj)
+    view(other)
+    redis.hset(f"funnel:{token}", "view", 1)
+    redis.zadd("views:unbased", {f"funnel:{token}": 1})
+    flush()
+    view(obj)
+    flush(only_changed=True)
+    assert History.objects.filter(subject=token).exists()
+    obj.delete()
+    lasting = [f"views:total:{token}", f"views:hll:{token}", f"funnel:{token}"]
+    assert redis.exists(*lasting) == 0
+    assert not History.objects.filter(subject=token).exists()
+    assert not Breakdown.objects.exists()
+    assert flush().orphans == 0
+    assert redis.exists(f"views:total:{subjects.token(other)}")
+
+
+def test_a_child_that_leaves_its_parent_leaves_the_counts(redis: Redis) -> None:
+    review = Review.objects.create(title="A")
+    view(review)
+    token = subjects.token(review)
+    review.delete(keep_parents=True)
+    assert redis.get(f"views:total:{token}") == "1"
+
+
+def test_a_deletion_that_is_rolled_back_takes_nothing(redis: Redis) -> None:
+    post = factories.post()
+    view(post)
+    with transaction.atomic():
+        post.delete()
+        transaction.set_rollback(True)
+    assert redis.get(f"views:total:{subjects.token_of(Post, Post.objects.get().pk)}") == "1"
+
+
+@pytest.mark.parametrize("model", [Category, Topic])
+def test_a_deleted_category_leaves_nothing(model: Any, redis: Redis, noon: datetime, settings: Any) -> None:
+    gone, other = model.objects.create(), model.objects.create()
+    for state, numbering in (("sequence", "ordinal"), ("bitmap", "id")):
+        settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
+        tracker.mark_unread([gone, other])
+        tracker.mark_read(factories.user(), [gone, other])
+    readership.keep(at=noon)
+    token = subjects.token(gone)
+    gone.delete()
+    assert redis.keys(f"category:{token}:*") == []
+    assert len(redis.keys(f"category:{subjects.token(other)}:*")) > 1
+    assert list(Readership.objects.values_list("subject", flat=True)) == [subjects.token(other)]
