@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 SERVICE = "readtrack"
-DOWN_AFTER = 500  # milliseconds of silence after which a primary is given up
-# What else a Sentinel waits for, in milliseconds. TILT is its distrust of a machine that is slow, as ours may be.
-HASTE = {"info-period": 100, "ping-period": 100, "ask-period": 100, "publish-period": 100, "tilt-trigger": 60_000}
+DOWN_AFTER = 1000  # milliseconds of silence after which a primary is given up
+# What else a Sentinel waits for, in milliseconds. A replica that it has not heard of for five pings is none it
+# would promote, and then it asks once a second. TILT is its distrust of a machine that is slow, as ours may be.
+HASTE = {"info-period": 100, "ping-period": 400, "ask-period": 100, "publish-period": 100, "tilt-trigger": 60_000}
 AT_ONCE = {"repl-diskless-sync-delay": "0"}
 
 
@@ -40,6 +41,7 @@ class Sentinel(Valkey):
                 client.execute_command("SENTINEL", "DEBUG", name, milliseconds)
             # Last, for by its own pace it would not notice an answer in that time.
             client.sentinel_set(SERVICE, "down-after-milliseconds", DOWN_AFTER)
+            client.sentinel_set(SERVICE, "failover-timeout", 3000)  # it tries again after twice that
             deadline = time.monotonic() + READY_WITHIN
             while not any(each["master-link-status"] == "ok" for each in client.sentinel_slaves(SERVICE)):
                 if time.monotonic() > deadline:

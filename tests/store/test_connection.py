@@ -11,12 +11,12 @@ import pytest
 from django.core.cache import caches
 from django.test import AsyncClient
 from pytest_django import Settings
-from redis import ConnectionPool, Redis
+from redis import Redis
 from redis.exceptions import RedisError
 
 from readtrack import reports, signals, tracker
 from readtrack.store import connection
-from readtrack.store.connection import circuit, connect, fail_open, is_django_redis
+from readtrack.store.connection import circuit, connect, fail_open
 from tests import factories
 from tests.conftest import use_redis
 from tests.engines.valkey import Valkey
@@ -207,31 +207,3 @@ def test_answers_are_read_alike_whatever_the_sites_own_options_are(settings: Set
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
     post = factories.post()
     assert ">1<" in factories.browser().get(f"/posts/{post.pk}/").text
-
-
-class OwnFactory:
-    """A connection factory of the site's own, such as one for a cluster."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
-
-    def connect(self, url: str) -> Redis:
-        return Redis(connection_pool=ConnectionPool.from_url(url))
-
-    def disconnect(self, connection: Redis) -> None:
-        connection.close()
-
-
-def test_a_connection_factory_of_the_sites_own_is_used_as_it_is(settings: Settings, redis: Redis) -> None:
-    options = {"CONNECTION_FACTORY": f"{__name__}.OwnFactory"}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
-    tracker.record(factories.hit("site.post:1"))
-    assert redis.get("views:total:site.post:1") == "1"
-
-
-@pytest.mark.parametrize(
-    ("backend", "is_ours"),
-    [("django_redis.cache.RedisCache", True), ("django.core.cache.backends.redis.RedisCache", False)],
-)
-def test_only_django_redis_has_the_connections_we_need(backend: str, is_ours: bool) -> None:
-    assert is_django_redis(backend) == is_ours
