@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import cycle
-from socket import create_server
+from socket import create_server, socket
 from typing import Any
 
 import pytest
@@ -70,8 +71,7 @@ def held(server: Valkey, post: Post) -> int:
 
 def until_shown(post: Post, views: int) -> None:
     """Visitors come until one of them is counted and sees that number; nobody sees an error."""
-    while f">{views}<" not in page(post):
-        continue
+    assert any(f">{views}<" in page(post) for _ in range(100))
 
 
 def test_everything_works_over_sentinel(watched: Watched) -> None:
@@ -167,39 +167,48 @@ def test_a_flush_without_a_primary_fails_and_the_next_one_makes_up_for_it(watche
 
 
 @pytest.fixture
-def silent() -> Iterator[tuple[str, int]]:
-    """The address of a Sentinel that takes connections and never answers, as one does whose machine hangs."""
+def silent() -> Iterator[socket]:
+    """A Sentinel that takes connections and never answers, as one does whose machine hangs."""
     with create_server(("127.0.0.1", 0)) as listener:
-        yield listener.getsockname()
+        yield listener
 
 
 def use_sentinels(settings: Settings, cache: dict[str, Any], *addresses: tuple[str, int]) -> None:
     settings.CACHES = {"default": {**cache, "OPTIONS": {**cache["OPTIONS"], "SENTINELS": list(addresses)}}}
 
 
-def test_a_sentinel_that_hangs_costs_a_page_its_share_of_the_time_out(
-    watched: Watched, settings: Settings, silent: tuple[str, int]
+def asked(listener: socket) -> int:
+    """How many connections wait there."""
+    listener.settimeout(0)
+    count = 0
+    with suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            count += 1
+    return count
+
+
+def test_a_sentinel_that_hangs_costs_one_page_its_share_of_the_time_out(
+    watched: Watched, settings: Settings, silent: socket
 ) -> None:
-    use_sentinels(settings, watched.cache(), silent, ("127.0.0.1", watched.sentinel.port))
+    use_sentinels(settings, watched.cache(), silent.getsockname(), ("127.0.0.1", watched.sentinel.port))
     settings.READTRACK = {"TIMEOUT": 1.0}
     post = factories.post()
     begin = time.perf_counter()
     assert ">1<" in page(post)
-    assert 0.5 < time.perf_counter() - begin < 2.5  # by itself redis-py asks eleven times, for 5 s each
-    begin = time.perf_counter()
-    connect(patient=False).connection_pool.disconnect()
+    assert time.perf_counter() - begin < 2.5  # by itself redis-py asks eleven times, for 5 s each
+    connect().connection_pool.disconnect()
     assert ">2<" in page(post)
-    assert time.perf_counter() - begin < 0.5  # the one that answered is asked first from then on
+    assert asked(silent) == 1  # from then on the one that answered is asked first
 
 
-def test_without_any_sentinel_pages_are_served_within_the_time_out(
-    settings: Settings, silent: tuple[str, int], caplog: pytest.LogCaptureFixture
+def test_without_any_sentinel_a_page_asks_each_once(
+    settings: Settings, silent: socket, caplog: pytest.LogCaptureFixture
 ) -> None:
-    use_sentinels(settings, Watched().cache(), silent, silent)
-    settings.READTRACK = {"TIMEOUT": 1.0}
-    begin = time.perf_counter()
+    use_sentinels(settings, Watched().cache(), silent.getsockname(), silent.getsockname())
+    settings.READTRACK = {"TIMEOUT": 0.5}
     assert ">7<" in page(factories.post(view_count=7))
-    assert time.perf_counter() - begin < 2.5
+    assert asked(silent) == 2
     assert "MasterNotFoundError" in caplog.text
 
 
