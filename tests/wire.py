@@ -44,6 +44,10 @@ class Wire:
     def cut(self) -> None:
         """Break every connection, and each new one at once, until `mend`."""
         self._is_cut = True
+        self.drop()
+
+    def drop(self) -> None:
+        """Break every connection; new ones may be made at once."""
         with self._lock:
             for end in self._open:
                 with suppress(OSError):

@@ -196,8 +196,7 @@ def test_a_view_whose_answer_was_lost_counts_once_though_it_is_sent_again(
     def lose(moment: str, trip: int) -> None:
         if moment == "answer":
             wire.hook = None
-            wire.cut()
-            wire.mend()
+            wire.drop()
 
     wire.hook = lose
     outcome = tracker.record(factories.hit("site.post:1"))
@@ -214,8 +213,7 @@ def test_a_view_is_sent_once_more_at_most(wire: Wire, redis: Redis) -> None:
     def lose(moment: str, trip: int) -> None:
         if moment == "answer" and trip in answers:
             taken.append(trip)
-            wire.cut()
-            wire.mend()
+            wire.drop()
 
     taken: list[int] = []
     redis.config_resetstat()
