@@ -2,6 +2,7 @@
 
 import selectors
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,8 +16,10 @@ Hook = Callable[[Moment, int], None]
 class Wire:
     """Relays one port. `url` is the server's own with the relay in its place."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, tls: ssl.SSLContext | None = None) -> None:
+        """With `tls` clients have to speak it, as in front of a server that cannot."""
         parts = urlsplit(url)
+        self._tls = tls
         self._server = (parts.hostname or "127.0.0.1", parts.port or 0)
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
@@ -41,6 +44,10 @@ class Wire:
     def cut(self) -> None:
         """Break every connection, and each new one at once, until `mend`."""
         self._is_cut = True
+        self.drop()
+
+    def drop(self) -> None:
+        """Break every connection; new ones may be made at once."""
         with self._lock:
             for end in self._open:
                 with suppress(OSError):
@@ -48,6 +55,10 @@ class Wire:
 
     def mend(self) -> None:
         self._is_cut = False
+
+    def lead_to(self, port: int) -> None:
+        """From now on new connections end at another server, as after a change of DNS; the others stay."""
+        self._server = (self._server[0], port)
 
     def close(self) -> None:
         self.hook = None
@@ -71,6 +82,8 @@ class Wire:
             thread.start()
 
     def _relay(self, client: socket.socket) -> None:
+        with suppress(OSError):
+            client = self._tls.wrap_socket(client, server_side=True) if self._tls else client
         with client, suppress(OSError), socket.create_connection(self._server) as server:
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -91,6 +104,8 @@ class Wire:
             while not self._is_cut:
                 end: socket.socket = selector.select()[0][0].data
                 data = end.recv(1 << 20)
+                while isinstance(end, ssl.SSLSocket) and end.pending():
+                    data += end.recv(1 << 20)
                 if not data:
                     return
                 if end is not speaker:

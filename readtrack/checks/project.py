@@ -8,7 +8,7 @@ from django.core.checks import WARNING
 
 from readtrack.checks.check import Check
 from readtrack.conf import conf
-from readtrack.store.connection import is_django_redis
+from readtrack.store import clients
 
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
@@ -22,8 +22,19 @@ def missing_cache() -> Iterator[tuple[Any]]:
 
 def wrong_cache() -> Iterator[tuple[Any, str]]:
     backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
-    if backend is not None and not is_django_redis(backend):
+    if backend is not None and not clients.is_django_redis(backend):
         yield conf.CACHE, backend
+
+
+def unusable_cache() -> Iterator[tuple[Any, str]]:
+    if not [*missing_cache(), *wrong_cache()] and (problem := clients.problem(conf.CACHE)):
+        yield conf.CACHE, problem
+
+
+def unprefixed_keys() -> Iterator[tuple[Any, str]]:
+    prefix = settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")
+    if prefix and not conf.PREFIX:
+        yield conf.CACHE, prefix
 
 
 def missing_middleware() -> Iterator[tuple[()]]:
@@ -49,6 +60,19 @@ CHECKS = (
         wrong_cache,
         "The cache '{0}' is a {1}, and readtrack needs django-redis.",
         hint=f"Better {USE_DJANGO_REDIS}",
+    ),
+    Check(
+        "readtrack.E012",
+        unusable_cache,
+        "The cache '{0}' cannot be used: {1}.",
+        hint="Correct it in CACHES; readtrack/docs/counting.md has the ways of django-redis that are supported.",
+    ),
+    Check(
+        "readtrack.W013",
+        unprefixed_keys,
+        "The cache '{0}' has the KEY_PREFIX {1!r}, which readtrack's keys do not take.",
+        hint="Set READTRACK['PREFIX'] = '{1}:', or two sites on one Redis add their views up.",
+        level=WARNING,
     ),
     Check(
         "readtrack.W006",

@@ -11,6 +11,12 @@ from readtrack.checks.check import Check
 from readtrack.conf import conf
 
 
+def senseless_zeros() -> Iterator[tuple[str]]:
+    for name in ("WINDOW", "RATE_WINDOW", "WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK"):
+        if getattr(conf, name) == 0:
+            yield (name,)
+
+
 def bad_judges() -> Iterator[tuple[str]]:
     if error := bots.bad_judge():
         yield (error,)
@@ -60,6 +66,12 @@ def unknown_queryset() -> Iterator[tuple[str]]:
 
 
 CHECKS = (
+    Check(
+        "readtrack.E014",
+        senseless_zeros,
+        "READTRACK['{0}'] is 0, and nothing counts.",
+        hint="Give it a number from 1 up, or leave it out for the default.",
+    ),
     Check(
         "readtrack.E020",
         bots.bad_patterns,

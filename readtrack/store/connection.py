@@ -5,26 +5,21 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 from threading import Lock
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
-from django.core.cache import caches
 from django.core.signals import setting_changed
-from django.utils.module_loading import import_string
-from django_redis import get_redis_connection
-from django_redis.cache import RedisCache
-from django_redis.pool import ConnectionFactory
 from redis import Redis
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError as RedisError
-from redis.retry import Retry
 
 from readtrack.conf import conf
 from readtrack.signals import redis_failed
+from readtrack.store import clients
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 
 logger = logging.getLogger("readtrack")
+
+_client = lru_cache(maxsize=8)(clients.make)
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -33,28 +28,6 @@ Result = TypeVar("Result")
 def connect(*, patient: bool = False) -> Redis:
     """The client of the configured cache's write server, with time-outs of our own."""
     return _client(conf.CACHE, PATIENCE if patient else conf.TIMEOUT)
-
-
-@lru_cache(maxsize=8)
-def _client(alias: str, timeout: float) -> Redis:
-    # django-redis shares a pool between all aliases of one URL, time-outs included, so we build
-    # ours beside it, by the site's own factory: credentials, TLS and Sentinel stay as configured.
-    client = caches[alias].client  # type: ignore[attr-defined]
-    factory = client.connection_factory
-    if not isinstance(factory, ConnectionFactory):
-        return cast(Redis, get_redis_connection(alias, write=True))
-    pool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
-    # One retry, and only of a broken connection: redis-py's own default repeats time-outs ten times.
-    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
-    pool.connection_kwargs.update(
-        socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry, decode_responses=False
-    )
-    return cast(Redis, factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs))
-
-
-def is_django_redis(backend: str) -> bool:
-    """Whether that cache backend has the connections we need; Django's own RedisCache has not."""
-    return issubclass(import_string(backend), RedisCache)
 
 
 class Circuit:

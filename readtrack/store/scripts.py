@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 from hiredis import pack_command
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
+from redis.sentinel import MasterNotFoundError
 
 from readtrack.store.connection import connect
 
@@ -18,6 +19,10 @@ SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class DemotedError(RedisConnectionError):
+    """The server became a replica under our connection; a new one leads to its successor, by Sentinel, DNS or proxy."""
 
 
 @dataclass(slots=True)  # not frozen: that costs a hit as much as a command costs the server
@@ -33,11 +38,12 @@ class Call(Generic[Result]):
 def run(call: Call[Result], *, patient: bool = False) -> Result:
     """The call's result, in one round trip. Raises redis.RedisError."""
     client = connect(patient=patient)
-    try:
-        answer = _execute(client, call)
-    except NoScriptError:
+    [answer] = _answers(client, (call,))
+    if isinstance(answer, NoScriptError):
         load(client)
-        answer = _execute(client, call)
+        [answer] = _answers(client, (call,))
+    if isinstance(answer, Exception):
+        raise answer
     return call.decode(answer)
 
 
@@ -46,11 +52,11 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     if not calls:
         return []
     client = connect(patient=patient)
-    answers = _pipelined(client, calls)
+    answers = _answers(client, calls)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:
         load(client)
-        again = _pipelined(client, [calls[index] for index in unknown])
+        again = _answers(client, [calls[index] for index in unknown])
         answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
     for answer in answers:
         if isinstance(answer, Exception):
@@ -69,38 +75,30 @@ def load(client: Redis) -> None:
         client.script_load(path.read_text(encoding="utf-8"))
 
 
-def _execute(client: Redis, call: Call[Any]) -> Any:
+def _answers(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
+    """What the server answers to each call; an error of a script is an answer, too."""
+    packed = b"".join([pack_command(_command(call)) for call in calls])
     try:
-        return _exchange(client.connection_pool, call)
+        return _exchange(client.connection_pool, packed, len(calls))
+    except MasterNotFoundError:
+        raise  # every Sentinel was asked, and will not know better at once
     except RedisConnectionError:
-        # A server that restarted leaves broken connections in the pool. Sending twice does no harm:
-        # every counter sits behind a window that only the first one enters.
-        return _exchange(client.connection_pool, call)
+        # A server that restarted leaves broken connections in the pool. Sending once more does no harm: every
+        # view sits behind a window that only the first one enters, and what else is sent sets or merges.
+        return _exchange(client.connection_pool, packed, len(calls))
 
 
-def _exchange(pool: Any, call: Call[Any]) -> Any:
+def _exchange(pool: Any, packed: bytes, count: int) -> list[Any]:
     # By the pool's own means: execute_command's way through redis-py costs a hit as much as the server does.
-    connection = pool.get_connection()
-    try:
-        connection.send_packed_command([pack_command(_command(call))], check_health=False)
-        return connection.read_response()
-    finally:
-        pool.release(connection)
-
-
-def _pipelined(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
-    packed = b"".join(pack_command(_command(call)) for call in calls)
-    try:
-        return _exchange_all(client.connection_pool, packed, len(calls))
-    except RedisConnectionError:
-        return _exchange_all(client.connection_pool, packed, len(calls))  # see _execute
-
-
-def _exchange_all(pool: Any, packed: bytes, count: int) -> list[Any]:
     connection = pool.get_connection()
     try:
         connection.send_packed_command([packed], check_health=False)
         return [_answer(connection) for _ in range(count)]
+    except BaseException:
+        # An answer still on its way would be taken for the next question's. Sentinel's connections stay open by
+        # themselves, and would hold on to a primary that hangs after another one took over.
+        connection.disconnect()
+        raise
     finally:
         pool.release(connection)
 
@@ -109,6 +107,9 @@ def _answer(connection: Any) -> Any:
     try:
         return connection.read_response()
     except ResponseError as error:
+        # Redis before 7 wraps what a script was refused in an error of its own.
+        if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
+            raise DemotedError(str(error)) from error
         return error  # the answers after it have to be read all the same
 
 

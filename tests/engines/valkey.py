@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +24,8 @@ def binary() -> Path:
 
 class Valkey(Engine):
     """An empty Valkey that saves nothing unless told to."""
+
+    options: Sequence[str] = ()
 
     def __init__(
         self, *, folder: Path | None = None, port: int | None = None, config: Mapping[str, str] | None = None
@@ -66,7 +68,7 @@ class Valkey(Engine):
             # Our own environment may lie in a folder that only root can enter.
             program = Path(shutil.copy(program, self.folder))
         return Child(
-            [program, self._write_config()],
+            [program, self._write_config(), *self.options],
             log=self.folder / "valkey.log",
             user=self.user,
             rubbish=self._rubbish,

@@ -1,6 +1,8 @@
 """Redis slow, gone and back again under a running site: a page is always served, and waits once."""
 
 import logging
+import socketserver
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -11,12 +13,14 @@ import pytest
 from django.core.cache import caches
 from django.test import AsyncClient
 from pytest_django import Settings
-from redis import ConnectionPool, Redis
+from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from readtrack import reports, signals, tracker
-from readtrack.store import connection
-from readtrack.store.connection import circuit, connect, fail_open, is_django_redis
+from readtrack.store import connection, counters, scripts
+from readtrack.store.connection import circuit, connect, fail_open
 from tests import factories
 from tests.conftest import use_redis
 from tests.engines.valkey import Valkey
@@ -173,19 +177,119 @@ def test_a_lost_connection_is_made_anew_without_anyone_noticing(wire: Wire, redi
     assert ">1<" in factories.browser().get(f"/posts/{post.pk}/").text
 
 
-def test_a_view_whose_answer_was_lost_counts_once_though_it_is_sent_again(wire: Wire, redis: Redis) -> None:
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"RATE_LIMIT": 0},
+        {"WINDOW": 1},
+        {"WINDOW_STORE": "compact"},
+        {"UNIQUE": "daily", "FUNNELS": True, "DIMENSIONS": ["device"], "UNIQUE_DAYS": 35},
+    ],
+)
+def test_a_view_whose_answer_was_lost_counts_once_though_it_is_sent_again(
+    wire: Wire, redis: Redis, settings: Settings, overrides: dict[str, Any]
+) -> None:
+    settings.READTRACK = overrides
     tracker.record(factories.hit("site.post:0"))
 
     def lose(moment: str, trip: int) -> None:
         if moment == "answer":
             wire.hook = None
-            wire.cut()
-            wire.mend()
+            wire.drop()
 
     wire.hook = lose
     outcome = tracker.record(factories.hit("site.post:1"))
     assert redis.get("views:total:site.post:1") == "1"
     assert outcome.skipped == {"site.post:1": "repeat"}
+
+
+def test_a_view_is_sent_once_more_at_most(wire: Wire, redis: Redis) -> None:
+    connect().connection_pool.disconnect()
+    with wire.counted() as trips:
+        tracker.record(factories.hit("site.post:0"))
+    answers = wire.trips + 1, wire.trips + 1 + trips[0]  # the second follows on a new connection's handshake
+
+    def lose(moment: str, trip: int) -> None:
+        if moment == "answer" and trip in answers:
+            taken.append(trip)
+            wire.drop()
+
+    taken: list[int] = []
+    redis.config_resetstat()
+    wire.hook = lose
+    with pytest.raises(RedisConnectionError):
+        tracker.record(factories.hit("site.post:1"))
+    assert tuple(taken) == answers
+    stats: Any = redis.info("commandstats")
+    assert stats["cmdstat_evalsha"]["calls"] == 2
+    assert redis.get("views:total:site.post:1") == "1"
+
+
+def test_a_view_that_took_too_long_is_not_sent_again(server: Valkey, settings: Settings) -> None:
+    relay = Wire(server.url)
+    use_redis(settings, relay.url)
+    connect().ping()
+    server.pause()
+    with relay.counted() as trips, pytest.raises(RedisTimeoutError):
+        tracker.record(factories.hit("site.post:1"))
+    assert trips == [1]
+    server.resume()
+    relay.close()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_restart_between_two_requests_costs_neither_of_them_anything(
+    server: Valkey, settings: Settings, caplog: pytest.LogCaptureFixture, keep: bool
+) -> None:
+    settings.READTRACK = {"TIMEOUT": 10.0}
+    post, browser = factories.post(view_count=5), factories.browser()
+    other = factories.browser(REMOTE_ADDR="10.0.0.1")
+    assert ">6<" in browser.get(f"/posts/{post.pk}/").text
+    server.restart(keep=keep)
+    assert (">7<" if keep else ">6<") in other.get(f"/posts/{post.pk}/").text
+    assert not caplog.records
+
+
+def test_a_server_demoted_under_our_connections_is_left_for_its_successor(
+    server: Valkey, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.READTRACK = {"TIMEOUT": 10.0}
+    relay = Wire(server.url)
+    use_redis(settings, relay.url)
+    with Valkey() as successor, Redis.from_url(server.url) as old, Redis.from_url(successor.url) as new:
+        assert tracker.record(factories.hit("site.post:1")).counted
+        relay.lead_to(successor.port)
+        old.replicaof("127.0.0.1", 1)  # which leaves our connections open
+        assert tracker.record(factories.hit("site.post:2")).counted
+        assert scripts.run_all(*(counters.record(factories.hit("site.post:2")) for _ in range(2)))
+        assert new.get("views:total:site.post:2") == b"3"
+    relay.close()
+
+
+def test_a_server_that_takes_no_writes_at_all_costs_no_page(server: Valkey, caplog: pytest.LogCaptureFixture) -> None:
+    with Redis.from_url(server.url) as client:
+        client.replicaof("127.0.0.1", 1)
+    assert ">7<" in factories.browser().get(f"/posts/{factories.post(view_count=7).pk}/").text
+    assert "DemotedError: You can't write against a read only replica" in caplog.text
+
+
+class _Old(socketserver.BaseRequestHandler):
+    """A replica of the age of Redis 6.2, in its own words."""
+
+    def handle(self) -> None:
+        while self.request.recv(65536):
+            self.request.sendall(b"-ERR Error running script: @user_script:1: -READONLY You can't write here\r\n")
+
+
+def test_a_replica_of_an_older_redis_is_known_by_its_words(settings: Settings) -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Old) as replica:
+        replica.daemon_threads = True
+        threading.Thread(target=replica.serve_forever, daemon=True).start()
+        use_redis(settings, f"redis://127.0.0.1:{replica.server_address[1]}/0?protocol=2")
+        with pytest.raises(scripts.DemotedError):
+            tracker.record(factories.hit("site.post:1"))
+        replica.shutdown()
 
 
 def test_the_sites_own_cache_keeps_its_time_outs(settings: Settings, redis_url: str) -> None:
@@ -207,31 +311,3 @@ def test_answers_are_read_alike_whatever_the_sites_own_options_are(settings: Set
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
     post = factories.post()
     assert ">1<" in factories.browser().get(f"/posts/{post.pk}/").text
-
-
-class OwnFactory:
-    """A connection factory of the site's own, such as one for a cluster."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
-
-    def connect(self, url: str) -> Redis:
-        return Redis(connection_pool=ConnectionPool.from_url(url))
-
-    def disconnect(self, connection: Redis) -> None:
-        connection.close()
-
-
-def test_a_connection_factory_of_the_sites_own_is_used_as_it_is(settings: Settings, redis: Redis) -> None:
-    options = {"CONNECTION_FACTORY": f"{__name__}.OwnFactory"}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
-    tracker.record(factories.hit("site.post:1"))
-    assert redis.get("views:total:site.post:1") == "1"
-
-
-@pytest.mark.parametrize(
-    ("backend", "is_ours"),
-    [("django_redis.cache.RedisCache", True), ("django.core.cache.backends.redis.RedisCache", False)],
-)
-def test_only_django_redis_has_the_connections_we_need(backend: str, is_ours: bool) -> None:
-    assert is_django_redis(backend) == is_ours

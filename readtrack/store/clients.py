@@ -1,0 +1,104 @@
+"""Our own client of the site's Redis, made as the site's cache is configured, whichever way that is."""
+
+from typing import Any
+
+from django.core.cache import caches
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+from django_redis import get_redis_connection
+from django_redis.cache import RedisCache
+from django_redis.client import SentinelClient
+from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
+from redis import BlockingConnectionPool, ConnectionPool, Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisClusterException, RedisError
+from redis.retry import Retry
+from redis.sentinel import SentinelConnectionPool
+
+
+class UnusableError(RedisError):
+    """The configured cache gives no client that we could use."""
+
+
+def make(alias: str, timeout: float) -> Redis:
+    """A client of the cache's write server that waits that many seconds, at most, for a connection or an answer."""
+    factory = _factory(alias)
+    if not isinstance(factory, ConnectionFactory):
+        return _as_it_is(alias)
+    pool = _pool(alias, timeout=timeout)
+    client: Redis = factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)
+    return client
+
+
+def problem(alias: str) -> str:
+    """Why the cache cannot be used, as far as that shows without asking any server; "" where nothing does."""
+    try:
+        if isinstance(_factory(alias), ConnectionFactory):
+            pool = _pool(alias, timeout=1)
+            pool.connection_class(**pool.connection_kwargs)
+    except UnusableError as error:
+        return str(error)
+    except (ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def is_django_redis(backend: str) -> bool:
+    """Whether that cache backend has the connections we need; Django's own RedisCache has not."""
+    return issubclass(import_string(backend), RedisCache)
+
+
+def _factory(alias: str) -> Any:
+    return getattr(caches[alias].client, "connection_factory", None)  # type: ignore[attr-defined]
+
+
+def _as_it_is(alias: str) -> Redis:
+    """The client of a factory of the site's own, which knows best."""
+    try:
+        client = get_redis_connection(alias, write=True)
+    except (RedisClusterException, NotImplementedError) as error:
+        raise UnusableError(str(error)) from error
+    _refuse_other_than_redis(type(client))
+    return client  # type: ignore[no-any-return]
+
+
+def _pool(alias: str, *, timeout: float) -> ConnectionPool:
+    # django-redis shares a pool between all aliases of one URL, time-outs included, so we build
+    # ours beside it, by the site's own factory: credentials, TLS and Sentinel stay as configured.
+    client, factory = caches[alias].client, _factory(alias)  # type: ignore[attr-defined]
+    _refuse_other_than_redis(factory.redis_client_cls)
+    # One retry, and only of a broken connection: redis-py's own default repeats time-outs ten times.
+    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+    if isinstance(factory, SentinelConnectionFactory):
+        # None: whoever finds no primary has asked every Sentinel, and they will not know better at once.
+        factory, retry = _with_quick_sentinels(factory, timeout=timeout), Retry(NoBackoff(), 0)
+    # Of several servers the first takes the writes, and on shards it takes all that is ours.
+    pool: ConnectionPool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
+    if isinstance(client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
+        raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
+    pool.connection_kwargs.update(
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=retry,
+        retry_on_timeout=False,
+        retry_on_error=(),
+        decode_responses=False,
+    )
+    if isinstance(pool, BlockingConnectionPool):
+        pool.timeout = timeout  # its own wait, for a connection that others use, is 20 s
+    return pool
+
+
+def _with_quick_sentinels(factory: SentinelConnectionFactory, *, timeout: float) -> SentinelConnectionFactory:
+    """The same factory, asking Sentinels that together take no longer than one answer of Redis may."""
+    share = timeout / len(factory.options["SENTINELS"])
+    own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": Retry(NoBackoff(), 0)}
+    return type(factory)(
+        {**factory.options, "SENTINEL_KWARGS": {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}}
+    )
+
+
+def _refuse_other_than_redis(found: type) -> None:
+    if not issubclass(found, Redis):
+        raise UnusableError(f"it gives a {found.__name__}, and readtrack needs a redis.Redis: one server, no cluster")

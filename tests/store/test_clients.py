@@ -1,0 +1,278 @@
+"""Whichever way a django-redis cache is configured, readtrack counts there, or says plainly why it cannot."""
+
+import shutil
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django_redis.pool import ConnectionFactory
+from pytest_django import Settings
+from redis import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
+
+from readtrack import reports, tracker
+from readtrack.checks.setup import check_setup
+from readtrack.doctor.examination import examine
+from readtrack.flush import flush
+from readtrack.store import clients
+from readtrack.store.connection import circuit, connect
+from tests import factories
+from tests.conftest import Start
+from tests.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+NOBODY = "redis://127.0.0.1:1/0"
+THEIRS = "django_redis.client"
+
+
+def own_key(key: str, prefix: str, version: int) -> str:
+    return f"{version}/{prefix}/{key}"
+
+
+class OwnFactory:
+    """A connection factory of the site's own, such as one for a cluster."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+
+    def connect(self, url: str) -> Any:
+        return Redis(connection_pool=ConnectionPool.from_url(url))
+
+    def disconnect(self, connection: Redis) -> None:
+        connection.close()
+
+
+class OwnPools(ConnectionFactory):  # type: ignore[misc]
+    """A factory that makes django-redis's connections a little different."""
+
+    def get_connection_pool(self, params: dict[str, Any]) -> Any:
+        return super().get_connection_pool({**params, "client_name": "ours"})
+
+
+class Cluster(OwnFactory):
+    """A connection factory such as sites write for clusters."""
+
+    def connect(self, url: str) -> Any:
+        return RedisCluster.from_url(url)
+
+
+class Missing(Cluster):
+    """The same of a cluster that nobody finds."""
+
+    def connect(self, url: str) -> Any:
+        return super().connect(NOBODY)
+
+
+def use(settings: Settings, location: Any, **cache: Any) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location, **cache}}
+
+
+def assert_it_counts() -> None:
+    """The whole path: a page is viewed and a category read, both are shown, and the count is flushed and reported."""
+    assert [message for message in check_setup(None) if message.id != "readtrack.W013"] == []
+    category = factories.category()
+    post, browser = factories.post(category=category), factories.browser(factories.user())
+    tracker.mark_unread([category])
+    assert "readtrack-dot" in browser.get("/list/").text
+    browser.get(f"/categories/{category.pk}/")
+    assert "readtrack-dot" not in browser.get("/list/").text
+    assert ">1<" in browser.get(f"/posts/{post.pk}/").text
+    assert ">1<" in browser.get(f"/posts/{post.pk}/").text
+    assert flush().written == 1
+    post.refresh_from_db()
+    assert post.view_count == 1
+    tracker.refresh_trending()
+    assert [entry.views for entry in reports.trending()] == [1]
+    assert {finding.message for finding in examine(sample=100) if finding.level == "error"} == set()
+    assert circuit.lets_pass()
+
+
+def options(**values: Any) -> dict[str, Any]:
+    return {"OPTIONS": values}
+
+
+def pools(**values: Any) -> dict[str, Any]:
+    return options(CONNECTION_POOL_KWARGS=values)
+
+
+WAYS: dict[str, tuple[Callable[[str], Any], dict[str, Any]]] = {
+    "a primary and replicas": (lambda url: [url, NOBODY, NOBODY], {}),
+    "a primary and replicas in one string": (lambda url: f"{url},{NOBODY}", {}),
+    "another database": (lambda url: url.removesuffix("0") + "3", {}),
+    "shards": (lambda url: [url, NOBODY], options(CLIENT_CLASS=f"{THEIRS}.ShardClient")),
+    "herd": (str, options(CLIENT_CLASS=f"{THEIRS}.HerdClient")),
+    "serializer": (str, options(SERIALIZER="django_redis.serializers.json.JSONSerializer")),
+    "compressor": (str, options(COMPRESSOR="django_redis.compressors.zlib.ZlibCompressor")),
+    "keys of one's own": (str, {"KEY_FUNCTION": f"{__name__}.own_key", "KEY_PREFIX": "site", "VERSION": 7}),
+    "blocking pool": (str, options(CONNECTION_POOL_CLASS="redis.BlockingConnectionPool")),
+    "pools of one's own": (str, options(CONNECTION_FACTORY=f"{__name__}.OwnPools")),
+    "a factory of one's own": (str, options(CONNECTION_FACTORY=f"{__name__}.OwnFactory")),
+    "a client class": (str, options(REDIS_CLIENT_CLASS="redis.client.StrictRedis")),
+    "hiredis": (str, options(PARSER_CLASS="redis.connection._HiredisParser")),
+    "no hiredis": (str, options(PARSER_CLASS="redis.connection._RESP2Parser")),
+    "no hiredis, RESP2": (
+        str,
+        {**options(PARSER_CLASS="redis.connection._RESP2Parser", CONNECTION_POOL_KWARGS={"protocol": 2})},
+    ),
+    "RESP2 in the URL": ("{}?protocol=2".format, {}),
+    "RESP3 in the URL": ("{}?protocol=3".format, {}),
+    "RESP2": (str, pools(protocol=2)),
+    "RESP3": (str, pools(protocol=3)),
+    "decoded answers": (str, pools(decode_responses=True)),
+    "retries": (str, pools(retry_on_timeout=True, health_check_interval=1, max_connections=2)),
+    "errors ignored": (str, options(IGNORE_EXCEPTIONS=True)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cache_of_django_redis_counts_however_it_is_configured(settings: Settings, redis_url: str, way: str) -> None:
+    location, cache = WAYS[way]
+    use(settings, location(redis_url), **cache)
+    connect().flushdb()
+    assert_it_counts()
+    connect().flushdb()
+
+
+def test_a_unix_socket_counts(settings: Settings, start_redis: Start) -> None:
+    use(settings, f"unix://{start_redis().socket}?db=1")
+    assert_it_counts()
+
+
+@pytest.mark.parametrize("place", ["url", "options"])
+def test_a_user_with_a_password_counts(settings: Settings, start_redis: Start, place: str) -> None:
+    valkey = start_redis()
+    with Redis.from_url(valkey.url) as client:
+        client.execute_command("ACL", "SETUSER", "site", "on", ">s/cret", "~*", "+@all")
+        client.execute_command("ACL", "SETUSER", "default", "off")
+    if place == "url":
+        use(settings, valkey.url.replace("redis://", "redis://site:s%2Fcret@"))
+    else:
+        use(settings, valkey.url, **options(USERNAME="site", PASSWORD="s/cret"))
+    assert_it_counts()
+
+
+@pytest.fixture
+def tls(redis_url: str, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A rediss:// URL, and the certificate that was made for it. The wheel's own server speaks no TLS."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*request.split(), *names], check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    relay = Wire(redis_url, tls=context)
+    yield relay.url.replace("redis://", "rediss://"), certificate
+    relay.close()
+
+
+def test_tls_with_a_certificate_that_is_known_counts(settings: Settings, tls: tuple[str, Path]) -> None:
+    use(settings, tls[0], **pools(ssl_ca_certs=str(tls[1])))
+    assert_it_counts()
+
+
+def test_tls_with_a_certificate_that_nobody_checks_counts(settings: Settings, tls: tuple[str, Path]) -> None:
+    use(settings, f"{tls[0]}?ssl_cert_reqs=none")
+    assert_it_counts()
+
+
+def test_tls_with_a_certificate_that_is_unknown_costs_no_page(
+    settings: Settings, tls: tuple[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    use(settings, tls[0])
+    assert ">7<" in factories.browser().get(f"/posts/{factories.post(view_count=7).pk}/").text
+    assert "CERTIFICATE_VERIFY_FAILED" in caplog.text
+
+
+SENTINEL = {
+    "CLIENT_CLASS": f"{THEIRS}.SentinelClient",
+    "CONNECTION_FACTORY": "django_redis.pool.SentinelConnectionFactory",
+    "SENTINELS": [("127.0.0.1", 1)],
+}
+
+
+@pytest.mark.parametrize(
+    ("location", "own", "words"),
+    [
+        ("redis://service/0", {"CLIENT_CLASS": f"{THEIRS}.SentinelClient"}, "SentinelClient needs CONNECTION_FACTORY"),
+        ("redis://service/0", {**SENTINEL, "SENTINELS": None}, "ImproperlyConfigured: SENTINELS must be provided"),
+        ("redis://service/0", {**SENTINEL, "SENTINELS": ["127.0.0.1:1"]}, "ValueError: "),
+        ("redis://service/0", SENTINEL, None),
+        (NOBODY, {}, None),
+        ("", {}, "ImproperlyConfigured: Missing connections string"),
+        ("http://127.0.0.1:1/0", {}, "ValueError: Redis URL must specify"),
+        (NOBODY, {"CONNECTION_POOL_KWARGS": {"max_conections": 5}}, "TypeError: "),
+        (NOBODY, {"CLIENT_CLASS": "django_redis.client.Nothing"}, "ImportError: "),
+        (NOBODY, {"CONNECTION_POOL_CLASS": "nothing.Pool"}, "ModuleNotFoundError: "),
+        (NOBODY, {"REDIS_CLIENT_CLASS": "redis.RedisCluster"}, "it gives a RedisCluster"),
+        (NOBODY, {"CONNECTION_FACTORY": f"{__name__}.Cluster"}, None),  # whoever makes one would have to ask it
+    ],
+)
+def test_a_cache_that_cannot_be_used_is_refused_without_asking_a_server(
+    settings: Settings, location: str, own: dict[str, Any], words: str | None
+) -> None:
+    use(settings, location, OPTIONS=own)
+    found = [message for message in check_setup(None) if message.id == "readtrack.E012"]
+    assert len(found) == (words is not None)
+    if words:
+        assert words in found[0].msg
+
+
+def test_no_reason_is_looked_for_in_a_cache_that_is_not_ours(settings: Settings) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    assert [message.id for message in check_setup(None)] == ["readtrack.E005"]
+
+
+def test_a_prefix_of_the_caches_own_is_pointed_out(settings: Settings, redis_url: str) -> None:
+    use(settings, redis_url, KEY_PREFIX="staging")
+    [message] = check_setup(None)
+    assert message.id == "readtrack.W013"
+    assert "READTRACK['PREFIX'] = 'staging:'" in str(message.hint)
+    settings.READTRACK = {"PREFIX": "staging:"}
+    assert check_setup(None) == []
+
+
+@pytest.fixture
+def cluster(start_redis: Start) -> str:
+    """The URL of a cluster of one server."""
+    valkey = start_redis(cluster_enabled="yes")
+    with Redis.from_url(valkey.url) as client:
+        client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    return valkey.url
+
+
+@pytest.mark.parametrize("factory", [None, f"{__name__}.Cluster", f"{__name__}.Missing"])
+def test_a_cluster_costs_no_page_and_the_doctor_names_it(
+    settings: Settings, cluster: str, factory: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    use(settings, cluster, **(options(CONNECTION_FACTORY=factory) if factory else {}))
+    post = factories.post(view_count=7)
+    assert ">7<" in factories.browser().get(f"/posts/{post.pk}/").text
+    assert "pages go on without it" in caplog.text
+    assert any("cluster" in finding.message.lower() for finding in examine(sample=100) if finding.level == "error")
+
+
+def test_a_blocking_pool_makes_a_page_wait_no_longer_than_for_redis(settings: Settings, redis_url: str) -> None:
+    use(settings, redis_url, **options(CONNECTION_POOL_CLASS="redis.BlockingConnectionPool"))
+    settings.READTRACK = {"TIMEOUT": 0.5}
+    pool = connect().connection_pool
+    assert isinstance(pool, BlockingConnectionPool)
+    assert pool.timeout == 0.5
+
+
+def test_time_outs_that_the_site_repeats_are_not_repeated_by_us(settings: Settings, redis_url: str) -> None:
+    use(settings, redis_url, **pools(retry_on_timeout=True, retry_on_error=[TimeoutError]))
+    connection: Any = connect().connection_pool.make_connection()
+    assert TimeoutError not in connection.retry._supported_errors
+
+
+@pytest.mark.parametrize(
+    ("backend", "is_ours"),
+    [("django_redis.cache.RedisCache", True), ("django.core.cache.backends.redis.RedisCache", False)],
+)
+def test_only_django_redis_has_the_connections_we_need(backend: str, is_ours: bool) -> None:
+    assert clients.is_django_redis(backend) == is_ours
