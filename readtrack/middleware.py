@@ -55,7 +55,7 @@ class Recorder:
             return
         if isinstance(obj, Tracked):
             self.view(obj)
-        if categories.has_read_state(type(obj)):
+        if categories.has_read_state(obj.__class__):
             self.read(obj)
 
     def drop(self) -> tuple[str, ...]:

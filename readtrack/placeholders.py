@@ -45,7 +45,7 @@ def is_shown(kind: str, obj: Any) -> bool:
     """Whether a tag for the object leaves anything. A post that has no read state of its own has no dot."""
     if not isinstance(obj, Model) or obj.pk is None:
         return False
-    return kind not in OF_READERS or not isinstance(obj, Tracked) or categories.has_read_state(type(obj))
+    return kind not in OF_READERS or not isinstance(obj, Tracked) or categories.has_read_state(obj.__class__)
 
 
 def branches(obj: Model, unread: str, read: str) -> str:

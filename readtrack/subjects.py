@@ -24,7 +24,7 @@ def token(obj: Model) -> str:
     """
     if obj.pk is None:
         raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
-    return token_of(type(obj), obj.pk)
+    return token_of(obj.__class__, obj.pk)  # by its type alone, one that is loaded lazily is no model
 
 
 def token_of(model: type[Model], pk: Any) -> str:

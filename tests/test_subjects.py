@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.utils.functional import SimpleLazyObject
 
 from readtrack import subjects
 from tests.site.models import (
@@ -38,6 +39,10 @@ AWKWARD = ["a b", "*", "a:b", "{x}", "%", "é", "a/b?c#d", "\\[x]", "a!b", "\n",
 )
 def test_a_token_names_its_row(obj: Any, token: str) -> None:
     assert subjects.token(obj) == token
+
+
+def test_an_object_that_is_loaded_lazily_has_its_own_name() -> None:
+    assert subjects.token(SimpleLazyObject(lambda: Review(pk=42))) == "site.post:42"
 
 
 @pytest.mark.parametrize("slug", AWKWARD)
