@@ -5,7 +5,7 @@ count and the present reader's dots.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -79,12 +79,13 @@ def _shown(
     """The parts of the content that are not in a branch of `if_unread` which does not apply."""
     end = 0
     for match in PATTERN.finditer(content):
-        entry = waiting.get(match[0])
-        if entry is None:
+        raw = placeholders.raw(match)
+        entry = waiting.get(raw)
+        if entry is None or match.start() < end:
             continue
         if all(open_):
-            yield content[end : match.start()] + html[match[0]].encode()
-        end = match.end()
+            yield content[end : match.start()] + html[raw].encode()
+        end = match.start() + len(raw)
         if entry.kind == IF:
             open_.append(entry.token in glance.unread and glance.unread[entry.token] > 0)
         elif entry.kind == ELSE:
@@ -101,17 +102,38 @@ def _is_text(response: Any) -> bool:
 
 
 def _fill_stream(response: Any, find_reader: FindReader) -> None:
-    branches: list[bool] = []
-    fill_in = partial(filled, find_reader=find_reader, branches=branches)
-    if response.is_async:
-        response.streaming_content = _afilled(response.streaming_content, fill_in, branches)
-        return
-    response.streaming_content = (fill_in(chunk) for chunk in response.streaming_content)
+    parts = Parts(find_reader)
+    fill_in = parts.aeach if response.is_async else parts.each
+    response.streaming_content = fill_in(response.streaming_content)
 
 
-async def _afilled(
-    chunks: AsyncIterator[bytes], fill_in: Callable[[bytes], bytes], branches: list[bool]
-) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        has_ours = MARK in chunk or branches
-        yield await sync_to_async(fill_in, thread_sensitive=False)(chunk) if has_ours else chunk
+class Parts:
+    """A stream's parts, filled in one by one; what may be a placeholder's beginning waits for its rest."""
+
+    def __init__(self, find_reader: FindReader) -> None:
+        self._begun = b""
+        self._branches: list[bool] = []
+        self._fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
+
+    def each(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            if whole := self._whole(chunk):
+                yield self._fill_in(whole)
+        if self._begun:
+            yield self._fill_in(self._begun)
+
+    async def aeach(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            if whole := self._whole(chunk):
+                yield await self._afill_in(whole)
+        if self._begun:
+            yield await self._afill_in(self._begun)
+
+    async def _afill_in(self, content: bytes) -> bytes:
+        if MARK in content or self._branches:
+            return await sync_to_async(self._fill_in, thread_sensitive=False)(content)
+        return content
+
+    def _whole(self, chunk: bytes) -> bytes:
+        whole, self._begun = placeholders.parted(self._begun + chunk)
+        return whole

@@ -106,6 +106,13 @@ def test_text_and_placeholders_may_stand_side_by_side() -> None:
     assert ">3<" in text
 
 
+@pytest.mark.parametrize("typed", ["!rt!count!a!1!AAAAAAAAAAAAAAAA", "!rt!if!a!0!AAAAAAAAAAAAAAAA", "!rt", "!"])
+def test_what_a_visitor_types_right_before_ours_swallows_nothing_of_it(typed: str) -> None:
+    ours = str(Placeholder("exact", "site.post:1", 3))
+    assert filling.filled(f"{typed}{ours}{ours[1:]}".encode(), lambda: None).decode() == f"{typed}3{ours[1:]}"
+    assert filling.filled(f"{typed}{ours}{ours}".encode(), lambda: None).decode() == f"{typed}33"
+
+
 def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(redis: Redis) -> None:
     post, category = factories.post(), factories.category()
     reader, other = factories.user(), factories.user()
