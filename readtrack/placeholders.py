@@ -37,7 +37,9 @@ class Placeholder(NamedTuple):
     @classmethod
     def of(cls, kind: str, obj: Model) -> "Placeholder":
         """What SQL stores rides along, if it was loaded: with Redis gone it is shown without a query."""
-        return cls(kind, subjects.token(obj), obj.__dict__.get("view_count", 0))
+        stored = obj.__dict__.get("view_count")
+        # Code of before may have put an F() expression there.
+        return cls(kind, subjects.token(obj), stored if isinstance(stored, int) and stored > 0 else 0)
 
     def __str__(self) -> str:
         body = f"{self.kind}!{self.token}!{self.stored}"

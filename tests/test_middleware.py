@@ -381,13 +381,15 @@ def test_a_page_that_has_nothing_to_do_with_us_does_not_ask_redis(wire: Wire, cl
     assert trips == [0]
 
 
-def test_an_anonymous_visitor_costs_no_session_and_no_vary_by_our_doing(
+def test_an_anonymous_visitor_costs_no_session_and_no_vary_but_for_dots(
     redis: Redis, rf: Any, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     category = factories.category()
     with django_assert_num_queries(1):  # the page's own
         response = factories.browser().get(f"/categories/{category.pk}/function/")
-    assert "Vary" not in response
+    assert not response.cookies
+    assert response["Vary"] == "Cookie"  # it has a dot, which somebody else would see
+    assert "Vary" not in factories.browser().get("/json/").headers
 
 
 def test_a_site_without_authentication_counts_too(redis: Redis, settings: Settings) -> None:
