@@ -52,11 +52,14 @@ def _answers(calls: list[Call[Any]]) -> list[Any]:
     return [scripts.run(calls[0])]
 
 
-def skip(views: Iterable[str], reason: Reason, *, at: datetime | None = None) -> Outcome:
-    """Counts views that are not even tried, and why. For the edges of a request: a lost Redis is no error."""
+def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None) -> Outcome:
+    """Counts views that are not even tried, and why. For the edges of a request: a lost Redis is no error.
+
+    One that is not alone waits for what the request records besides, and goes along with it.
+    """
     skipped = dict.fromkeys(views, reason)
     tally.add(skipped.values(), at=buckets.now(at))
-    if tally.is_due:
+    if is_alone and tally.is_due:
         fail_open(tally.send, [])
     return Outcome(skipped=skipped)
 

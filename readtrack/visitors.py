@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils.cache import patch_vary_headers
+from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.functional import LazyObject, empty
 
 from readtrack import addresses, buckets
@@ -133,8 +133,8 @@ def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
 
 
 def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
-    """Sets the proposed cookie, unless shared caches may keep the response and hand it to others."""
-    if not visitor.new_cookie or _is_shared(response):
+    """Sets the proposed cookie."""
+    if not visitor.new_cookie:
         return
     response.set_signed_cookie(
         conf.COOKIE,
@@ -146,6 +146,15 @@ def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor)
         samesite="Lax",
     )
     patch_vary_headers(response, ["Cookie"])
+    # Otherwise a shared cache may take it for that of everybody who brings no cookie.
+    patch_cache_control(response, private=True)
+
+
+def settled(visitor: Visitor, response: HttpResponseBase) -> Visitor:
+    """The visitor as this response can know it: what shared caches may keep, and hand to others, sets no cookie."""
+    if visitor.new_cookie and _is_shared(response):
+        return Visitor(visitor.seen_as, kind="hash")
+    return visitor
 
 
 def _is_shared(response: HttpResponseBase) -> bool:
