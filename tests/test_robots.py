@@ -134,7 +134,16 @@ def test_the_honeypot_outlasts_midnight_where_hashes_change(settings: Settings, 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("headers", [{"Sec-Purpose": "prefetch;prerender"}, {}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Purpose": "prefetch;prerender"},
+        {"Sec-Fetch-Dest": "image", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},
+        {},
+    ],
+)
 def test_a_stray_click_of_a_user_and_what_a_browser_fetches_ahead_mark_nobody(
     client: Client, redis: Redis, headers: dict[str, str]
 ) -> None:
@@ -142,6 +151,14 @@ def test_a_stray_click_of_a_user_and_what_a_browser_fetches_ahead_mark_nobody(
         client.force_login(factories.user())
     client.get("/readtrack/archive/", headers={"User-Agent": BROWSER, **headers})
     assert redis.keys("*") == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_a_robot_in_a_real_browser_falls_into_the_honeypot(client: Client, redis: Redis, site: str) -> None:
+    headers = {"User-Agent": BROWSER, "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": site}
+    client.get("/readtrack/archive/", headers=headers)
+    assert len(redis.keys("rate:*")) == 1
 
 
 def test_the_honeypot_takes_no_forms(client: Client) -> None:
