@@ -94,15 +94,16 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
     mark_tokens_read(readers.reader_of(user), [subjects.token(obj) for obj in objs], as_of=as_of)
 
 
-def mark_all_read(user: Any, objs: type[Model] | Iterable[Model]) -> None:
+def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:
     """`mark_read` for every row of a model, or of a queryset, without loading the rows."""
     if isinstance(objs, type):
         objs = objs._default_manager.all()
     if not isinstance(objs, QuerySet):
-        mark_read(user, objs)
+        mark_read(user, objs, as_of=as_of)
         return
     pks = objs.values_list("pk", flat=True)
-    mark_tokens_read(readers.reader_of(user), [subjects.token_of(objs.model, pk) for pk in pks.iterator()])
+    tokens = [subjects.token_of(objs.model, pk) for pk in pks.iterator()]
+    mark_tokens_read(readers.reader_of(user), tokens, as_of=as_of)
 
 
 def mark_tokens_read(reader: readers.Reader, tokens: Sequence[str], *, as_of: int | None = None) -> list[str]:

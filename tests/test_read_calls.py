@@ -52,10 +52,18 @@ def test_more_than_a_script_takes_is_marked_in_portions(
     tracker.publish(factories.post(category=category) for category in categories)
 
 
-def test_what_came_after_a_moment_stays_unread(user: Any, categories: list[Category]) -> None:
+@pytest.mark.parametrize(
+    "mark",
+    [
+        tracker.mark_read,
+        tracker.mark_all_read,
+        lambda user, _, as_of: tracker.mark_all_read(user, Category, as_of=as_of),
+    ],
+)
+def test_what_came_after_a_moment_stays_unread(mark: Any, user: Any, categories: list[Category]) -> None:
     as_of = reports.as_of()
     tracker.mark_unread(categories[:1])
-    tracker.mark_read(user, categories, as_of=as_of)
+    mark(user, categories, as_of=as_of)
     assert reports.unread(user, categories) == {categories[0]}
 
 
