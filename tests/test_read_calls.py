@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser
+from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.store import clock, scripts
 from tests import factories
-from tests.site.models import Category
+from tests.site.models import Category, Department
 
 pytestmark = pytest.mark.django_db
 
@@ -96,3 +97,19 @@ def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> Non
         await tracker.apublish([])
 
     async_to_sync(calls)()
+
+
+def test_a_child_of_what_carries_dots_has_its_parents(
+    user: Any, redis: Redis, django_capture_on_commit_callbacks: Any
+) -> None:
+    department = Department.objects.create(name="Research")
+    category = Category.objects.get(pk=department.pk)
+    tracker.mark_read(user, [department])
+    assert reports.unread(user, [category, department]) == set()
+    with django_capture_on_commit_callbacks(execute=True):
+        factories.post(category=category)
+    assert reports.unread(user, [department]) == {department}
+    tracker.mark_read(user, [category])
+    with django_capture_on_commit_callbacks(execute=True):
+        department.delete()
+    assert not redis.keys("category:*:read")

@@ -105,15 +105,15 @@ def test_who_signs_in_or_out_on_the_way_is_known_as_such_at_the_end(rf: Any, *, 
 @pytest.mark.django_db
 @pytest.mark.parametrize("prepare", [lambda request: request, with_session])
 def test_a_user_that_a_token_names_needs_no_session(prepare: Any, rf: Any) -> None:
-    pk = factories.user().pk
+    user = factories.user()
 
     def request() -> Any:
         found = prepare(rf.get("/"))
-        found.user = SimpleLazyObject(lambda: User.objects.get(pk=pk))
+        found.user = SimpleLazyObject(lambda: User.objects.get(pk=user.pk))
         return found
 
-    assert visitors.signed_in(request()).pk == pk
-    assert async_to_sync(visitors.asigned_in)(request()).pk == pk
+    assert visitors.signed_in(request()) == user
+    assert async_to_sync(visitors.asigned_in)(request()) == user
 
 
 @pytest.mark.django_db
