@@ -66,6 +66,18 @@ def test_a_site_gives_its_own_judge(settings: Settings) -> None:
     assert bots.is_bot("")
 
 
+def fails_on_short(user_agent: str) -> bool:
+    return not user_agent[3]
+
+
+def test_a_judge_that_fails_breaks_no_page(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    settings.READTRACK = {"IS_BOT": "tests.test_robots.fails_on_short"}
+    assert not bots.is_bot("Mozilla/5.0 CFNetwork")
+    assert caplog.text == ""
+    assert bots.is_bot("abc")
+    assert "IndexError" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -55,7 +55,8 @@ def test_a_child_has_the_dots_of_a_parent_that_a_setting_names(settings: Setting
 
 
 def test_an_object_that_is_loaded_lazily_has_its_own_name() -> None:
-    assert subjects.token(SimpleLazyObject(lambda: Review(pk=42))) == "site.post:42"
+    lazy: Any = SimpleLazyObject(lambda: Review(pk=42))
+    assert subjects.token(lazy) == "site.post:42"
 
 
 @pytest.mark.parametrize("slug", AWKWARD)
