@@ -71,6 +71,7 @@ def test_what_came_after_a_moment_stays_unread(mark: Any, user: Any, categories:
 def test_the_moment_is_known_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
     clock._offsets.clear()
     before = reports.as_of()
+    monkeypatch.setattr(clock, "FRESH", 60.0)
     monkeypatch.setattr(clock, "connect", None)
     assert before <= reports.as_of() < before + 60_000_000
 
