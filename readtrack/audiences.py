@@ -64,6 +64,5 @@ def has_seen(user: Any, obj: Tracked) -> bool:
     if not user.is_authenticated:
         return False
     token = subjects.token(obj)
-    reader = readers.or_none(user.pk)
-    number = reader if isinstance(reader, int) else None
+    number = readers.number_of(readers.or_none(user.pk))
     return scripts.run(uniques.strategy_of(token).has_seen(token, visitor=user_id(user.pk), reader=number))

@@ -1,5 +1,6 @@
 """Whether a user agent is a robot's."""
 
+import logging
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -20,6 +21,8 @@ MORE_BOTS = (
     r"^(?!.*(?:Mozilla/|Opera|Dalvik|MIDP|Browser|UCWEB|WAP))",
     r"\(compatible; (?!MSIE|Konqueror)[^()]*\)$",
 )
+
+logger = logging.getLogger("readtrack")
 
 _known = Bots()
 
@@ -61,10 +64,15 @@ def _is_bot(user_agent: str) -> bool:
 
 
 def _judge() -> Callable[[str], Any]:
-    if conf.IS_BOT and not bad_judge():
-        judge: Callable[[str], Any] = import_string(conf.IS_BOT)
-        return judge
-    return _is_known
+    return _is_known_to_site if conf.IS_BOT and not bad_judge() else _is_known
+
+
+def _is_known_to_site(user_agent: str) -> Any:
+    try:
+        return import_string(conf.IS_BOT)(user_agent)
+    except Exception:  # a visitor can send any agent, and the page is made already
+        logger.exception("%s failed; asked in its place is what is known.", conf.IS_BOT)
+        return _is_known(user_agent)
 
 
 def _is_known(user_agent: str) -> bool:

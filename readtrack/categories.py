@@ -5,12 +5,12 @@ from functools import cache
 from typing import Any
 
 from django.apps import apps
-from django.core.exceptions import FieldDoesNotExist
-from django.db.models import ForeignKey, ManyToManyField, Model
+from django.db.models import ManyToManyField, Model
 
 from readtrack import subjects
 from readtrack.conf import conf
 from readtrack.models import Tracked
+from readtrack.subjects import news_links as news_links
 
 
 def has_read_state(model: type[Model]) -> bool:
@@ -37,19 +37,6 @@ def of(obj: Tracked) -> Iterator[str]:
             yield subjects.token_of(field.related_model, getattr(obj, field.attname))
         else:
             yield subjects.token(getattr(obj, field.name))
-
-
-def news_links(model: type[Tracked]) -> list[Any]:
-    """The foreign keys and many-to-many fields among the model's `news_for`."""
-    fields = []
-    for name in model.news_for:
-        try:
-            field = model._meta.get_field(name)
-        except FieldDoesNotExist:
-            continue
-        if isinstance(field, (ForeignKey, ManyToManyField)):
-            fields.append(field)
-    return fields
 
 
 def author_of(obj: Tracked) -> Any | None:

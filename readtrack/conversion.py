@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from time import perf_counter
 from typing import NamedTuple
 
 from django.utils.translation import gettext
@@ -37,7 +36,7 @@ def convert(state: str, *, has_ordinals: bool, progress: Callable[[int], object]
     names = reads.names() if has_ordinals else None
     categories, found, carried = 0, 0, 0
     for token in reads.categories(source):
-        as_of = clock.at(perf_counter())
+        as_of = clock.recent()
         numbers = reads.numbers(state, token, source)
         while some := list(islice(numbers, scripts.SLICE)):
             known = [reader for number in some if (reader := _reader(number, names)) is not None]

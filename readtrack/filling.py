@@ -5,11 +5,12 @@ count and the present reader's dots.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from readtrack import placeholders, readers, rendering, reports, visitors
 from readtrack.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READERS, PATTERN, READER_MARK, Placeholder
@@ -28,15 +29,20 @@ def left(content: str, request: Any | None, user: Any | None) -> str:
 def finder(request: Any | None, user: Any | None) -> FindReader:
     """Finds who reads: the request's user, or without a request the template's."""
     if request is not None:
+        # The session's middleware then says Vary: Cookie, to anonymous visitors too.
+        if hasattr(request, "session"):
+            request.session.accessed = True
         return lambda: readers.find(request, visitors.signed_in(request))
     return lambda: readers.or_none(user.pk) if user is not None and user.is_authenticated else None
 
 
 def needs_user(response: Any) -> bool:
     """Whether a dot waits to be filled in; of a page that is streamed nobody knows yet."""
+    if not _is_text(response):
+        return False
     if response.streaming:
         return "html" in response.get("Content-Type", "")
-    return _is_text(response) and bool(READER_MARK.search(response.content))
+    return bool(READER_MARK.search(_utf8(response)))
 
 
 def fill(response: Any, find_reader: FindReader) -> None:
@@ -46,11 +52,43 @@ def fill(response: Any, find_reader: FindReader) -> None:
     if response.streaming:
         _fill_stream(response, find_reader)
         return
-    if MARK not in response.content:
+    content = _utf8(response)
+    if MARK not in content:
         return
-    response.content = filled(response.content, find_reader, is_json="json" in response.get("Content-Type", ""))
+    found: list[Reader | None] = []
+
+    def find() -> Reader | None:
+        found.append(find_reader())
+        return found[0]
+
+    content = filled(content, find, is_json="json" in response.get("Content-Type", ""))
+    response.content = _recoded(content, "utf-8", response.charset)
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
+    if found:
+        _keep_apart(response, is_personal=found[0] is not None)
+
+
+def _keep_apart(response: Any, *, is_personal: bool) -> None:
+    """Tells caches that each reader's page is another, and that what the view said of its age is not of the dots."""
+    patch_vary_headers(response, ["Cookie"])
+    if is_personal:
+        patch_cache_control(response, private=True)
+    for name in ("ETag", "Last-Modified"):
+        del response[name]
+
+
+def _utf8(response: Any) -> bytes:
+    return _recoded(response.content, response.charset, "utf-8")
+
+
+def _recoded(content: bytes, source: str, target: str) -> bytes:
+    if source.lower() == target.lower():
+        return content
+    try:
+        return content.decode(source).encode(target, "xmlcharrefreplace")
+    except (LookupError, UnicodeError):  # a charset that there is not, or that the content is not in
+        return content
 
 
 def filled(
@@ -79,12 +117,13 @@ def _shown(
     """The parts of the content that are not in a branch of `if_unread` which does not apply."""
     end = 0
     for match in PATTERN.finditer(content):
-        entry = waiting.get(match[0])
-        if entry is None:
+        raw = placeholders.raw(match)
+        entry = waiting.get(raw)
+        if entry is None or match.start() < end:
             continue
         if all(open_):
-            yield content[end : match.start()] + html[match[0]].encode()
-        end = match.end()
+            yield content[end : match.start()] + html[raw].encode()
+        end = match.start() + len(raw)
         if entry.kind == IF:
             open_.append(entry.token in glance.unread and glance.unread[entry.token] > 0)
         elif entry.kind == ELSE:
@@ -97,21 +136,44 @@ def _shown(
 
 def _is_text(response: Any) -> bool:
     """Whether a template may have written it; nobody searches a picture or a download."""
+    if getattr(response, "file_to_stream", None) is not None:  # the server may send it by itself
+        return False
     return any(kind in response.get("Content-Type", "") for kind in ("text/", "json", "xml"))
 
 
 def _fill_stream(response: Any, find_reader: FindReader) -> None:
-    branches: list[bool] = []
-    fill_in = partial(filled, find_reader=find_reader, branches=branches)
-    if response.is_async:
-        response.streaming_content = _afilled(response.streaming_content, fill_in, branches)
-        return
-    response.streaming_content = (fill_in(chunk) for chunk in response.streaming_content)
+    parts = Parts(find_reader)
+    fill_in = parts.aeach if response.is_async else parts.each
+    response.streaming_content = fill_in(response.streaming_content)
 
 
-async def _afilled(
-    chunks: AsyncIterator[bytes], fill_in: Callable[[bytes], bytes], branches: list[bool]
-) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        has_ours = MARK in chunk or branches
-        yield await sync_to_async(fill_in, thread_sensitive=False)(chunk) if has_ours else chunk
+class Parts:
+    """A stream's parts, filled in one by one; what may be a placeholder's beginning waits for its rest."""
+
+    def __init__(self, find_reader: FindReader) -> None:
+        self._begun = b""
+        self._branches: list[bool] = []
+        self._fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
+
+    def each(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            if whole := self._whole(chunk):
+                yield self._fill_in(whole)
+        if self._begun:
+            yield self._fill_in(self._begun)
+
+    async def aeach(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            if whole := self._whole(chunk):
+                yield await self._afill_in(whole)
+        if self._begun:
+            yield await self._afill_in(self._begun)
+
+    async def _afill_in(self, content: bytes) -> bytes:
+        if MARK in content or self._branches:
+            return await sync_to_async(self._fill_in, thread_sensitive=False)(content)
+        return content
+
+    def _whole(self, chunk: bytes) -> bytes:
+        whole, self._begun = placeholders.parted(self._begun + chunk)
+        return whole

@@ -12,10 +12,16 @@ from readtrack.store.connection import fail_open
 @never_cache
 @require_safe
 def honeypot(request: HttpRequest) -> HttpResponse:
-    """Marks the visitor: never a signed-in user, who may have strayed, nor what a browser fetches ahead."""
-    if not is_prefetch(request) and visitors.signed_in(request) is None:
+    """Marks the visitor: never a signed-in user, who may have strayed, nor what a browser fetches by itself."""
+    if not is_prefetch(request) and _is_visit(request) and visitors.signed_in(request) is None:
         fail_open(tracker.mark_robot, None, _names(request))
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
+
+
+def _is_visit(request: HttpRequest) -> bool:
+    """Whether a page of ours led here, as far as a browser says; an image in a comment must not mark its readers."""
+    what, whence = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
+    return what in {"", "document"} and whence in {"", "none", "same-origin"}
 
 
 def _names(request: HttpRequest) -> set[str]:

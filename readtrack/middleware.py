@@ -55,14 +55,15 @@ class Recorder:
             return
         if isinstance(obj, Tracked):
             self.view(obj)
-        if categories.has_read_state(type(obj)):
+        if categories.has_read_state(obj.__class__):
             self.read(obj)
 
-    def drop(self) -> tuple[str, ...]:
+    def drop(self, *, spares_reads: bool) -> tuple[str, ...]:
         """Forgets what is viewed and read, for none of it counts; gives what was viewed."""
         views = tuple(self.views)
         self.views.clear()
-        self.reads.clear()
+        if not spares_reads:
+            self.reads.clear()
         return views
 
     @property
@@ -131,11 +132,14 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
     if not recorder.has_seen:
         return
     is_refused = visitors.is_refused(user)
-    outcome = Outcome()
+    reason = None
+    skipped: tuple[str, ...] = ()
     if (recorder.views or recorder.reads) and (reason := hits.refusal(request, response, is_refused=is_refused)):
-        outcome = tracker.skip(recorder.drop(), reason)
+        # An app's own browser may look like a robot, but whoever signed in has seen what is new.
+        skipped = recorder.drop(spares_reads=reason == "bot" and user is not None)
     if recorder.steps and hits.step_refusal(request, response, is_refused=is_refused):
         recorder.steps.clear()
+    outcome = tracker.skip(skipped, reason, is_alone=not recorder.has_seen) if reason else Outcome()
     if recorder.has_seen:
         counted = _count(request, response, user)
         outcome = counted._replace(skipped={**outcome.skipped, **counted.skipped})
@@ -144,7 +148,7 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
-    visitor = visitors.visitor(request, user)
+    visitor = visitors.settled(visitors.visitor(request, user), response)
     seen = request.readtrack
     reader = readers.find(request, user) if seen.reads or uniques.need_reader(seen.views) else None
     hit = seen.hit(visitor, reader)

@@ -31,7 +31,7 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
         token, stage, url = _signer.unsign_object(signed)
     except (BadSignature, ValueError):
         return HttpResponseNotFound(_("This link is not one of ours, or it is incomplete."), content_type="text/plain")
-    if not _is_web(url):
+    if not is_web(url):
         return HttpResponseBadRequest(_("This link leads to no web page."), content_type="text/plain")
     response = HttpResponseRedirect(url)
     response["X-Robots-Tag"] = "noindex, nofollow"
@@ -42,8 +42,10 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     return response
 
 
-def _is_web(url: str) -> bool:
+def is_web(url: str) -> bool:
+    """Whether the URL may lead to a page, and can run nothing by itself."""
     try:
+        url.encode()  # halves of characters fit into no header
         return len(url) <= LONGEST_URL and urlsplit(url).scheme in {"http", "https", ""}
     except ValueError:
         return False

@@ -20,7 +20,10 @@ OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_READERS = {DOT, NEWS, IF}
 MARK = b"!rt!"
 READER_MARK = re.compile(rb"!rt!(dot|news|if)!")
-PATTERN = re.compile(rb"!rt!((?:count|exact|words|dot|news|if|else|end)![^!\s]{1,4000}!\d{1,19})!([\w-]{16})!")
+# Looks ahead of its beginning only: what a visitor types must not swallow the first byte of ours behind it.
+PATTERN = re.compile(rb"!rt(?=!((?:count|exact|words|dot|news|if|else|end)![^!\s]{1,4000}!\d{1,19})!([\w-]{16})!)")
+# What may go on as a placeholder in the next part of a stream.
+BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,5}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
 
 
 class Placeholder(NamedTuple):
@@ -34,7 +37,9 @@ class Placeholder(NamedTuple):
     @classmethod
     def of(cls, kind: str, obj: Model) -> "Placeholder":
         """What SQL stores rides along, if it was loaded: with Redis gone it is shown without a query."""
-        return cls(kind, subjects.token(obj), obj.__dict__.get("view_count", 0))
+        stored = obj.__dict__.get("view_count")
+        # Code of before may have put an F() expression there.
+        return cls(kind, subjects.token(obj), stored if isinstance(stored, int) and stored > 0 else 0)
 
     def __str__(self) -> str:
         body = f"{self.kind}!{self.token}!{self.stored}"
@@ -45,7 +50,7 @@ def is_shown(kind: str, obj: Any) -> bool:
     """Whether a tag for the object leaves anything. A post that has no read state of its own has no dot."""
     if not isinstance(obj, Model) or obj.pk is None:
         return False
-    return kind not in OF_READERS or not isinstance(obj, Tracked) or categories.has_read_state(type(obj))
+    return kind not in OF_READERS or not isinstance(obj, Tracked) or categories.has_read_state(obj.__class__)
 
 
 def branches(obj: Model, unread: str, read: str) -> str:
@@ -62,5 +67,17 @@ def found(content: bytes) -> dict[bytes, Placeholder]:
         # Signed, so it is ours: only then is it worth reading.
         if compare_digest(digest("placeholder", body).encode(), match[2]):
             kind, token, stored = body.split("!")
-            ours[match[0]] = Placeholder(kind, token, int(stored))
+            ours[raw(match)] = Placeholder(kind, token, int(stored))
     return ours
+
+
+def raw(match: re.Match[bytes]) -> bytes:
+    """What PATTERN matched, as it stands in the page."""
+    return b"!rt!%b!%b!" % match.groups()
+
+
+def parted(content: bytes) -> tuple[bytes, bytes]:
+    """The content of a stream, and what its end may be the beginning of: a placeholder that a part cut in two."""
+    last = content[max(0, content.rfind(MARK)) :]
+    begun = None if last in found(last) else BEGUN.search(content)
+    return (content[: begun.start()], begun[0]) if begun else (content, b"")

@@ -62,11 +62,25 @@ def or_none(pk: Any) -> Reader | None:
         return None
 
 
+def number_of(reader: Reader | None) -> int | None:
+    """The user id, where it is a whole number within bounds, however readers are numbered."""
+    if not isinstance(reader, str):
+        return reader
+    # An ordinal is no substitute: another numbering would hand it to somebody else.
+    is_id = reader.isdecimal() and has_whole_ids() and int(reader) <= highest()
+    return int(reader) if is_id else None
+
+
+def has_whole_ids() -> bool:
+    """Whether the site's user ids are whole numbers."""
+    return isinstance(_id_field(), IntegerField)
+
+
 def has_ordinals() -> bool:
     """Whether Redis numbers the readers, rather than their user ids."""
     if conf.ANONYMOUS_READERS or conf.READERS != "auto":
         return conf.ANONYMOUS_READERS or conf.READERS == "ordinal"
-    return not isinstance(_id_field(), IntegerField)
+    return not has_whole_ids()
 
 
 def highest() -> int:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -88,7 +87,7 @@ def as_of() -> int:
 
     Raises redis.RedisError.
     """
-    return clock.at(perf_counter())
+    return clock.recent()
 
 
 aunread = sync_to_async(unread)

@@ -1,7 +1,7 @@
 """What is viewed or read, and its token: `blog.post:42`, the id in every key."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -9,8 +9,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from django.apps import apps
-from django.core.exceptions import ValidationError
-from django.db.models import IntegerField, Model
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.core.signals import setting_changed
+from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 
 from readtrack.conf import conf
 from readtrack.models import Tracked
@@ -24,7 +25,7 @@ def token(obj: Model) -> str:
     """
     if obj.pk is None:
         raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
-    return token_of(type(obj), obj.pk)
+    return token_of(obj.__class__, obj.pk)  # by its type alone, one that is loaded lazily is no model
 
 
 def token_of(model: type[Model], pk: Any) -> str:
@@ -91,11 +92,23 @@ def model_named(label: str) -> type[Model] | None:
 
 
 def owner(model: type[Model]) -> type[Model]:
-    """The model whose table holds the counts: proxies and children share their parent's subjects."""
+    """The model whose table holds the counts, or that carries dots: proxies and children share their parent's."""
     concrete = model._meta.concrete_model or model
     if not issubclass(concrete, Tracked):
-        return concrete
+        return next((parent for parent in _line(concrete) if _carries_dots(parent)), concrete)
     return concrete._meta.get_field("view_count").model
+
+
+def _line(model: type[Model]) -> Iterator[type[Model]]:
+    """The model, and those of its parents whose primary key is its own."""
+    yield model
+    pk: Any = model._meta.pk
+    if pk.remote_field and pk.remote_field.parent_link:
+        yield from _line(pk.related_model)
+
+
+def _carries_dots(model: type[Model]) -> bool:
+    return model in _linked() or any(model._meta.label_lower == name.lower() for name in conf.CATEGORIES)
 
 
 @cache
@@ -119,3 +132,31 @@ def check_stage(stage: str) -> None:
     """Raises ValueError for a stage that FUNNEL lacks."""
     if stage not in conf.FUNNEL:
         raise ValueError(f"READTRACK['FUNNEL'] has no stage {stage!r}; it has: {', '.join(conf.FUNNEL)}.")
+
+
+def news_links(model: type[Tracked]) -> list[Any]:
+    """The foreign keys and many-to-many fields among the model's `news_for`."""
+    fields = []
+    for name in model.news_for:
+        try:
+            field = model._meta.get_field(name)
+        except FieldDoesNotExist:
+            continue
+        if isinstance(field, (ForeignKey, ManyToManyField)):
+            fields.append(field)
+    return fields
+
+
+@cache
+def _linked() -> frozenset[type[Model]]:
+    """What the fields point at that `news_for` names."""
+    links = [field for model in apps.get_models() if issubclass(model, Tracked) for field in news_links(model)]
+    return frozenset(field.related_model._meta.concrete_model for field in links)
+
+
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    if setting == "READTRACK":
+        label_of.cache_clear()
+
+
+setting_changed.connect(_forget)

@@ -52,11 +52,14 @@ def _answers(calls: list[Call[Any]]) -> list[Any]:
     return [scripts.run(calls[0])]
 
 
-def skip(views: Iterable[str], reason: Reason, *, at: datetime | None = None) -> Outcome:
-    """Counts views that are not even tried, and why. For the edges of a request: a lost Redis is no error."""
+def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None) -> Outcome:
+    """Counts views that are not even tried, and why. For the edges of a request: a lost Redis is no error.
+
+    One that is not alone waits for what the request records besides, and goes along with it.
+    """
     skipped = dict.fromkeys(views, reason)
     tally.add(skipped.values(), at=buckets.now(at))
-    if tally.is_due:
+    if is_alone and tally.is_due:
         fail_open(tally.send, [])
     return Outcome(skipped=skipped)
 
@@ -91,15 +94,16 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
     mark_tokens_read(readers.reader_of(user), [subjects.token(obj) for obj in objs], as_of=as_of)
 
 
-def mark_all_read(user: Any, objs: type[Model] | Iterable[Model]) -> None:
+def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:
     """`mark_read` for every row of a model, or of a queryset, without loading the rows."""
     if isinstance(objs, type):
         objs = objs._default_manager.all()
     if not isinstance(objs, QuerySet):
-        mark_read(user, objs)
+        mark_read(user, objs, as_of=as_of)
         return
     pks = objs.values_list("pk", flat=True)
-    mark_tokens_read(readers.reader_of(user), [subjects.token_of(objs.model, pk) for pk in pks.iterator()])
+    tokens = [subjects.token_of(objs.model, pk) for pk in pks.iterator()]
+    mark_tokens_read(readers.reader_of(user), tokens, as_of=as_of)
 
 
 def mark_tokens_read(reader: readers.Reader, tokens: Sequence[str], *, as_of: int | None = None) -> list[str]:

@@ -10,9 +10,10 @@
 
 A category is named by its primary key where the site has one model with read state, or by model and key,
 `blog.category:1`. `as_of` (microseconds, opaque) is optional: with the one that came before the content was
-fetched, what was published since stays unread. `unread` in the second answer holds that, and what the user
-may not see. Errors are `{"error": {"code": …, "message": …}}` with 400 (`no_category`, `unknown_category`,
-`too_many`, `bad_json`, `bad_as_of`), 401 (`not_signed_in`), 403 (CSRF, Django's page), 405, 503 (`unavailable`).
+fetched, what was published since stays unread; one out of the future marks nothing. `unread` in the second
+answer holds that, and what the user may not see. Errors are `{"error": {"code": …, "message": …}}` with 400
+(`no_category`, `unknown_category`, `too_many`, `bad_json`, `bad_as_of`), 401 (`not_signed_in`), 403 (CSRF,
+Django's page), 405, 503 (`unavailable`).
 """
 
 import json
@@ -35,6 +36,7 @@ from readtrack.readers import Reader
 from readtrack.store.connection import fail_open
 
 MOST = 200  # categories in one request
+LONGEST_NAME = 1_000  # characters of a category's name
 LONGEST_MOMENT = 16  # digits of microseconds, until the year 2286
 
 Category = tuple[type[Model], Any]
@@ -135,9 +137,11 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
 
 
 def _category(name: str, models: Sequence[type[Model]]) -> Category:
-    parsed = subjects.parse(name) if ":" in name else None
-    if parsed is None and len(models) == 1:
-        parsed = subjects.parse(f"{models[0]._meta.label_lower}:{quote(name)}")
+    parsed = None
+    if _can_be(name):
+        parsed = subjects.parse(name) if ":" in name else None
+        if parsed is None and len(models) == 1:
+            parsed = subjects.parse(f"{models[0]._meta.label_lower}:{quote(name)}")
     if parsed is None or "\0" in unquote(name) or not categories.has_read_state(parsed[0]):
         raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
     try:
@@ -147,6 +151,11 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category:
             "unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]}
         ) from error
     return parsed
+
+
+def _can_be(name: str) -> bool:
+    """Whether it may name anything at all; JSON can hold halves of characters, and what is parsed is remembered."""
+    return len(name) <= LONGEST_NAME and not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:

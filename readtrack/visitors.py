@@ -4,11 +4,12 @@ import secrets
 from datetime import datetime, time, timedelta, timezone
 from typing import Any, Literal, NamedTuple
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils.cache import patch_vary_headers
+from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.functional import LazyObject, empty
 
 from readtrack import addresses, buckets
@@ -16,6 +17,7 @@ from readtrack.bots import LONGEST
 from readtrack.conf import conf
 from readtrack.digests import digest
 
+AUTHENTICATION = "django.contrib.auth.middleware"
 SALT = "readtrack.visitors"
 OPT_OUT_HEADERS = ("Sec-GPC", "DNT")
 DAY = timedelta(days=1)
@@ -37,19 +39,32 @@ def signed_in(request: HttpRequest) -> Any | None:
     Nothing is loaded for a request that brings no session cookie, so a page that never looked at its
     user stays free of queries and of `Vary: Cookie`.
     """
-    user = getattr(request, "_acached_user", None) or getattr(request, "user", None)
-    if user is None:
-        return None
-    if isinstance(user, LazyObject) and user._wrapped is empty and not _has_session(request):
-        return None
-    return user if user.is_authenticated else None
+    user = getattr(request, "user", None)
+    if _waits_for_session(user):
+        # What is not looked at yet was not replaced either, as logging in and out do.
+        user = getattr(request, "_acached_user", None) or (user if _has_session(request) else None)
+    return user if user is not None and user.is_authenticated else None
 
 
 async def asigned_in(request: HttpRequest) -> Any | None:
     """`signed_in` for the event loop, where a query has to be awaited."""
-    if _has_session(request) and hasattr(request, "auser"):
-        await request.auser()
-    return signed_in(request)
+    user = getattr(request, "user", None)
+    if not _waits(user):
+        return signed_in(request)
+    if _waits_for_session(user) and hasattr(request, "auser"):
+        if _has_session(request):
+            await request.auser()
+        return signed_in(request)
+    return await sync_to_async(signed_in)(request)
+
+
+def _waits(user: Any) -> bool:
+    return isinstance(user, LazyObject) and user._wrapped is empty
+
+
+def _waits_for_session(user: Any) -> bool:
+    """Whether Django's middleware would load that user by the session; a site's own may know others, by a token."""
+    return _waits(user) and getattr(user.__dict__.get("_setupfunc"), "__module__", "") == AUTHENTICATION
 
 
 def _has_session(request: HttpRequest) -> bool:
@@ -118,8 +133,8 @@ def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
 
 
 def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
-    """Sets the proposed cookie, unless shared caches may keep the response and hand it to others."""
-    if not visitor.new_cookie or _is_shared(response):
+    """Sets the proposed cookie."""
+    if not visitor.new_cookie:
         return
     response.set_signed_cookie(
         conf.COOKIE,
@@ -131,6 +146,15 @@ def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor)
         samesite="Lax",
     )
     patch_vary_headers(response, ["Cookie"])
+    # Otherwise a shared cache may take it for that of everybody who brings no cookie.
+    patch_cache_control(response, private=True)
+
+
+def settled(visitor: Visitor, response: HttpResponseBase) -> Visitor:
+    """The visitor as this response can know it: what shared caches may keep, and hand to others, sets no cookie."""
+    if visitor.new_cookie and _is_shared(response):
+        return Visitor(visitor.seen_as, kind="hash")
+    return visitor
 
 
 def _is_shared(response: HttpResponseBase) -> bool:

@@ -87,8 +87,11 @@ def test_who_has_seen_what_is_an_error_where_it_is_not_known(settings: Settings,
         reports.has_seen(factories.user(), factories.post())
 
 
-def test_a_page_counts_the_signed_in_user_in_the_bitmap(settings: Settings, client: Any, redis: Redis) -> None:
-    settings.READTRACK = {"UNIQUE": "bitmap"}
+@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}, {"ANONYMOUS_READERS": True}])
+def test_a_page_counts_the_signed_in_user_in_the_bitmap(
+    settings: Settings, client: Any, redis: Redis, options: dict[str, Any]
+) -> None:
+    settings.READTRACK = {"UNIQUE": "bitmap", **options}
     post, user = factories.post(), factories.user()
     client.force_login(user)
     client.get(f"/posts/{post.pk}/", headers={"User-Agent": factories.BROWSER})

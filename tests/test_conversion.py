@@ -58,16 +58,16 @@ def test_news_that_comes_while_a_category_is_converted_stays_unread(
     user, category = factories.user(), factories.category()
     tracker.mark_read(user, [category])
     settings.READTRACK = {"READ_STATE": "sequence"}
-    before = clock.at
+    before = clock.recent
 
-    def then_news(began: float) -> int:
-        as_of = before(began)
+    def then_news() -> int:
+        as_of = before()
         numbers = [user.pk]
         monkeypatch.setattr("readtrack.store.reads.numbers", lambda *args: iter(numbers))
         tracker.mark_unread([category])
         return as_of
 
-    monkeypatch.setattr(clock, "at", then_news)
+    monkeypatch.setattr(clock, "recent", then_news)
     conversion.convert("bitmap", has_ordinals=False)
     monkeypatch.undo()
     assert reports.unread(user, [category]) == {category}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.template import engines
 from django.test import AsyncClient
 from django.urls import path
+from django.utils.translation import override
 from redis import Redis
 
 from readtrack import filling, tracker
+from readtrack.middleware import ReadTrackMiddleware
 from readtrack.placeholders import COUNT, DOT, Placeholder
 from tests import factories
 from tests.site.models import Category, Post
@@ -70,9 +73,16 @@ def counted_json(request: Any) -> HttpResponse:
     return HttpResponse(json.dumps({"html": html}), content_type="application/vnd.api+json")
 
 
+def named(request: Any) -> HttpResponse:
+    return HttpResponse(template("{% unread_dot c as is_new %}{{ is_new }}", request, c=Category.objects.get()))
+
+
 urlpatterns = [
     *site_urls,
-    *(path(f"{page.__name__}/", page) for page in (comment, fragment, sized, download, dots, astream, counted_json)),
+    *(
+        path(f"{page.__name__}/", page)
+        for page in (comment, fragment, named, sized, download, dots, astream, counted_json)
+    ),
 ]
 
 
@@ -104,6 +114,13 @@ def test_text_and_placeholders_may_stand_side_by_side() -> None:
     assert text.startswith(forged)
     assert text.endswith("!rt!é")
     assert ">3<" in text
+
+
+@pytest.mark.parametrize("typed", ["!rt!count!a!1!AAAAAAAAAAAAAAAA", "!rt!if!a!0!AAAAAAAAAAAAAAAA", "!rt", "!"])
+def test_what_a_visitor_types_right_before_ours_swallows_nothing_of_it(typed: str) -> None:
+    ours = str(Placeholder("exact", "site.post:1", 3))
+    assert filling.filled(f"{typed}{ours}{ours[1:]}".encode(), lambda: None).decode() == f"{typed}3{ours[1:]}"
+    assert filling.filled(f"{typed}{ours}{ours}".encode(), lambda: None).decode() == f"{typed}33"
 
 
 def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(redis: Redis) -> None:
@@ -156,6 +173,77 @@ def test_an_async_stream_is_filled_in_too() -> None:
         return b"".join([part async for part in response.streaming_content])
 
     assert async_to_sync(read)() == b"views: 1,234"
+
+
+@pytest.mark.parametrize(
+    ("charset", "separator"), [("iso-8859-1", "\xa0"), ("utf-16", "\xa0"), ("UTF-8", "\xa0"), ("ascii", "&#160;")]
+)
+def test_a_page_in_another_charset_is_filled_in_too(charset: str, separator: str, rf: Any) -> None:
+    text = f"a{Placeholder('exact', 'site.post:1', 1234)}"
+
+    def page(request: Any) -> HttpResponse:
+        return HttpResponse(text, content_type=f"text/html; charset={charset}")
+
+    with override("fr"):
+        response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.content.decode(charset) == f"a1{separator}234"
+
+
+def test_a_page_in_no_known_charset_keeps_every_byte_that_is_not_ours(rf: Any) -> None:
+    def page(request: Any) -> HttpResponse:
+        content = f"é{Placeholder('exact', 'site.post:1', 5)}".encode()
+        return HttpResponse(content, content_type="text/html; charset=klingon")
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.content == "é5".encode()
+
+
+@pytest.mark.parametrize("content_type", ["text/csv", "text/html"])
+def test_a_file_is_left_for_the_server_to_send(content_type: str, rf: Any) -> None:
+    def page(request: Any) -> FileResponse:
+        return FileResponse(BytesIO(b"a,b"), content_type=content_type)
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.file_to_stream is not None
+    assert not filling.needs_user(response)
+    response.close()
+
+
+def test_caches_are_told_that_dots_are_each_readers_own(rf: Any) -> None:
+    factories.category()
+    headers = {"Cache-Control": "public, max-age=60", "ETag": '"1"', "Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT"}
+
+    def page(request: Any) -> HttpResponse:
+        return HttpResponse(template("{% unread_dot c %}", request, c=Category.objects.get()), headers=headers)
+
+    request = rf.get("/")
+    anonymous: Any = ReadTrackMiddleware(page)(request)
+    assert (anonymous["Vary"], anonymous["Cache-Control"]) == ("Cookie", "public, max-age=60")
+    assert "ETag" not in anonymous
+    request.user = factories.user()
+    response: Any = ReadTrackMiddleware(page)(request)
+    assert response["Vary"] == "Cookie"
+    assert set(response["Cache-Control"].split(", ")) == {"private", "max-age=60"}
+    assert "ETag" not in response
+    assert "Last-Modified" not in response
+
+
+def test_a_dot_under_a_name_is_each_readers_own_too() -> None:
+    factories.category()
+    response = factories.browser().get("/named/")
+    assert (response.text, response["Vary"]) == ("False", "Cookie")
+
+
+def test_counts_alone_leave_caches_alone(rf: Any) -> None:
+    headers = {"Cache-Control": "public, max-age=60", "ETag": '"1"'}
+
+    def page(request: Any) -> HttpResponse:
+        return HttpResponse(f"{Placeholder('exact', 'site.post:1', 5)} !rt!dot!", headers=headers)
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.text == "5 !rt!dot!"
+    assert {name: response[name] for name in headers} == headers
+    assert "Vary" not in response
 
 
 def test_a_download_is_none_of_ours() -> None:

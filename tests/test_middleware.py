@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.http import HttpResponse
-from django.test import AsyncClient, Client
+from django.test import AsyncClient, Client, RequestFactory
 from django.urls import path
 from django.views.generic import DetailView
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -13,6 +13,7 @@ from redis import Redis
 
 from readtrack import reports, subjects, tracker
 from readtrack.middleware import ReadTrackMiddleware, Recorder
+from readtrack.store import clock
 from tests import factories
 from tests.site.models import Manual, Post
 from tests.wire import Wire
@@ -105,6 +106,57 @@ def test_who_is_not_a_person_looking_does_not_count_but_is_served(redis: Redis, 
     assert post.title in response.text
     assert recorded(redis) == []
     assert not response.cookies
+
+
+@pytest.mark.parametrize("agent", ["MyShop/3.1 CFNetwork/1410", "curl/8.5.0", ""])
+def test_what_a_signed_in_user_saw_is_read_whatever_the_agent_and_no_view(redis: Redis, wire: Wire, agent: str) -> None:
+    category, post, user = factories.category(), factories.post(), factories.user()
+
+    def page(request: Any) -> HttpResponse:
+        request.readtrack.view(post)
+        request.readtrack.read(category)
+        return HttpResponse()
+
+    request: Any = RequestFactory().get("/", headers={"User-Agent": agent})
+    request.user = user
+    clock.at(0)  # known from an earlier answer
+    with wire.counted() as trips:
+        ReadTrackMiddleware(page)(request)
+    assert trips == [1]
+    assert reports.unread(user, [category]) == set()
+    assert views(redis, post) == 0
+    assert reports.skips()["bot"] == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("head", {}, 200),
+        ("get", {"Sec-Purpose": "prefetch"}, 200),
+        ("get", {"Sec-Purpose": "prefetch", "User-Agent": "curl/8.5.0"}, 200),
+        ("get", {"User-Agent": "curl/8.5.0"}, 404),
+    ],
+)
+def test_what_a_signed_in_user_did_not_see_stays_unread(method: str, headers: dict[str, str], status: int) -> None:
+    category, user = factories.category(), factories.user()
+
+    def page(request: Any) -> HttpResponse:
+        request.readtrack.read(category)
+        return HttpResponse(status=status)
+
+    request: Any = getattr(RequestFactory(), method)("/", headers={"User-Agent": factories.BROWSER, **headers})
+    request.user = user
+    ReadTrackMiddleware(page)(request)
+    assert reports.unread(user, [category]) == {category}
+
+
+def test_a_robot_that_has_a_cookie_is_no_reader(settings: Settings) -> None:
+    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    category, browser = factories.category(), factories.browser()
+    browser.get(f"/categories/{category.pk}/")
+    assert "readtrack-dot" in browser.get("/list/").text
+    browser.get(f"/categories/{category.pk}/", headers={"User-Agent": "curl/8.5.0"})
+    assert "readtrack-dot" in browser.get("/list/").text
 
 
 def test_a_request_without_any_user_agent_does_not_count(redis: Redis, client: Client) -> None:
@@ -262,6 +314,7 @@ def test_the_cookie_is_kept_from_scripts_and_from_other_sites(is_secure: bool) -
     assert bool(cookie["secure"]) == is_secure
     assert cookie["max-age"] == 31_536_000
     assert "Cookie" in response["Vary"]
+    assert response["Cache-Control"] == "private"
 
 
 @pytest.mark.parametrize("cache_control", ["public, max-age=60", "s-maxage=60", "PUBLIC"])
@@ -276,6 +329,23 @@ def test_a_response_that_shared_caches_may_keep_sets_no_cookie(redis: Redis, rf:
     assert views(redis, post) == 1
     assert not response.cookies
     assert "Vary" not in response
+    # Nobody can bring back what is never set, so who comes again is no new visitor.
+    forget_windows(redis)
+    ReadTrackMiddleware(page)(rf.get("/", headers={"User-Agent": factories.BROWSER}))
+    assert views(redis, post) == 2
+    assert redis.pfcount(f"views:hll:site.post:{post.pk}") == 1
+
+
+def test_a_page_that_is_shared_at_times_knows_who_was_just_there(redis: Redis, rf: Any) -> None:
+    post, pages = factories.post(), iter([{"Cache-Control": "public"}, {}, {"Cache-Control": "public"}])
+
+    def page(request: Any) -> HttpResponse:
+        request.readtrack.view(post)
+        return HttpResponse(headers=next(pages))
+
+    for _ in range(3):
+        ReadTrackMiddleware(page)(rf.get("/", headers={"User-Agent": factories.BROWSER}))
+    assert views(redis, post) == 1
 
 
 def test_only_a_view_that_counts_sets_a_cookie() -> None:
@@ -381,13 +451,15 @@ def test_a_page_that_has_nothing_to_do_with_us_does_not_ask_redis(wire: Wire, cl
     assert trips == [0]
 
 
-def test_an_anonymous_visitor_costs_no_session_and_no_vary_by_our_doing(
+def test_an_anonymous_visitor_costs_no_session_and_no_vary_but_for_dots(
     redis: Redis, rf: Any, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     category = factories.category()
     with django_assert_num_queries(1):  # the page's own
         response = factories.browser().get(f"/categories/{category.pk}/function/")
-    assert "Vary" not in response
+    assert not response.cookies
+    assert response["Vary"] == "Cookie"  # it has a dot, which somebody else would see
+    assert "Vary" not in factories.browser().get("/json/").headers
 
 
 def test_a_site_without_authentication_counts_too(redis: Redis, settings: Settings) -> None:

@@ -55,7 +55,9 @@ def test_what_is_not_signed_leads_nowhere(visitor: Client, redis: Redis, change:
     assert stages(redis, post) == {}
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "http://[", "https://a.b/" + "x" * 2048])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "data:text/html,x", "http://[", "\ud800", "https://a.b/" + "x" * 2048]
+)
 def test_what_is_no_web_page_is_refused(visitor: Client, url: str) -> None:
     response = visitor.get(link(factories.post(), url))
     assert response.status_code == 400
@@ -112,3 +114,4 @@ def test_the_tag_is_the_link_safe_in_an_attribute(words: str, stage: str) -> Non
 def test_the_tag_of_nothing_is_the_plain_target(post: object) -> None:
     template = Template("{% load readtrack %}{% outbound_url post url %}")
     assert template.render(Context({"post": post, "url": "https://a.b/?x=1&y"})) == "https://a.b/?x=1&amp;y"
+    assert template.render(Context({"post": post, "url": "javascript:alert(1)"})) == ""

@@ -1,6 +1,7 @@
 """What a tag leaves is known again, and nothing else is."""
 
 import pytest
+from django.db.models import F
 
 from readtrack import placeholders, subjects
 from readtrack.placeholders import COUNT, DOT, Placeholder
@@ -39,3 +40,9 @@ def test_a_long_name_in_another_script_is_found_too() -> None:
 def test_what_sql_stores_rides_along_if_it_was_loaded() -> None:
     assert Placeholder.of(COUNT, Post(pk=1, view_count=7)).stored == 7
     assert Placeholder.of(DOT, Category(pk=1)).stored == 0
+
+
+def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
+    post = Post(pk=1)
+    post.view_count = F("view_count") + 1
+    assert Placeholder.of(COUNT, post).stored == 0

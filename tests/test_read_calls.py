@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser
+from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.store import clock, scripts
 from tests import factories
-from tests.site.models import Category
+from tests.site.models import Category, Department
 
 pytestmark = pytest.mark.django_db
 
@@ -52,16 +53,25 @@ def test_more_than_a_script_takes_is_marked_in_portions(
     tracker.publish(factories.post(category=category) for category in categories)
 
 
-def test_what_came_after_a_moment_stays_unread(user: Any, categories: list[Category]) -> None:
+@pytest.mark.parametrize(
+    "mark",
+    [
+        tracker.mark_read,
+        tracker.mark_all_read,
+        lambda user, _, as_of: tracker.mark_all_read(user, Category, as_of=as_of),
+    ],
+)
+def test_what_came_after_a_moment_stays_unread(mark: Any, user: Any, categories: list[Category]) -> None:
     as_of = reports.as_of()
     tracker.mark_unread(categories[:1])
-    tracker.mark_read(user, categories, as_of=as_of)
+    mark(user, categories, as_of=as_of)
     assert reports.unread(user, categories) == {categories[0]}
 
 
 def test_the_moment_is_known_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
     clock._offsets.clear()
     before = reports.as_of()
+    monkeypatch.setattr(clock, "FRESH", 60.0)
     monkeypatch.setattr(clock, "connect", None)
     assert before <= reports.as_of() < before + 60_000_000
 
@@ -88,3 +98,19 @@ def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> Non
         await tracker.apublish([])
 
     async_to_sync(calls)()
+
+
+def test_a_child_of_what_carries_dots_has_its_parents(
+    user: Any, redis: Redis, django_capture_on_commit_callbacks: Any
+) -> None:
+    department = Department.objects.create(name="Research")
+    category = Category.objects.get(pk=department.pk)
+    tracker.mark_read(user, [department])
+    assert reports.unread(user, [category, department]) == set()
+    with django_capture_on_commit_callbacks(execute=True):
+        factories.post(category=category)
+    assert reports.unread(user, [department]) == {department}
+    tracker.mark_read(user, [category])
+    with django_capture_on_commit_callbacks(execute=True):
+        department.delete()
+    assert not redis.keys("category:*:read")

@@ -212,9 +212,27 @@ def test_a_page_older_than_what_is_remembered_marks_nothing(*, age: int, is_mark
     assert is_unread(page) is not is_marked
 
 
-def test_a_moment_in_the_future_is_now() -> None:
+def test_a_moment_in_the_future_which_a_clock_set_back_leaves_marks_nothing(redis: Redis) -> None:
     page = Page(factories.category(), 7)
-    assert tracker.mark_tokens_read(7, [page.token], as_of=2**60) == [page.token]
+    as_of = reports.as_of() + 60_000_000  # by the clock that was a minute ahead
+    tracker.mark_unread([page.category])
+    assert tracker.mark_tokens_read(7, [page.token], as_of=as_of) == []
+    assert tracker.mark_tokens_read(7, [page.token], as_of=2**60) == []
+    redis.delete(f"category:{page.token}:news")
+    assert tracker.mark_tokens_read(7, [page.token], as_of=reports.as_of()) == [page.token]
+
+
+@pytest.mark.parametrize("drift", [60_000_000, -60_000_000])
+def test_a_moment_is_redis_own_however_far_the_clocks_have_drifted_apart(redis: Redis, drift: int) -> None:
+    def now() -> int:
+        seconds, microseconds = redis.time()
+        return int(seconds) * 1_000_000 + int(microseconds)
+
+    clock.at(0)
+    clock._offsets["default"] += drift
+    clock._learnt["default"] -= 10
+    before = now()
+    assert before - 100_000 < reports.as_of() < now()
 
 
 @pytest.fixture(scope="module")

@@ -41,3 +41,10 @@ def test_a_reader_out_of_bounds_gets_pages_without_dots_and_one_line_in_the_log(
         tracker.mark_read(user, [category])
     with pytest.raises(ReaderError):
         reports.unread(user, [category])
+
+
+@pytest.mark.parametrize(
+    ("reader", "number"), [(7, 7), ("7", 7), (None, None), ("anon:7", None), ("100000001", None), ("a", None)]
+)
+def test_a_user_id_is_a_number_however_readers_are_numbered(reader: Any, number: int | None) -> None:
+    assert readers.number_of(reader) == number

@@ -66,6 +66,18 @@ def test_a_site_gives_its_own_judge(settings: Settings) -> None:
     assert bots.is_bot("")
 
 
+def fails_on_short(user_agent: str) -> bool:
+    return not user_agent[3]
+
+
+def test_a_judge_that_fails_breaks_no_page(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    settings.READTRACK = {"IS_BOT": "tests.test_robots.fails_on_short"}
+    assert not bots.is_bot("Mozilla/5.0 CFNetwork")
+    assert caplog.text == ""
+    assert bots.is_bot("abc")
+    assert "IndexError" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -134,7 +146,16 @@ def test_the_honeypot_outlasts_midnight_where_hashes_change(settings: Settings, 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("headers", [{"Sec-Purpose": "prefetch;prerender"}, {}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Purpose": "prefetch;prerender"},
+        {"Sec-Fetch-Dest": "image", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},
+        {},
+    ],
+)
 def test_a_stray_click_of_a_user_and_what_a_browser_fetches_ahead_mark_nobody(
     client: Client, redis: Redis, headers: dict[str, str]
 ) -> None:
@@ -142,6 +163,14 @@ def test_a_stray_click_of_a_user_and_what_a_browser_fetches_ahead_mark_nobody(
         client.force_login(factories.user())
     client.get("/readtrack/archive/", headers={"User-Agent": BROWSER, **headers})
     assert redis.keys("*") == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_a_robot_in_a_real_browser_falls_into_the_honeypot(client: Client, redis: Redis, site: str) -> None:
+    headers = {"User-Agent": BROWSER, "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": site}
+    client.get("/readtrack/archive/", headers=headers)
+    assert len(redis.keys("rate:*")) == 1
 
 
 def test_the_honeypot_takes_no_forms(client: Client) -> None:

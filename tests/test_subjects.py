@@ -4,13 +4,17 @@ import uuid
 from typing import Any
 
 import pytest
+from django.utils.functional import SimpleLazyObject
+from pytest_django import Settings
 
-from readtrack import subjects
+from readtrack import categories, subjects
 from tests.site.models import (
     Article,
     Category,
     Counted,
+    Department,
     Headline,
+    Instruction,
     Journal,
     Page,
     Post,
@@ -33,11 +37,26 @@ AWKWARD = ["a b", "*", "a:b", "{x}", "%", "é", "a/b?c#d", "\\[x]", "a!b", "\n",
         (Page(pk="about"), "site.page:about"),
         (Page(pk="*:{}%é /"), "site.page:%2A%3A%7B%7D%25%C3%A9%20%2F"),
         (Category(pk=7), "site.category:7"),
+        (Department(pk=7), "site.category:7"),
+        (Instruction(pk=7), "site.instruction:7"),
         (Post(pk=-1), "site.post:-1"),
     ],
 )
 def test_a_token_names_its_row(obj: Any, token: str) -> None:
     assert subjects.token(obj) == token
+
+
+def test_a_child_has_the_dots_of_a_parent_that_a_setting_names(settings: Settings) -> None:
+    settings.READTRACK = {"CATEGORIES": ["site.Manual"]}
+    assert subjects.token(Instruction(pk=7)) == "site.manual:7"
+    assert categories.has_read_state(Instruction)
+    settings.READTRACK = {"CATEGORIES": ["site.Manual", "site.Instruction"]}
+    assert subjects.token(Instruction(pk=7)) == "site.instruction:7"
+
+
+def test_an_object_that_is_loaded_lazily_has_its_own_name() -> None:
+    lazy: Any = SimpleLazyObject(lambda: Review(pk=42))
+    assert subjects.token(lazy) == "site.post:42"
 
 
 @pytest.mark.parametrize("slug", AWKWARD)

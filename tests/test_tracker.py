@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -53,6 +54,13 @@ def test_a_limit_of_nothing_is_no_limit(settings: Settings) -> None:
     settings.READTRACK = {"RATE_LIMIT": 0}
     for number in range(20):
         assert tracker.record(factories.hit(f"a.b:{number}", visitor=Visitor("someone"))).counted
+
+
+@pytest.mark.parametrize("options", [{}, {"UNIQUE_DAYS": 1}, {"WINDOW_STORE": "compact"}])
+def test_windows_of_nothing_are_a_second_and_nothing_fails(settings: Settings, options: dict[str, Any]) -> None:
+    settings.READTRACK = {"WINDOW": 0, "RATE_WINDOW": 0, **options}
+    hit = factories.hit("site.post:1")
+    assert [tracker.record(hit).counted, tracker.record(hit).counted] == [("site.post:1",), ()]
 
 
 def test_the_rate_is_counted_from_the_first_hit_and_never_extended(redis: Redis) -> None:

@@ -9,7 +9,7 @@ from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.template import Context, Template, TemplateSyntaxError
 from django.test import RequestFactory
 
-from readtrack import filling, placeholders, rendering, tracker
+from readtrack import filling, rendering, tracker
 from readtrack.middleware import ReadTrackMiddleware, TrackedRequest
 from readtrack.placeholders import ELSE, END, Placeholder
 from readtrack.store import scripts
@@ -102,8 +102,8 @@ def test_a_cached_fragment_is_each_readers_own_and_live(user: Any, pair: list[An
 
 def test_parts_may_be_cut_where_a_page_is_streamed(user: Any, pair: list[Any]) -> None:
     whole = rendered(ROW * 2 + "end", c=pair[1], request=_tracked())
-    for size in (7, 40, 200):
-        pieces = _between_placeholders(whole, size)
+    for size in (1, 7, 40, 200):
+        pieces = _pieces(whole, size)
 
         def view(request: TrackedRequest, pieces: list[str] = pieces) -> StreamingHttpResponse:
             request.readtrack.read(pair[0])
@@ -113,7 +113,7 @@ def test_parts_may_be_cut_where_a_page_is_streamed(user: Any, pair: list[Any]) -
 
 
 def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[Any]) -> None:
-    pieces = _between_placeholders(rendered(ROW, c=pair[1], request=_tracked()), 9)
+    pieces = _pieces(rendered(ROW, c=pair[1], request=_tracked()), 9)
 
     async def chunks() -> Any:
         for piece in pieces:
@@ -127,18 +127,31 @@ def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[A
     assert async_to_sync(collect)() == b"<b>new</b>"
 
 
+@pytest.mark.parametrize("text", ["Hello!", "!rt", "!rt!dot!site.category:1!0!AAAA", "!rt!if!x!1!AAAAAAAAAAAAAAAA!"])
+def test_a_stream_that_only_looks_like_a_placeholder_at_its_end_is_whole(user: Any, text: str) -> None:
+    async def chunks() -> Any:
+        yield text[:3].encode()
+        yield text[3:].encode()
+
+    async def collect() -> bytes:
+        response = StreamingHttpResponse(chunks())
+        filling.fill(response, lambda: user.pk)
+        return b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
+
+    assert async_to_sync(collect)() == text.encode()
+    response = served(lambda request: StreamingHttpResponse([text[:3], text[3:]]), user)
+    assert response.getvalue() == text.encode()
+
+
 def _tracked() -> Any:
     request: Any = RequestFactory().get("/")
     request.readtrack = None
     return request
 
 
-def _between_placeholders(text: str, size: int) -> list[str]:
-    """The text in pieces that cut no placeholder in two."""
-    parts: list[str] = []
-    for part in placeholders.PATTERN.sub(lambda m: b"\n" + m[0] + b"\n", text.encode()).decode().split("\n"):
-        parts += [part] if part.startswith("!rt!") else [part[at : at + size] for at in range(0, len(part), size)]
-    return parts
+def _pieces(text: str, size: int) -> list[str]:
+    """The text cut anywhere, through placeholders too."""
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 def test_parts_are_cut_out_of_json_too(user: Any, pair: list[Any]) -> None:

@@ -145,6 +145,17 @@ def test_a_textual_key_that_no_row_can_have_is_a_clear_error(text: str, client: 
 
 
 @pytest.mark.parametrize(
+    "text", ["site.page:\ud800", "\udfff", "\ud800:1", "x" * 100_000 + ":1", "site.page:" + "x" * 100_000]
+)
+def test_what_can_name_nothing_is_not_even_remembered(text: str, client: Client, settings: Any) -> None:
+    settings.READTRACK = {"CATEGORIES": ["site.Page"]}
+    subjects.model_named.cache_clear()
+    answer = post(client, {"categories": [text]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_category")
+    assert subjects.model_named.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "[",

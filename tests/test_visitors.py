@@ -3,10 +3,17 @@
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth import alogin, alogout
+from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser, User
-from pytest_django import Settings
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpResponse
+from django.utils.functional import SimpleLazyObject
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import visitors
+from tests import factories
 from tests.factories import BROWSER
 
 
@@ -66,3 +73,55 @@ def test_signed_in_is_who_is_authenticated(rf: Any) -> None:
     assert visitors.signed_in(request) is None
     request.user = User(pk=1)
     assert visitors.signed_in(request) == request.user
+
+
+def with_session(request: Any) -> Any:
+    """The request as Django's own middleware pass it on."""
+    SessionMiddleware(lambda request: HttpResponse()).process_request(request)
+    AuthenticationMiddleware(lambda request: HttpResponse()).process_request(request)
+    return request
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("has_cookie", [False, True])
+def test_who_signs_in_or_out_on_the_way_is_known_as_such_at_the_end(rf: Any, *, has_cookie: bool) -> None:
+    request, user = with_session(rf.get("/")), factories.user()
+    if has_cookie:
+        request.COOKIES["sessionid"] = "none of ours"
+
+    async def visit() -> None:
+        assert not (await request.auser()).is_authenticated
+        assert await visitors.asigned_in(request) is None
+        await alogin(request, user)
+        assert visitors.signed_in(request) == user
+        assert await visitors.asigned_in(request) == user
+        await alogout(request)
+        assert visitors.signed_in(request) is None
+        assert await visitors.asigned_in(request) is None
+
+    async_to_sync(visit)()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("prepare", [lambda request: request, with_session])
+def test_a_user_that_a_token_names_needs_no_session(prepare: Any, rf: Any) -> None:
+    user = factories.user()
+
+    def request() -> Any:
+        found = prepare(rf.get("/"))
+        found.user = SimpleLazyObject(lambda: User.objects.get(pk=user.pk))
+        return found
+
+    assert visitors.signed_in(request()) == user
+    assert async_to_sync(visitors.asigned_in)(request()) == user
+
+
+@pytest.mark.django_db
+def test_a_user_without_a_session_cookie_is_not_looked_up(
+    rf: Any, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    request = with_session(rf.get("/"))
+    with django_assert_num_queries(0):
+        assert visitors.signed_in(request) is None
+        assert async_to_sync(visitors.asigned_in)(request) is None
+    assert not request.session.accessed

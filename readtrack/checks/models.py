@@ -8,7 +8,7 @@ from django.core.checks import WARNING
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
-from readtrack import subjects
+from readtrack import readers, subjects
 from readtrack.checks.check import Check
 from readtrack.conf import conf
 from readtrack.store.uniques import STRATEGIES
@@ -63,6 +63,16 @@ def unknown_strategies() -> Iterator[tuple[str, str]]:
             yield f"{model._meta.label}.unique_strategy", model.unique_strategy
 
 
+def uncounted_visitors() -> Iterator[tuple[str]]:
+    if readers.has_whole_ids():
+        return
+    if conf.UNIQUE == "bitmap":
+        yield ("READTRACK['UNIQUE']",)
+    for model in subjects.tracked_models():
+        if model.unique_strategy == "bitmap":
+            yield (f"{model._meta.label}.unique_strategy",)
+
+
 CHECKS = (
     Check(
         "readtrack.E008",
@@ -94,5 +104,12 @@ CHECKS = (
         unknown_strategies,
         "{0} is {1!r}, which is no way of counting unique visitors.",
         hint="Choose one of 'hll', 'set', 'daily' and 'bitmap'.",
+    ),
+    Check(
+        "readtrack.W034",
+        uncounted_visitors,
+        "{0} is 'bitmap', which counts nobody, for user ids are no whole numbers.",
+        hint="Choose 'hll', 'set' or 'daily'.",
+        level=WARNING,
     ),
 )

@@ -12,6 +12,7 @@ from readtrack.store import clients
 
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+OUTER = ("django.middleware.gzip.GZipMiddleware", "django.middleware.http.ConditionalGetMiddleware")
 USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name another alias in READTRACK['CACHE']."
 
 
@@ -46,6 +47,12 @@ def early_middleware() -> Iterator[tuple[()]]:
     order = list(settings.MIDDLEWARE)
     if MIDDLEWARE in order and AUTHENTICATION in order[order.index(MIDDLEWARE) :]:
         yield ()
+
+
+def late_middleware() -> Iterator[tuple[str]]:
+    order = list(settings.MIDDLEWARE)
+    if MIDDLEWARE in order:
+        yield from ((name,) for name in order[order.index(MIDDLEWARE) :] if name in OUTER)
 
 
 CHECKS = (
@@ -86,5 +93,12 @@ CHECKS = (
         early_middleware,
         "ReadTrackMiddleware comes before AuthenticationMiddleware, so nobody is ever signed in.",
         hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
+    ),
+    Check(
+        "readtrack.W012",
+        late_middleware,
+        "'{0}' comes after ReadTrackMiddleware, so it gets pages without their counts and dots.",
+        hint=f"Move it above '{MIDDLEWARE}'.",
+        level=WARNING,
     ),
 )

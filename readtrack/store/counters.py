@@ -54,14 +54,14 @@ def record(hit: Hit) -> Call[Outcome]:
     hour = buckets.hour(hit.at)
     names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at), hour=hour)
     if effects.wants(hit):
-        rate = (conf.RATE_LIMIT or robots.NO_LIMIT, conf.RATE_WINDOW)
+        rate = (conf.RATE_LIMIT or robots.NO_LIMIT, conf.RATE_WINDOW or 1)
         return Call("record", *effects.named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
     for token in hit.views:
         names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
     args: list[str | int] = [
-        conf.WINDOW,
+        conf.WINDOW or 1,  # no window at all would count a hit that is sent again twice
         conf.RATE_LIMIT or robots.NO_LIMIT,
-        conf.RATE_WINDOW,
+        conf.RATE_WINDOW or 1,
         visitor,
         5 if seen_as else 4,
         len(hit.views),

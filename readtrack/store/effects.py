@@ -45,7 +45,7 @@ def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]
         names += [name for sets, _ in entries for name in sets] or strings
         members.append([member for _, member in entries])
     width = (len(names) - len(shared)) // len(hit.views)
-    args: list[str | int] = [windows.life() if slices else conf.WINDOW, *rate, hit.visitor.id, width]
+    args: list[str | int] = [windows.life() if slices else conf.WINDOW or 1, *rate, hit.visitor.id, width]
     args += [len(hit.views), *hit.views, len(identities), slices]
     for token, own in zip(hit.views, members, strict=True):
         effects = list(_effects(token, hit))

@@ -19,7 +19,6 @@ from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000
 COUNTED_AT_ONCE = 100  # bitmaps: of 100,000,000 readers, counting one takes the server a millisecond
-NOW = 2**53  # later than any time in microseconds, and exact in Lua
 
 
 class News(NamedTuple):
@@ -116,10 +115,10 @@ def mark(hit: Hit) -> Call[tuple[str, ...]]:
     return Call("mark_read", names, args, decode)
 
 
-def _began(hit: Hit) -> tuple[int, int]:
-    """How long ago the page began, and when that was by Redis's clock, both in microseconds."""
+def _began(hit: Hit) -> tuple[int | str, int | str]:
+    """How long ago the page began, and when that was by Redis's clock, in microseconds or as mark_read.lua has it."""
     if hit.began is None:
-        return 0, NOW if hit.as_of is None else hit.as_of
+        return "", "" if hit.as_of is None else hit.as_of
     stale = conf.STALE_FOR * 1_000_000
     since = clock.at(hit.began) - stale
     return int((perf_counter() - hit.began) * 1_000_000) + stale, since

@@ -1,5 +1,6 @@
 """Skips: hits that did not count, by hour and reason."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -30,8 +31,15 @@ class Tally:
     """
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._lock = Lock()
         self.clear()
+
+    def _own(self) -> None:
+        """After a fork begins at nothing: what the parent has counted is the parent's to tell."""
+        if self._process != os.getpid():
+            self._process, self._lock = os.getpid(), Lock()
+            self.clear()
 
     def clear(self) -> None:
         """Forgets everything."""
@@ -40,6 +48,7 @@ class Tally:
 
     def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
         """Counts a skip of each reason."""
+        self._own()
         hour = buckets.hour(at)
         with self._lock:
             self._skips.update((hour, reason) for reason in reasons)
@@ -53,6 +62,7 @@ class Tally:
 
     def send(self, *calls: Call[Any]) -> list[Any]:
         """Runs the calls, and with them what waits here, in one round trip. Raises redis.RedisError."""
+        self._own()
         with self._lock:
             portion, self._skips, self._sent = self._skips, Counter(), time.monotonic()
         try:

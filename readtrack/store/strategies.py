@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from readtrack import buckets, keys
+from readtrack import buckets, keys, readers
 from readtrack.hits import Hit
 from readtrack.store import scripts
 from readtrack.store.connection import connect
@@ -103,8 +103,8 @@ class Bitmaps(Strategy):
         return keys.bitmap(token)
 
     def effect(self, token: str, hit: Hit) -> Effect | None:
-        # A name stands for an ordinal of read state, which another numbering would hand to somebody else.
-        return Effect(self.name, (self.key(token),), hit.reader) if isinstance(hit.reader, int) else None
+        number = readers.number_of(hit.reader)
+        return None if number is None else Effect(self.name, (self.key(token),), number)
 
     def together(self, tokens: Sequence[str]) -> int:
         # BITOP would write the union to a key of its own; read in pieces, it takes neither memory nor a write.

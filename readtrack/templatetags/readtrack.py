@@ -37,7 +37,9 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
 @register.simple_tag
 def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
     """`{% outbound_url post "https://example.com/" stage="click" %}`: counts the stage and leads there."""
-    return outbound.link(obj, url, stage=stage) if isinstance(obj, Model) and obj.pk is not None else str(url)
+    if isinstance(obj, Model) and obj.pk is not None:
+        return outbound.link(obj, url, stage=stage)
+    return str(url) if outbound.is_web(str(url)) else ""
 
 
 @register.tag

@@ -7,6 +7,7 @@ from django.db import models
 from django.test.utils import isolate_apps
 from pytest_django import Settings
 
+from readtrack import readers
 from readtrack.checks.setup import check_setup
 from readtrack.models import Tracked
 from tests.checks.findings import found, the_message
@@ -77,3 +78,12 @@ def test_a_field_that_is_none_is_named(attribute: str, value: Any, monkeypatch: 
     (message,) = check_setup(None)
     assert message.id == "readtrack.E009"
     assert f"site.Article.{attribute}" in message.msg
+
+
+def test_bitmaps_of_visitors_need_whole_numbers(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.READTRACK = {"UNIQUE": "bitmap", "READERS": "ordinal"}
+    assert found() == []
+    monkeypatch.setattr(readers, "_id_field", models.UUIDField)
+    assert found() == ["readtrack.W034", "readtrack.W034"]
+    settings.READTRACK = {}
+    assert found() == ["readtrack.W034"]  # a model of the test site chose them

@@ -22,6 +22,9 @@ DUMMY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
         ("MIDDLEWARE", [OURS, THEIRS], ["readtrack.E007"]),
         ("MIDDLEWARE", [OURS], []),
         ("MIDDLEWARE", (THEIRS, OURS), []),
+        ("MIDDLEWARE", ["django.middleware.gzip.GZipMiddleware", THEIRS, OURS], []),
+        ("MIDDLEWARE", [THEIRS, OURS, "django.middleware.gzip.GZipMiddleware"], ["readtrack.W012"]),
+        ("MIDDLEWARE", [THEIRS, OURS, "django.middleware.http.ConditionalGetMiddleware"], ["readtrack.W012"]),
     ],
 )
 def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids: list[str]) -> None:

@@ -51,6 +51,12 @@ class Product(Tracked):
     name = models.CharField(max_length=100, db_column="label")
 
 
+class Department(Category):
+    """A child of what carries dots, as sites have whose queries give each row as what it is."""
+
+    head = models.CharField(max_length=50)
+
+
 class Page(Tracked):
     """Known by text that may hold anything; news for two categories of its own naming."""
 
@@ -99,6 +105,10 @@ class Manual(models.Model):
     """Has read state by setting only."""
 
     title = models.CharField(max_length=100)
+
+
+class Instruction(Manual):
+    """A child of it, with a key of the parent's."""
 
 
 class Counted(Tracked):

@@ -1,5 +1,6 @@
 """Skips on their way to Redis."""
 
+import os
 from datetime import datetime, timedelta
 from importlib.resources import files
 from threading import Thread
@@ -126,4 +127,16 @@ def test_an_answer_that_is_an_error_is_raised(redis: Redis, noon: datetime) -> N
         tally.send()
     redis.delete("views:skips:2026112012")
     tally.send()
+    assert reports.skips(at=noon)["bot"] == 1
+
+
+def test_a_forked_process_does_not_tell_what_its_parent_counted(
+    redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tally.add(["bot"], at=noon)
+    with monkeypatch.context() as fork:
+        fork.setattr(os, "getpid", lambda: -1)
+        tally.send()
+        tally.add(["bot"], at=noon)
+        tally.send()
     assert reports.skips(at=noon)["bot"] == 1

@@ -1,10 +1,11 @@
 -- Marks categories read for one reader.
 -- Guarantees: a category that was published to since the page began stays unread. When that was is the earlier of
 -- what the web server makes of our last answer, and of now less the time it took. So neither a hit that was late on
--- its way, nor a step of our clock, hides news. A reader that is a name is given a number once.
+-- its way, nor a step of our clock, hides news. A moment of ours that lies ahead was taken before our clock was set
+-- back: it tells nothing. A reader that is a name is given a number once.
 -- KEYS: per category: state, news; after them all, where the reader is a name: readers
--- ARGV: categories, reader, how long ago the page began us, when it began by our clock us, 'bitmap' or 'sequence',
---       highest reader
+-- ARGV: categories, reader, how long ago the page began us ('' for a moment that we gave ourselves), when it began
+--       by our clock us ('' for now), 'bitmap' or 'sequence', highest reader
 -- Returns: per category 1 read, 0 news came in between; then our time us
 local call = redis.call
 local categories, reader, is_sequence = tonumber(ARGV[1]), ARGV[2], ARGV[5] == 'sequence'
@@ -13,7 +14,12 @@ local outcome = {}
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local since = math.min(now - ARGV[3], tonumber(ARGV[4]))
+local since = tonumber(ARGV[4]) or now
+if ARGV[3] ~= '' then
+  since = math.min(now - ARGV[3], since)
+elseif since > now then
+  since = 0
+end
 -- What was published longer ago than a day is not remembered.
 if since < now - DAY then since = 0 end
 
