@@ -12,7 +12,7 @@ from readtrack.conf import conf
 
 
 def senseless_zeros() -> Iterator[tuple[str]]:
-    for name in ("WINDOW", "RATE_WINDOW", "WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK"):
+    for name in ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK"):
         if getattr(conf, name) == 0:
             yield (name,)
 
@@ -69,7 +69,7 @@ CHECKS = (
     Check(
         "readtrack.E014",
         senseless_zeros,
-        "READTRACK['{0}'] is 0, and nothing counts.",
+        "READTRACK['{0}'] is 0, and nothing would work.",
         hint="Give it a number from 1 up, or leave it out for the default.",
     ),
     Check(

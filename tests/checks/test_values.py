@@ -11,8 +11,9 @@ from tests.checks.findings import found
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
-        ({"WINDOW": 0}, ["readtrack.E014"]),
-        ({"RATE_WINDOW": 0, "WINDOW_SHARDS": 0}, ["readtrack.E014", "readtrack.E014"]),
+        ({"FLUSH_CHUNK": 0}, ["readtrack.E014"]),
+        ({"WINDOW_SLICES": 0, "WINDOW_SHARDS": 0}, ["readtrack.E014", "readtrack.E014"]),
+        ({"WINDOW": 0, "RATE_WINDOW": 0}, []),
         ({"RATE_LIMIT": 0, "UNIQUE_DAYS": 0}, []),
         ({"WINDOW_STORE": "disk"}, ["readtrack.E031"]),
         ({"WINDOW_STORE": "compact"}, []),
