@@ -66,7 +66,7 @@ def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redi
     said = run_tests(tmp_path, recipe(), redis=nine)
     assert "Ran 2 tests" in said
     assert "\nOK\n" in said
-    found = nine.keys()
+    found: list[Any] = nine.keys()
     assert found
     assert all(key.startswith("test:") for key in found)
 
@@ -77,7 +77,7 @@ def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: R
     code = recipe().replace("cache.clear()", "pass")
     assert "\nOK\n" in run_tests(tmp_path, code + BESIDE, redis=nine)
     found: set[Any] = set(nine.scan_iter())
-    ours = {key for key in found if key.startswith("test:")}
+    ours = {key for key in found if str(key).startswith("test:")}
     assert {key: nine.get(key) for key in found - ours} == live
     assert "test:views:total:site.post:1" not in ours
     robots = [nine.hget(key, "bot") for key in ours if key.startswith("test:views:skips:")]
