@@ -1,4 +1,4 @@
-"""Every key in Redis. All of them start with `READTRACK["PREFIX"]`.
+"""Every key in Redis. All of them start with `READTRACK["PREFIX"]`, while tests run with `TEST_PREFIX` before it.
 
 key                               type        TTL       why
 --------------------------------  ----------  --------  ---------------------------------------------
