@@ -33,7 +33,7 @@ def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) 
     """
     if isinstance(objs, Tracked):
         return visitors([objs], days=days, at=at)[objs]
-    tokens = {obj: subjects.token(obj) for obj in objs}
+    tokens = subjects.tokens(objs)
     if days is not None:
         recent = sketches.visitors(list(tokens.values()), days=days, at=buckets.now(at))
         return {obj: recent[token] for obj, token in tokens.items()}
@@ -50,7 +50,7 @@ def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: d
 
     Raises UniquesError where their strategies cannot tell, and redis.RedisError.
     """
-    tokens = [subjects.token(obj) for obj in objs]
+    tokens = list(subjects.tokens(objs).values())
     if days is not None:
         return sketches.together(tokens, days=days, at=buckets.now(at))
     return uniques.together(tokens)
@@ -61,7 +61,7 @@ def has_seen(user: Any, obj: Tracked) -> bool:
 
     Raises UniquesError where the strategy cannot tell ("set" and "bitmap" can), and redis.RedisError.
     """
-    if not user.is_authenticated:
+    if user is None or not user.is_authenticated:
         return False
     token = subjects.token(obj)
     number = readers.number_of(readers.or_none(user.pk))

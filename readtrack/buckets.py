@@ -3,14 +3,18 @@
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
+from django.utils.timezone import get_default_timezone, make_aware
+
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
 
 def now(at: datetime | None = None) -> datetime:
-    """The given time, or the present, as aware UTC."""
-    return at.astimezone(timezone.utc) if at else datetime.now(timezone.utc)
+    """The given time, or the present, as aware UTC. A naive one is of the site's TIME_ZONE."""
+    if at is None:
+        return datetime.now(timezone.utc)
+    return (at if at.tzinfo else make_aware(at, get_default_timezone())).astimezone(timezone.utc)
 
 
 def hour(at: datetime) -> str:

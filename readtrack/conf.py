@@ -1,5 +1,6 @@
 """Every setting of readtrack: the names, types and defaults of `settings.READTRACK`."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -13,6 +14,9 @@ class Conf:
     # Where the counts live
     CACHE: str = "default"  # alias in CACHES; has to be a django-redis cache
     PREFIX: str = ""  # put before every key, for a Redis that several sites share
+    TEST_PREFIX: str = (
+        "test:"  # put before PREFIX while Django's tests run, so that they leave a live site's keys alone
+    )
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis, at most
     CIRCUIT: float = 5.0  # seconds without trying Redis again after it failed
 
@@ -78,6 +82,19 @@ class Conf:
         overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
         self.__dict__.update(overrides if isinstance(overrides, dict) else {})  # a system check names anything else
+
+
+_has_tested = False  # what is left to tell when tests are over is still theirs
+
+
+def is_testing() -> bool:
+    """Whether Django's test environment was set up in this process, by its own runner or pytest's."""
+    global _has_tested
+    if not _has_tested:
+        # Not imported: who serves pages has no use for Django's test tools.
+        tools = sys.modules.get("django.test.utils")
+        _has_tested = tools is not None and hasattr(tools._TestState, "saved_data")
+    return _has_tested
 
 
 def _reload(*, setting: str, **kwargs: Any) -> None:

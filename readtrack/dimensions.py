@@ -49,6 +49,13 @@ def name_of(path: str) -> str:
     return path.rpartition(".")[2]
 
 
+def check(name: str) -> None:
+    """Raises ValueError for the name of a dimension that DIMENSIONS lacks."""
+    names = list(map(name_of, conf.DIMENSIONS))
+    if name not in names:
+        raise ValueError(f"READTRACK['DIMENSIONS'] has no {name!r}; it has: {', '.join(names) or 'nothing yet'}.")
+
+
 def problem(path: str) -> str:
     """Why a dimension cannot be had, in words; "" when it can. For the system check."""
     if name_of(path) in RESERVED:

@@ -23,7 +23,7 @@ class Glance(NamedTuple):
 
 def views(objs: Iterable[AnyTracked]) -> dict[AnyTracked, int]:
     """The live count of each object, in one round trip and without a query."""
-    tokens = {obj: subjects.token(obj) for obj in objs}
+    tokens = subjects.tokens(objs)
     totals = glance(counts=list(tokens.values())).totals
     return {obj: live(totals.get(token), stored=obj.view_count) for obj, token in tokens.items()}
 

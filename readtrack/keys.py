@@ -1,4 +1,4 @@
-"""Every key in Redis. All of them start with `READTRACK["PREFIX"]`.
+"""Every key in Redis. All of them start with `READTRACK["PREFIX"]`, while tests run with `TEST_PREFIX` before it.
 
 key                               type        TTL       why
 --------------------------------  ----------  --------  ---------------------------------------------
@@ -58,16 +58,21 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from readtrack import dimensions
-from readtrack.conf import conf
+from readtrack.conf import conf, is_testing
 from readtrack.visitors import Visitor
 
 
+def prefix() -> str:
+    """What every key begins with: while Django's tests run, something that a live site's keys do not."""
+    return f"{conf.TEST_PREFIX}{conf.PREFIX}" if is_testing() else conf.PREFIX
+
+
 def _one(name: str) -> Callable[[], str]:
-    return lambda: f"{conf.PREFIX}{name}"
+    return lambda: f"{prefix()}{name}"
 
 
 def _each(name: str) -> Callable[[str], str]:
-    return lambda what: f"{conf.PREFIX}{name}:{what}"
+    return lambda what: f"{prefix()}{name}:{what}"
 
 
 # By a subject's token
@@ -100,66 +105,66 @@ flush_orphans = _one("flush:orphans")
 
 def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
     """The keys that every recorded hit names, in the order of record.lua."""
-    prefix = conf.PREFIX
+    start = prefix()
     return (
-        rate(visitor),
-        f"{prefix}views:unbased",
-        f"{prefix}trending:bucket:{minute}",
-        f"{prefix}views:hour:{hour}",
+        f"{start}rate:{visitor}",
+        f"{start}views:unbased",
+        f"{start}trending:bucket:{minute}",
+        f"{start}views:hour:{hour}",
     )
 
 
 def viewing(token: str, *, visitor: str, seen_as: str, hour: str) -> tuple[str, ...]:
     """The keys of one view, in the order of record.lua."""
-    prefix = conf.PREFIX
+    start = prefix()
     names = (
-        f"{prefix}views:total:{token}",
-        f"{prefix}views:hour:{hour}:{token}",
-        f"{prefix}views:hll:{token}",
-        f"{prefix}viewed:{visitor}:{token}",
+        f"{start}views:total:{token}",
+        f"{start}views:hour:{hour}:{token}",
+        f"{start}views:hll:{token}",
+        f"{start}viewed:{visitor}:{token}",
     )
-    return (*names, f"{prefix}viewed:{seen_as}:{token}") if seen_as else names
+    return (*names, f"{start}viewed:{seen_as}:{token}") if seen_as else names
 
 
 def state(token: str, family: str) -> str:
     """The read state of one category; the families are those of `readers`."""
-    return f"{conf.PREFIX}category:{token}:{family}"
+    return f"{prefix()}category:{token}:{family}"
 
 
 def news(token: str) -> str:
-    return f"{conf.PREFIX}category:{token}:news"
+    return f"{prefix()}category:{token}:news"
 
 
 def hour(bucket: str, token: str = "") -> str:
     """The views of one subject, or of the whole site, in an hour."""
-    return f"{conf.PREFIX}views:hour:{bucket}:{token}" if token else f"{conf.PREFIX}views:hour:{bucket}"
+    return f"{prefix()}views:hour:{bucket}:{token}" if token else f"{prefix()}views:hour:{bucket}"
 
 
 def unique_day(token: str, *, day: str) -> str:
-    return f"{conf.PREFIX}views:unique:day:{day}:{token}"
+    return f"{prefix()}views:unique:day:{day}:{token}"
 
 
 def sketch(token: str, *, day: str) -> str:
-    return f"{conf.PREFIX}views:hll:day:{day}:{token}"
+    return f"{prefix()}views:hll:day:{day}:{token}"
 
 
 def sketches(token: str, *, days: Sequence[str]) -> tuple[str, ...]:
     """The merged sketch of the days, oldest first, and the sketch of each."""
-    merged = f"{conf.PREFIX}views:hll:days:{len(days)}:{days[-1]}:{token}"
+    merged = f"{prefix()}views:hll:days:{len(days)}:{days[-1]}:{token}"
     return merged, *(sketch(token, day=day) for day in days)
 
 
 def breakdown(token: str, *, name: str) -> str:
-    return f"{conf.PREFIX}views:{name}:{token}"
+    return f"{prefix()}views:{name}:{token}"
 
 
 def passes(token: str, visitor: Visitor) -> tuple[str, ...]:
     """How far the visitor came, under each name that the visitor is known by."""
-    return tuple(f"{conf.PREFIX}funnel:pass:{who}:{token}" for who in (visitor.id, visitor.seen_as) if who)
+    return tuple(f"{prefix()}funnel:pass:{who}:{token}" for who in (visitor.id, visitor.seen_as) if who)
 
 
 def window_slice(number: int, shard: int) -> str:
-    return f"{conf.PREFIX}viewed:slice:{number:x}:{shard:x}"
+    return f"{prefix()}viewed:slice:{number:x}:{shard:x}"
 
 
 def families() -> tuple[str, ...]:
@@ -173,7 +178,7 @@ def families() -> tuple[str, ...]:
 
 def counts(family: str, token: str) -> str:
     """The hash of counts of that family."""
-    return f"{conf.PREFIX}{family}:{token}"
+    return f"{prefix()}{family}:{token}"
 
 
 def member(family: str, token: str) -> str:
@@ -201,22 +206,22 @@ def others(token: str) -> tuple[str, ...]:
 
 def scratch(token: str) -> str:
     """Where a script puts a stored sketch while it merges it."""
-    return f"{conf.PREFIX}views:hll:{token}:stored"
+    return f"{prefix()}views:hll:{token}:stored"
 
 
 def trending_top(name: str) -> str:
-    return f"{conf.PREFIX}trending:top:{name}" if name else f"{conf.PREFIX}trending:top"
+    return f"{prefix()}trending:top:{name}" if name else f"{prefix()}trending:top"
 
 
 def budget(nonce: str, kind: str) -> str:
-    return f"{conf.PREFIX}budget:{nonce}:{kind}"
+    return f"{prefix()}budget:{nonce}:{kind}"
 
 
 def family(key: str) -> str:
     """Which row of the table above the key is of; "other" for none."""
-    if not key.startswith(conf.PREFIX):
+    if not key.startswith(prefix()):
         return "other"
-    name = key[len(conf.PREFIX) :]
+    name = key[len(prefix()) :]
     return next((row for row, pattern in _families() if pattern.fullmatch(name)), "other")
 
 

@@ -37,7 +37,10 @@ class Recorder:
         self.views[subjects.token(obj)] = None
 
     def read(self, obj: Model) -> None:
-        """This page shows the signed-in user what is new in the object."""
+        """This page shows the signed-in user what is new in the object. Raises TypeError without read state."""
+        if not isinstance(obj, Model) or not categories.has_read_state(obj.__class__):
+            name = obj.__class__.__name__
+            raise TypeError(f"{name} has no read state; name it in READTRACK['CATEGORIES'] or a model's news_for.")
         self.reads[subjects.token(obj)] = None
 
     def step(self, obj: Tracked, stage: str) -> None:

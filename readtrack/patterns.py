@@ -1,6 +1,6 @@
 """Patterns for SCAN: many keys at once, and no others. Glob characters of the prefix stand for themselves."""
 
-from readtrack.conf import conf
+from readtrack import keys
 
 
 def totals() -> str:
@@ -34,5 +34,5 @@ def traces(visitor: str) -> str:
 
 
 def _glob(pattern: str) -> str:
-    prefix = "".join(f"\\{char}" if char in "*?[]\\" else char for char in conf.PREFIX)
+    prefix = "".join(f"\\{char}" if char in "*?[]\\" else char for char in keys.prefix())
     return f"{prefix}{pattern}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from datetime import timezone as fixed
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, get_args
 
 from django.utils import timezone
 
@@ -12,7 +12,12 @@ Period = Literal["hour", "day", "week", "month"]
 
 
 def starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
-    """The starts of all periods that `since` to `until` (exclusive) touches, oldest first, in local time."""
+    """The starts of all periods that `since` to `until` (exclusive) touches, oldest first, in local time.
+
+    Raises ValueError for another period.
+    """
+    if by not in get_args(Period):
+        raise ValueError(f"There is no period {by!r}; choose one of: {', '.join(get_args(Period))}.")
     zone = timezone.get_current_timezone()
     if by == "hour":
         first = since.astimezone(fixed.utc).replace(minute=0, second=0, microsecond=0)

@@ -47,10 +47,13 @@ class Placeholder(NamedTuple):
 
 
 def is_shown(kind: str, obj: Any) -> bool:
-    """Whether a tag for the object leaves anything. A post that has no read state of its own has no dot."""
+    """Whether a tag for the object leaves anything: what is not tracked has no count, and a post without read state
+    of its own no dot."""
     if not isinstance(obj, Model) or obj.pk is None:
         return False
-    return kind not in OF_READERS or not isinstance(obj, Tracked) or categories.has_read_state(obj.__class__)
+    if kind in OF_COUNTS:
+        return isinstance(obj, Tracked)
+    return not isinstance(obj, Tracked) or categories.has_read_state(obj.__class__)
 
 
 def branches(obj: Model, unread: str, read: str) -> str:

@@ -16,7 +16,7 @@ from readtrack.store.reads import News
 
 def mark_unread(objs: Iterable[Model]) -> None:
     """Makes the categories unread for everybody, at once, in one round trip. Raises redis.RedisError."""
-    _send([News(subjects.token(obj)) for obj in objs])
+    _send([News(token) for token in subjects.tokens(objs).values()])
 
 
 def publish(posts: Iterable[Tracked], *, using: str | None = None) -> None:
@@ -26,7 +26,7 @@ def publish(posts: Iterable[Tracked], *, using: str | None = None) -> None:
     """
     found: dict[str, list[Any]] = {}
     own: list[News] = []
-    for post in posts:
+    for post in subjects.several(posts):
         author = _author(post)
         for token in categories.of(post):
             found.setdefault(token, []).append(author)
@@ -37,8 +37,8 @@ def publish(posts: Iterable[Tracked], *, using: str | None = None) -> None:
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Tracked], *, using: str | None = None) -> None:
     """`publish` to these categories only, whatever else the rows are news for."""
-    authors = [_author(post) for post in posts]
-    _send_on_commit(_news({subjects.token(obj): authors for obj in objs}), using=using)
+    authors = [_author(post) for post in subjects.several(posts)]
+    _send_on_commit(_news(dict.fromkeys(subjects.tokens(objs).values(), authors)), using=using)
 
 
 def resend() -> int:

@@ -22,11 +22,19 @@ def render(placeholder: Placeholder, glance: reports.Glance) -> str:
 
 def count(views: int, *, kind: str) -> str:
     """A count as HTML: short with the exact number as its title, also in words, or the exact number alone."""
-    exact, short = numerals.exact(views), numerals.short(views)
     if kind == EXACT:
-        return exact
-    text = ngettext("%(views)s view", "%(views)s views", views) % {"views": short} if kind == WORDS else short
-    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, text)
+        return text(views, kind=kind)
+    return format_html(
+        '<span class="readtrack-count" title="{}">{}</span>', numerals.exact(views), text(views, kind=kind)
+    )
+
+
+def text(views: int, *, kind: str) -> str:
+    """A count as text: exact, short, or short and in words."""
+    if kind == EXACT:
+        return numerals.exact(views)
+    short = numerals.short(views)
+    return ngettext("%(views)s view", "%(views)s views", views) % {"views": short} if kind == WORDS else short
 
 
 def dot(*, is_unread: bool) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from asgiref.sync import sync_to_async
 from django.db.models import Model, Sum
 
-from readtrack import buckets, readers, subjects
+from readtrack import buckets, dimensions, readers, subjects
 from readtrack.audiences import UniquesError as UniquesError
 from readtrack.audiences import has_seen as has_seen
 from readtrack.audiences import visitors as visitors
@@ -68,8 +68,8 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
     Nothing for anonymous users. Raises readers.ReaderError for a user id out of bounds.
     """
-    tokens = {obj: subjects.token(obj) for obj in objs}
-    if not user.is_authenticated:
+    tokens = subjects.tokens(objs)
+    if user is None or not user.is_authenticated:
         return dict.fromkeys(tokens, 0)
     found = glance(dots=list(tokens.values()), reader=readers.reader_of(user)).unread
     return {obj: found.get(token, 0) for obj, token in tokens.items()}
@@ -77,7 +77,7 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """How many have read each object since there was last something new. Raises redis.RedisError."""
-    tokens = {obj: subjects.token(obj) for obj in objs}
+    tokens = subjects.tokens(objs)
     found = reads.count_readers(list(tokens.values()))
     return {obj: found[token] for obj, token in tokens.items()}
 
@@ -154,7 +154,11 @@ def _share(part: int, whole: int) -> float:
 
 
 def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, int]:
-    """Views by value of the dimension, of one object or of several together, most first. Empty with Redis gone."""
+    """Views by value of the dimension, of one object or of several together, most first. Empty with Redis gone.
+
+    Raises ValueError for a dimension that DIMENSIONS lacks.
+    """
+    dimensions.check(dimension)
     several = [objs] if isinstance(objs, Tracked) else list(objs)
     found = fail_open(tallies.values, {}, [subjects.token(obj) for obj in several], dimension=dimension)
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))

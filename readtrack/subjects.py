@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from django.apps import apps
@@ -16,6 +16,8 @@ from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 from readtrack.conf import conf
 from readtrack.models import Tracked
 from readtrack.tables import SUBJECT_LENGTH
+
+AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 def token(obj: Model) -> str:
@@ -31,6 +33,18 @@ def token(obj: Model) -> str:
 def token_of(model: type[Model], pk: Any) -> str:
     """The token of a model's row by its primary key."""
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
+
+
+def tokens(objs: Iterable[AnyModel]) -> dict[AnyModel, str]:
+    """The token of each object. Raises as `several` and `token` do."""
+    return {obj: token(obj) for obj in several(objs)}
+
+
+def several(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
+    """The objects as they are. Raises TypeError for one alone: who loops over a page must not ask for each."""
+    if isinstance(objs, Model):
+        raise TypeError(f"This takes many objects at once: pass a list, [{type(objs).__name__.lower()}].")
+    return objs
 
 
 def parse(subject: str) -> tuple[type[Model], Any] | None:

@@ -5,6 +5,9 @@ from datetime import timedelta
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from readtrack import buckets
+from readtrack.moments import MomentField
+
 SUBJECT_LENGTH = 200  # characters of a subject's name in these tables; see subjects.column()
 
 
@@ -31,8 +34,8 @@ class FlushRun(models.Model):
         ARCHIVE = "archive", _("everything, sketches and breakdowns too")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
-    started = models.DateTimeField(_("started"))
-    ended = models.DateTimeField(_("ended"), null=True)
+    started = MomentField(_("started"))
+    ended = MomentField(_("ended"), null=True)
     # Redis's own clock at the start, in microseconds: tells a restored snapshot from a newer Redis.
     redis_time = models.BigIntegerField(default=0, editable=False)
     # The same, were Redis's clock set back: everything recorded before it is stored once this run ends well.
@@ -154,9 +157,9 @@ class Import(models.Model):
     position = models.PositiveBigIntegerField(_("position"), default=0)  # what is before it is in SQL's counts
     intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
     part = models.TextField(blank=True, editable=False)  # what that adds to history, as JSON
-    since = models.DateTimeField(_("since"), null=True)
-    until = models.DateTimeField(_("until"), null=True)
-    started = models.DateTimeField(_("started"), auto_now_add=True)
+    since = MomentField(_("since"), null=True)
+    until = MomentField(_("until"), null=True)
+    started = MomentField(_("started"), default=buckets.now, editable=False)
 
     class Meta:
         verbose_name = _("import")

@@ -58,11 +58,11 @@ def series(
     """Views of an object, a model or (None) the whole site by the hour, day, week or month, without gaps, oldest first.
 
     Periods are those of the current time zone; the first and the last are whole, or go up to now. `until` is exclusive
-    and defaults to now, `since` to `hours` before it. Hours past READTRACK["HISTORY_DAYS"] are in the last
-    hour of their day. With Redis gone, what was not yet flushed is missing.
+    and defaults to now, `since` to `hours` before it; naive times are of TIME_ZONE. Hours past
+    READTRACK["HISTORY_DAYS"] are in the last hour of their day. With Redis gone, what was not yet flushed is missing.
     """
-    end = until or buckets.now()
-    begin = since or end - timedelta(hours=hours - 1)
+    end = buckets.now(until)
+    begin = buckets.now(since) if since else end - timedelta(hours=hours - 1)
     starts = periods.starts(begin, end, by=by)
     if not starts:
         return []
@@ -112,8 +112,8 @@ def reader_series(
     flush. The present one shows the live number, or with Redis gone the stored one.
     """
     now = buckets.now()
-    end = until or now
-    starts = periods.starts(since or end - timedelta(hours=hours - 1), end, by=by)
+    end = buckets.now(until) if until else now
+    starts = periods.starts(buckets.now(since) if since else end - timedelta(hours=hours - 1), end, by=by)
     if not starts:
         return []
     token = subjects.token(category)

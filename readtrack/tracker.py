@@ -91,7 +91,7 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
     With `as_of`, which `reports.as_of()` gave before they were looked at, only those without news since.
     Raises redis.RedisError, and readers.ReaderError for a user id out of bounds.
     """
-    mark_tokens_read(readers.reader_of(user), [subjects.token(obj) for obj in objs], as_of=as_of)
+    mark_tokens_read(readers.reader_of(user), list(subjects.tokens(objs).values()), as_of=as_of)
 
 
 def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:

@@ -11,9 +11,10 @@
 A category is named by its primary key where the site has one model with read state, or by model and key,
 `blog.category:1`. `as_of` (microseconds, opaque) is optional: with the one that came before the content was
 fetched, what was published since stays unread; one out of the future marks nothing. `unread` in the second
-answer holds that, and what the user may not see. Errors are `{"error": {"code": …, "message": …}}` with 400
-(`no_category`, `unknown_category`, `too_many`, `bad_json`, `bad_as_of`), 401 (`not_signed_in`), 403 (CSRF,
-Django's page), 405, 503 (`unavailable`).
+answer holds that, and what the user may not see. `unread` looks no category up, unless by `READ_QUERYSET`, so
+one that does not exist is unread, as a new one is; `read` marks only what exists. Errors are
+`{"error": {"code": …, "message": …}}` with 400 (`no_category`, `unknown_category`, `too_many`, `bad_json`,
+`bad_as_of`), 401 (`not_signed_in`), 403 (CSRF, Django's page), 405, 503 (`unavailable`).
 """
 
 import json

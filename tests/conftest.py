@@ -14,12 +14,15 @@ from django.conf import settings
 from pytest_django import Settings
 from redis import Redis
 
+from readtrack.conf import Conf
 from readtrack.store import connection
 from readtrack.store.connection import circuit
 from readtrack.store.skips import tally
 from tests.engines.valkey import Valkey
 from tests.pseudo import pseudo as pseudo
 from tests.wire import Wire
+
+Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
 
 Start = Callable[..., Valkey]
 

@@ -1,8 +1,23 @@
 """Hours and minutes have the same names everywhere, in UTC."""
 
+import time
 from datetime import datetime, timedelta, timezone
 
+import pytest
+from pytest_django import Settings
+
 from readtrack import buckets
+
+
+def test_a_naive_time_is_of_the_sites_time_zone_whatever_the_machines_is(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    with monkeypatch.context() as machine:
+        machine.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        assert buckets.now(datetime(2026, 11, 20, 1)) == datetime(2026, 11, 20, tzinfo=timezone.utc)
+    time.tzset()
 
 
 def test_a_time_is_taken_as_utc_wherever_it_comes_from() -> None:

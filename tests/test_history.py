@@ -1,6 +1,7 @@
 """History: rows by the hour, charts without gaps in local time, and what is thinned."""
 
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -77,6 +78,13 @@ def test_a_day_without_a_midnight_starts_at_one() -> None:
     with current.override(ZoneInfo("America/Santiago")):
         starts = periods.starts(utc(2026, 9, 5, 12), utc(2026, 9, 7, 12), by="day")
     assert [(start.day, start.hour) for start in starts] == [(5, 0), (6, 1), (7, 0)]
+
+
+@pytest.mark.parametrize("by", ["minute", "nonsense"])
+def test_a_period_that_there_is_not_is_told_which_there_are(by: Any) -> None:
+    for ask in (reports.series, partial(reports.reader_series, factories.category())):
+        with pytest.raises(ValueError, match=f"no period '{by}'; choose one of: hour, day, week, month"):
+            ask(by=by)
 
 
 @pytest.mark.parametrize("by", ["hour", "day"])

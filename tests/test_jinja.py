@@ -1,5 +1,7 @@
 """The tags in Django's own Jinja2 backend."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.template import engines
 
+import readtrack
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
 from tests import factories
@@ -48,6 +51,15 @@ def test_counts_are_the_same_as_in_django_templates(source: str, html: str, rf: 
     post = factories.post(view_count=1234)
     assert rendered(source, p=post) == html
     assert page(rf, AnonymousUser(), source, p=post) == html
+
+
+def test_the_documentations_tags_are_right(rf: Any) -> None:
+    document = (Path(readtrack.__file__).parent / "docs" / "read-state.md").read_text()
+    [source] = re.findall(r"```jinja\n(.*?)```", document, re.DOTALL)
+    post, category = factories.post(view_count=1234), factories.category(name="World")
+    html = page(rf, factories.user(), source, post=post, category=category)
+    expected = {"1.2k": 2, "1.2k views": 1, "1,234": 3, "readtrack-dot": 4, "<b>World</b>": 1}
+    assert {text: html.count(text) for text in expected} == expected
 
 
 @pytest.mark.parametrize("tag", ["unread_dot", "unread_count"])

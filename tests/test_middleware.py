@@ -393,6 +393,14 @@ def test_news_that_comes_while_the_page_is_built_stays_unread(rf: Any) -> None:
     assert reports.unread(user, [category]) == set()
 
 
+@pytest.mark.parametrize("make", [factories.post, factories.user, lambda: None])
+def test_reading_what_has_no_read_state_is_an_error_in_the_view(make: Any, rf: Any, redis: Redis) -> None:
+    obj = make()
+    with pytest.raises(TypeError, match=r"has no read state; name it in READTRACK\['CATEGORIES'\]"):
+        ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
+    assert redis.keys() == []
+
+
 def _reading(request: Any, category: Any) -> HttpResponse:
     request.readtrack.read(category)
     return HttpResponse()

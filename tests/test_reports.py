@@ -1,6 +1,7 @@
 """What is shown: live where Redis knows it, what SQL stores where it does not."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,6 +55,34 @@ def test_many_counts_of_all_kinds_are_one_round_trip_and_no_query(
         views = reports.views(objs)
     assert trips == [1]
     assert [views[obj] for obj in objs] == [0] * 49 + [1] * 3
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        reports.views,
+        reports.visitors_together,
+        reports.reader_counts,
+        partial(reports.unread, AnonymousUser()),
+        partial(reports.unread_counts, None),
+        lambda post: tracker.mark_read(factories.user(), post),
+        tracker.mark_unread,
+        tracker.publish,
+        lambda post: tracker.publish_to(post, []),
+        lambda post: tracker.publish_to([], post),
+    ],
+)
+def test_one_object_where_many_are_taken_is_told_to_be_a_list(take: Any) -> None:
+    with pytest.raises(TypeError, match=r"pass a list, \[post\]"):
+        take(factories.post())
+
+
+def test_nobody_has_no_dots_and_has_seen_nothing() -> None:
+    category = factories.category()
+    for nobody in (None, AnonymousUser()):
+        assert reports.unread(nobody, [category]) == set()
+        assert reports.unread_counts(nobody, [category]) == {category: 0}
+        assert not reports.has_seen(nobody, factories.post())
 
 
 def test_no_objects_are_no_round_trip(wire: Wire) -> None:

@@ -130,10 +130,16 @@ def test_a_page_breaks_its_view_down(visitor: Client, settings: Settings) -> Non
         visitor.get(f"/posts/{post.pk}/", headers={"Referer": "https://example.com/"})
     assert reports.breakdown(one, "browser") == {"Firefox": 1}
     assert reports.breakdown([one, two], "referrer") == {"example.com": 2}
-    assert reports.breakdown(one, "os") == {}
+    for name in ("os", "browsr"):
+        with pytest.raises(ValueError, match=f"no '{name}'; it has: browser, device, referrer"):
+            reports.breakdown(one, name)
+    settings.READTRACK = {}
+    with pytest.raises(ValueError, match="it has: nothing yet"):
+        reports.breakdown(one, "browser")
 
 
-def test_a_breakdown_is_in_order(redis: Redis) -> None:
+def test_a_breakdown_is_in_order(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
     post = factories.post()
     redis.hset(f"views:device:site.post:{post.pk}", mapping={"b": 1, "phone": 3, "a": 1})
     assert list(reports.breakdown(post, "device").items()) == [("phone", 3), ("a", 1), ("b", 1)]
@@ -163,6 +169,7 @@ def test_where_anonymous_visitors_are_not_counted_they_take_no_step(
 
 
 def test_with_redis_gone_there_is_nothing_and_no_error(settings: Settings, visitor: Client) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
     settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
     post = factories.post(view_count=3)
     assert visitor.post(f"/posts/{post.pk}/buy/").status_code == 302

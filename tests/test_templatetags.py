@@ -35,7 +35,30 @@ def test_a_count_under_a_name_is_a_number() -> None:
     post = factories.post(view_count=1234)
     tracker.record(factories.hit(f"site.post:{post.pk}"))
     assert render("{% view_count post as n %}{% if n > 1234 %}{{ n }}{% endif %}", post=post) == "1235"
-    assert render("{% view_count post exact as n %}{{ n }}", post=post) == "1235"
+
+
+def test_a_count_in_words_or_figures_is_such_under_a_name_too() -> None:
+    post = factories.post(view_count=1234)
+    assert render("{% view_count post exact as n %}<title>{{ n }}", post=post) == "<title>1,234"
+    assert render("{% view_count post words as n %}<title>{{ n }}", post=post) == "<title>1.2k views"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% view_count c %}",
+        "{% view_count c as x %}{{ x }}",
+        "{% view_count c exact as x %}{{ x }}",
+        "{% unread_dot p %}",
+        "{% unread_dot p as x %}{{ x }}",
+        "{% unread_count p as x %}{{ x }}",
+        "{% view_count missing as x %}{{ x }}",
+        "{% for o in objs %}{% view_count o as x %}{% if not forloop.first %}{{ x }}{% endif %}{% endfor %}",
+    ],
+)
+def test_what_an_object_does_not_have_shows_nothing_under_a_name_either(source: str) -> None:
+    post, category = factories.post(view_count=5), factories.category()
+    assert render(source, c=category, p=post, objs=[post, category], user=factories.user()) == ""
 
 
 def test_a_dot_under_a_name_is_a_condition(rf: Any) -> None:

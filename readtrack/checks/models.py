@@ -11,6 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 from readtrack import readers, subjects
 from readtrack.checks.check import Check
 from readtrack.conf import conf
+from readtrack.models import CountField
 from readtrack.store.uniques import STRATEGIES
 
 
@@ -38,6 +39,13 @@ def composite_keys() -> Iterator[tuple[str]]:
     for model in subjects.tracked_models():
         if len(model._meta.pk_fields) > 1:
             yield (model._meta.label,)
+
+
+def own_counts() -> Iterator[tuple[str, str]]:
+    for model in subjects.tracked_models():
+        for name in ("view_count", "visitor_count"):
+            if not isinstance(model._meta.get_field(name), CountField):
+                yield model._meta.label, name
 
 
 def missing_migrations() -> Iterator[tuple[str, str]]:
@@ -91,6 +99,12 @@ CHECKS = (
         composite_keys,
         "{0} has a composite primary key, which cannot be tracked.",
         hint="Give it a primary key of one column, and a unique constraint instead.",
+    ),
+    Check(
+        "readtrack.E019",
+        own_counts,
+        "{0}.{1} is a field of the model's own, so a save() can write an old count back.",
+        hint="Delete its line from the model, for Tracked has the field, and run makemigrations: the values stay.",
     ),
     Check(
         "readtrack.W011",

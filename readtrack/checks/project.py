@@ -1,10 +1,13 @@
 """What readtrack asks of the project's own settings: a cache that is Redis, and a middleware in its place."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import WARNING
+from django.middleware.gzip import GZipMiddleware
+from django.utils.module_loading import import_string
 
 from readtrack.checks.check import Check
 from readtrack.conf import conf
@@ -12,7 +15,10 @@ from readtrack.store import clients
 
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
-OUTER = ("django.middleware.gzip.GZipMiddleware", "django.middleware.http.ConditionalGetMiddleware")
+UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
+CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
+COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
+URL = re.compile(r"(redis|rediss|unix)://.")
 USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name another alias in READTRACK['CACHE']."
 
 
@@ -27,8 +33,22 @@ def wrong_cache() -> Iterator[tuple[Any, str]]:
         yield conf.CACHE, backend
 
 
+def bad_location() -> Iterator[tuple[Any, str]]:
+    if [*missing_cache(), *wrong_cache()]:
+        return
+    cache = settings.CACHES[conf.CACHE]
+    location = cache.get("LOCATION")
+    if not location:
+        yield conf.CACHE, "no LOCATION"
+    elif not ("CONNECTION_FACTORY" in cache.get("OPTIONS", {}) or hasattr(settings, "DJANGO_REDIS_CONNECTION_FACTORY")):
+        for url in location.split(",") if isinstance(location, str) else location:
+            if not URL.match(str(url)):
+                # Whatever is before the host may be a password.
+                yield conf.CACHE, f"the LOCATION {str(url).rpartition('@')[2]!r}, which is no URL of a Redis"
+
+
 def unusable_cache() -> Iterator[tuple[Any, str]]:
-    if not [*missing_cache(), *wrong_cache()] and (problem := clients.problem(conf.CACHE)):
+    if not [*missing_cache(), *wrong_cache(), *bad_location()] and (problem := clients.problem(conf.CACHE)):
         yield conf.CACHE, problem
 
 
@@ -44,15 +64,39 @@ def missing_middleware() -> Iterator[tuple[()]]:
 
 
 def early_middleware() -> Iterator[tuple[()]]:
-    order = list(settings.MIDDLEWARE)
-    if MIDDLEWARE in order and AUTHENTICATION in order[order.index(MIDDLEWARE) :]:
+    if AUTHENTICATION in _inside():
         yield ()
 
 
-def late_middleware() -> Iterator[tuple[str]]:
+def compressing_middleware() -> Iterator[tuple[str]]:
+    for path in _inside():
+        if COMPRESSOR.search(path) or _is_gzip(path):
+            yield (path,)
+
+
+def comparing_middleware() -> Iterator[tuple[()]]:
+    if CONDITIONAL in _inside():
+        yield ()
+
+
+def caching_middleware() -> Iterator[tuple[()]]:
     order = list(settings.MIDDLEWARE)
-    if MIDDLEWARE in order:
-        yield from ((name,) for name in order[order.index(MIDDLEWARE) :] if name in OUTER)
+    if MIDDLEWARE in order and UPDATE_CACHE in order[: order.index(MIDDLEWARE)]:
+        yield ()
+
+
+def _inside() -> list[str]:
+    """What sees a page before ReadTrackMiddleware does."""
+    order = list(settings.MIDDLEWARE)
+    return order[order.index(MIDDLEWARE) + 1 :] if MIDDLEWARE in order else []
+
+
+def _is_gzip(path: str) -> bool:
+    try:
+        found = import_string(path)
+    except ImportError:  # Django says so by itself
+        return False
+    return isinstance(found, type) and issubclass(found, GZipMiddleware)
 
 
 CHECKS = (
@@ -60,13 +104,19 @@ CHECKS = (
         "readtrack.E004",
         missing_cache,
         "CACHES has no alias '{0}', where readtrack looks for Redis.",
-        hint=f"Add it, and {USE_DJANGO_REDIS}",
+        hint=f"Add it with the LOCATION of your Redis, and {USE_DJANGO_REDIS}",
     ),
     Check(
         "readtrack.E005",
         wrong_cache,
         "The cache '{0}' is a {1}, and readtrack needs django-redis.",
-        hint=f"Better {USE_DJANGO_REDIS}",
+        hint=f"Give it the LOCATION of your Redis, and {USE_DJANGO_REDIS}",
+    ),
+    Check(
+        "readtrack.E015",
+        bad_location,
+        "The cache '{0}' has {1}.",
+        hint="Give it a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or 'unix:///run/redis.sock'.",
     ),
     Check(
         "readtrack.E012",
@@ -95,10 +145,26 @@ CHECKS = (
         hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
     ),
     Check(
-        "readtrack.W012",
-        late_middleware,
-        "'{0}' comes after ReadTrackMiddleware, so it gets pages without their counts and dots.",
-        hint=f"Move it above '{MIDDLEWARE}'.",
+        "readtrack.E016",
+        compressing_middleware,
+        "'{0}' comes after ReadTrackMiddleware and compresses pages before counts and dots are filled in.",
+        hint=f"Move '{{0}}' above '{MIDDLEWARE}' in MIDDLEWARE.",
+    ),
+    Check(
+        "readtrack.W017",
+        caching_middleware,
+        "UpdateCacheMiddleware comes before ReadTrackMiddleware: it stores pages with the counts and dots of whoever "
+        "came first, and everybody else is shown those.",
+        hint="Take it and FetchFromCacheMiddleware out, and cache views with cache_page: it stores pages before they "
+        "are filled in, so what is shown stays live.",
+        level=WARNING,
+    ),
+    Check(
+        "readtrack.W018",
+        comparing_middleware,
+        "ConditionalGetMiddleware comes after ReadTrackMiddleware, so browsers are told that a page is as it was when "
+        "its counts have changed.",
+        hint=f"Move '{CONDITIONAL}' above '{MIDDLEWARE}' in MIDDLEWARE.",
         level=WARNING,
     ),
 )

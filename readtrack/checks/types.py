@@ -26,7 +26,14 @@ def wrong_types() -> Iterator[tuple[str, str, Any]]:
     for name, value in _overrides().items():
         kind = TYPES.get(name)
         if kind is not None and not _fits(value, kind):
-            yield name, getattr(kind, "__name__", str(kind)), value
+            yield name, _words(kind), value
+
+
+def _words(kind: Any) -> str:
+    """What fits."""
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(repr, get_args(kind)))}"
+    return WORDS[get_origin(kind) or kind]
 
 
 def _overrides() -> dict[str, Any]:
@@ -49,18 +56,27 @@ def _fits(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
+WORDS: Mapping[Any, str] = {
+    int: "a whole number, at least 0",
+    float: "a number above 0",
+    bool: "True or False",
+    str: "a string",
+    Sequence: "a list of strings",
+    Mapping: "a dict",
+}
+
 CHECKS = (
     Check(
         "readtrack.E001",
         not_a_dict,
-        "READTRACK is a {}, not a dict.",
+        "READTRACK is of the type {}, not a dict.",
         hint="Set READTRACK = {{}} for the defaults.",
     ),
     Check(
         "readtrack.E002",
         wrong_types,
-        "READTRACK['{0}'] is {2!r}, not a fitting {1}.",
-        hint="Give it a {1}, or leave it out for the default.",
+        "READTRACK['{0}'] is {2!r}.",
+        hint="Give it {1}, or leave it out for the default.",
     ),
     Check(
         "readtrack.W003",

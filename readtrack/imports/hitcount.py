@@ -10,7 +10,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 
-from readtrack import flush, snapshots, subjects, visitors
+from readtrack import buckets, flush, snapshots, subjects, visitors
 from readtrack.imports import ledger
 from readtrack.imports.batches import Batch
 from readtrack.models import Import, Tracked
@@ -120,7 +120,7 @@ def _batch(rows: list[HitCount], report: Report, *, using: str, has_hits: bool) 
     columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
     for row_id, ip, agent, user, at in found.values_list(*columns).iterator(HITS):
         report.hits += 1
-        who = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=at).id
+        who = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
         batch.visitors[tokens[row_id]][who] = None
     return batch
 

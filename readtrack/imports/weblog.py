@@ -7,7 +7,7 @@ from itertools import islice
 
 from django.utils.translation import gettext, ngettext
 
-from readtrack import flush, hits, visitors
+from readtrack import buckets, flush, hits, visitors
 from readtrack.imports import ledger
 from readtrack.imports.batches import Batch
 from readtrack.imports.lines import Line, parser
@@ -172,4 +172,4 @@ class Importer:
             message = gettext(
                 "The log goes on after %(start)s. If views were counted live by then, give --until that moment."
             )
-            self.report.notes.append(message % {"start": f"{first:%Y-%m-%d %H:%M} UTC"})
+            self.report.notes.append(message % {"start": f"{buckets.now(first):%Y-%m-%d %H:%M} UTC"})

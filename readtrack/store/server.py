@@ -11,7 +11,6 @@ from redis.exceptions import ResponseError
 from redis.utils import str_if_bytes
 
 from readtrack import buckets, keys
-from readtrack.conf import conf
 from readtrack.store import counters, scripts
 from readtrack.store.connection import connect
 from readtrack.store.counters import Total
@@ -80,7 +79,7 @@ def families(*, sample: int, progress: Callable[[int], object]) -> list[Family]:
     looked_at = _some_keys(client, sample)
     if not looked_at:
         return []
-    ours = [key for key in looked_at if key.startswith(conf.PREFIX.encode())]
+    ours = [key for key in looked_at if key.startswith(keys.prefix().encode())]
     count, size = Counter[str](), Counter[str]()
     for start in range(0, len(ours), MEASURED):
         some = ours[start : start + MEASURED]
@@ -108,7 +107,7 @@ def _some_keys(client: Any, sample: int) -> list[bytes]:
 
 def _family(key: bytes) -> str:
     """`views:total` for a total, else the key's first word."""
-    first, *rest = key.decode(errors="replace").removeprefix(conf.PREFIX).split(":")
+    first, *rest = key.decode(errors="replace").removeprefix(keys.prefix()).split(":")
     return f"{first}:{rest[0]}" if first == "views" and rest else first
 
 

@@ -1,22 +1,24 @@
 """Skips: hits that did not count, by hour and reason."""
 
+import atexit
 import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from threading import Lock
+from threading import Lock, Timer
 from typing import Any
 
 from readtrack import buckets, keys
 from readtrack.hits import REASONS, Reason
 from readtrack.store import scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import connect, fail_open
 from readtrack.store.scripts import Call
 
 LIFE = 49 * 3600  # seconds that an hour's skips are kept after the last one
 HOURS = 48  # hours of skips that wait for a Redis that is gone; older ones are given up
 INTERVAL = 1.0  # seconds between two portions
+PATIENCE = 5.0  # seconds that a portion waits for a hit to go along with, at most
 
 Skips = Counter[tuple[str, Reason]]  # by hour and reason
 
@@ -26,23 +28,29 @@ class Tally:
 
     A robot's hit must not cost more than a person's, and robots come in floods. So skips are added up here,
     and at most once a second go along with the next recorded view, or alone where nobody comes but robots.
-    What Redis did not take is kept. Lost is the last second of a process that ends; a portion whose answer
-    was lost on the way is sent again, and may then be counted twice.
+    Where nobody comes at all, a thread that lives for those few seconds sends them, or the end of the process
+    does. What Redis did not take is kept for the next hit. Lost is what a killed process still had; a portion
+    whose answer was lost on the way is sent again, and may then be counted twice.
     """
 
     def __init__(self) -> None:
         self._process = os.getpid()
         self._lock = Lock()
+        self._timer: Timer | None = None
         self.clear()
 
     def _own(self) -> None:
         """After a fork begins at nothing: what the parent has counted is the parent's to tell."""
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), Lock()
+            self._timer = None  # a fork takes no threads along
             self.clear()
 
     def clear(self) -> None:
         """Forgets everything."""
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
         self._skips: Skips = Counter()
         self._sent = -INTERVAL
 
@@ -54,6 +62,18 @@ class Tally:
             self._skips.update((hour, reason) for reason in reasons)
             while len(self._skips) > HOURS * len(REASONS):
                 del self._skips[min(self._skips)]
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._timer is None or not self._timer.is_alive():
+            self._timer = Timer(PATIENCE, self.settle)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def settle(self) -> None:
+        """Sends what waits, if anything does; a lost Redis is no error."""
+        if self._skips:
+            fail_open(self.send, [])
 
     @property
     def is_due(self) -> bool:
@@ -74,6 +94,7 @@ class Tally:
 
 
 tally = Tally()
+atexit.register(tally.settle)
 
 
 def hours(times: Sequence[datetime]) -> Skips:

@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from readtrack import filling, outbound, placeholders, reports, subjects
+from readtrack import filling, outbound, placeholders, rendering, reports, subjects
 from readtrack.placeholders import COUNT, DOT, EXACT, IF, NEWS, WORDS, Placeholder
 
 HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
@@ -22,7 +22,8 @@ register = template.Library()
 
 @register.tag
 def view_count(parser: Parser, token: Token) -> template.Node:
-    """`{% view_count post %}`, with `words` or `exact` behind it, `{% view_count post as views %}`."""
+    """`{% view_count post %}`, with `words` or `exact` behind it; `{% view_count post as views %}` is the number,
+    `{% view_count post words as text %}` its text."""
     obj, options, target = _words(parser, token, options=[EXACT, WORDS])
     return CountNode(obj, kind=options[0] if options else COUNT, target=target)
 
@@ -63,26 +64,27 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
 class PlaceholderNode(template.Node):
     """Leaves a placeholder; under a name, or outside a request, the value at once."""
 
-    value: Callable[[Any, Context], int]
+    value: Callable[[Any, Context], int | str]
 
     def __init__(self, obj: FilterExpression, *, kind: str, target: str | None) -> None:
         self.obj, self.kind, self.target = obj, kind, target
 
     def render(self, context: Context) -> str:
         obj = self.obj.resolve(context)
-        if not placeholders.is_shown(self.kind, obj):
-            return ""  # as Django does with a variable that is not there
+        is_shown = placeholders.is_shown(self.kind, obj)
         if self.target is not None:
-            context[self.target] = self.value(obj, context)
-            return ""
+            context[self.target] = self.value(obj, context) if is_shown else ""
+        if self.target is not None or not is_shown:
+            return ""  # as Django does with a variable that is not there
         return _left(str(Placeholder.of(self.kind, obj)), context)
 
 
 class CountNode(PlaceholderNode):
     """`{% view_count %}`"""
 
-    def value(self, obj: Any, context: Context) -> int:
-        return reports.views([obj])[obj]
+    def value(self, obj: Any, context: Context) -> int | str:
+        views: int = reports.views([obj])[obj]
+        return views if self.kind == COUNT else rendering.text(views, kind=self.kind)
 
 
 class UnreadCountNode(PlaceholderNode):

@@ -50,6 +50,23 @@ def test_a_composite_primary_key_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert "readtrack.E010" in found()
 
 
+@isolate_apps("tests.site", attr_name="apps")
+def test_a_count_field_of_ones_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Story(Tracked):
+        view_count = models.IntegerField(default=0)
+
+        class Meta:
+            app_label = "site"
+
+    monkeypatch.setattr("readtrack.subjects.tracked_models", lambda: [Story])
+    assert [message.id for message in check_setup(None)] == ["readtrack.E019", "readtrack.W011"]
+    message = the_message("readtrack.E019")
+    assert (
+        message.msg == "site.Story.view_count is a field of the model's own, so a save() can write an old count back."
+    )
+    assert "Delete its line" in str(message.hint)
+
+
 def test_a_model_without_its_migration_is_found(settings: Settings) -> None:
     settings.MIGRATION_MODULES = {"site": "tests.empty_migrations"}
     assert set(found()) == {"readtrack.W011"}

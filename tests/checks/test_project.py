@@ -3,13 +3,43 @@
 from typing import Any
 
 import pytest
+from django.middleware.gzip import GZipMiddleware
+from django.urls import path
+from django.views.decorators.cache import cache_page
 from pytest_django import Settings
+from redis import Redis
 
-from tests.checks.findings import found
+from readtrack import tracker
+from tests import factories
+from tests.checks.findings import found, the_message
+from tests.site import views
 
 OURS = "readtrack.middleware.ReadTrackMiddleware"
 THEIRS = "django.contrib.auth.middleware.AuthenticationMiddleware"
+GZIP = "django.middleware.gzip.GZipMiddleware"
+CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
+UPDATE = "django.middleware.cache.UpdateCacheMiddleware"
+FETCH = "django.middleware.cache.FetchFromCacheMiddleware"
 DUMMY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+
+def at(**values: Any) -> dict[str, Any]:
+    """A cache of django-redis."""
+    return {"default": {"BACKEND": "django_redis.cache.RedisCache", **values}}
+
+
+class Factory:
+    """A site's own, which understands what others do not."""
+
+    def __init__(self, options: Any) -> None:
+        pass
+
+    def connect(self, url: str) -> Redis:
+        return Redis()
+
+
+class Smaller(GZipMiddleware):
+    """A site's own, whose name says nothing."""
 
 
 @pytest.mark.parametrize(
@@ -17,16 +47,71 @@ DUMMY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
     [
         ("READTRACK", {"CACHE": "missing"}, ["readtrack.E004"]),
         ("CACHES", DUMMY, ["readtrack.E005"]),
+        ("CACHES", at(), ["readtrack.E015"]),
+        ("CACHES", at(LOCATION=""), ["readtrack.E015"]),
+        ("CACHES", at(LOCATION="127.0.0.1:6379"), ["readtrack.E015"]),
+        ("CACHES", at(LOCATION="http://127.0.0.1:1/0"), ["readtrack.E015"]),
+        ("CACHES", at(LOCATION=["redis://one/0", "two:6379"]), ["readtrack.E015"]),
+        ("CACHES", at(LOCATION="redis://one/0,rediss://two/0,unix:///run/redis.sock"), []),
         ("CACHES", {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache"}}, ["readtrack.E005"]),
         ("MIDDLEWARE", [THEIRS], ["readtrack.W006"]),
         ("MIDDLEWARE", [OURS, THEIRS], ["readtrack.E007"]),
         ("MIDDLEWARE", [OURS], []),
+        ("MIDDLEWARE", [OURS, GZIP], ["readtrack.E016"]),
+        ("MIDDLEWARE", [OURS, "compression_middleware.middleware.CompressionMiddleware"], ["readtrack.E016"]),
+        ("MIDDLEWARE", [OURS, "tests.checks.test_project.Smaller"], ["readtrack.E016"]),
+        ("MIDDLEWARE", [OURS, "tests.nothing.here", "tests.checks.test_project.at"], []),
+        ("MIDDLEWARE", [GZIP, CONDITIONAL, OURS, FETCH], []),
+        ("MIDDLEWARE", [OURS, CONDITIONAL], ["readtrack.W018"]),
+        ("MIDDLEWARE", [UPDATE, THEIRS, OURS, FETCH], ["readtrack.W017"]),
+        ("MIDDLEWARE", [GZIP, UPDATE], ["readtrack.W006"]),
         ("MIDDLEWARE", (THEIRS, OURS), []),
-        ("MIDDLEWARE", ["django.middleware.gzip.GZipMiddleware", THEIRS, OURS], []),
-        ("MIDDLEWARE", [THEIRS, OURS, "django.middleware.gzip.GZipMiddleware"], ["readtrack.W012"]),
-        ("MIDDLEWARE", [THEIRS, OURS, "django.middleware.http.ConditionalGetMiddleware"], ["readtrack.W012"]),
     ],
 )
 def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids: list[str]) -> None:
     setattr(settings, name, value)
     assert found() == ids
+
+
+def test_a_factory_of_ones_own_may_understand_other_locations(settings: Settings) -> None:
+    settings.CACHES = at(LOCATION="mine:6379", OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_project.Factory"})
+    assert found() == []
+    settings.CACHES = at(OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_project.Factory"})
+    assert found() == ["readtrack.E015"]
+    settings.CACHES, settings.DJANGO_REDIS_CONNECTION_FACTORY = (
+        at(LOCATION="mine:6379"),
+        "tests.checks.test_project.Factory",
+    )
+    assert found() == []
+
+
+def test_a_location_is_told_without_its_password(settings: Settings) -> None:
+    settings.CACHES = at(LOCATION="redis//:secret@host:6379")
+    message = the_message("readtrack.E015")
+    assert message.msg == "The cache 'default' has the LOCATION 'host:6379', which is no URL of a Redis."
+    assert "redis://127.0.0.1:6379/0" in str(message.hint)
+
+
+def test_hints_name_the_line_to_move(settings: Settings) -> None:
+    settings.MIDDLEWARE = [OURS, GZIP]
+    assert the_message("readtrack.E016").hint == f"Move '{GZIP}' above '{OURS}' in MIDDLEWARE."
+    settings.MIDDLEWARE = [UPDATE, OURS, FETCH]
+    assert "cache_page" in str(the_message("readtrack.W017").hint)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_site_wide", [True, False])
+def test_the_hint_about_the_cache_is_right(settings: Settings, *, is_site_wide: bool) -> None:
+    order = list(settings.MIDDLEWARE)
+    settings.ROOT_URLCONF = __name__
+    url, post = "/kept/", factories.post()
+    if is_site_wide:
+        settings.MIDDLEWARE, url = [UPDATE, *order, FETCH], "/plain/"
+    shown = []
+    for _ in range(3):
+        shown.append(factories.browser().get(url).text.count('title="0"'))
+        tracker.record(factories.hit(f"site.post:{post.pk}"))
+    assert shown == ([1, 1, 1] if is_site_wide else [1, 0, 0])
+
+
+urlpatterns = [path("kept/", cache_page(60)(views.listing)), path("plain/", views.listing)]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from readtrack.checks.setup import check_setup
 from readtrack.conf import DEFAULTS
 from tests.checks.findings import found, the_message
 
@@ -69,7 +70,29 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
     assert "WINDOW" in str(typo.hint)
     assert "RATE_LIMIT" in kind.msg
     assert "'5'" in kind.msg
-    assert "int" in str(kind.hint)
+    assert str(kind.hint) == "Give it a whole number, at least 0, or leave it out for the default."
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"WINDOW": -1}, "Give it a whole number, at least 0, or"),
+        ({"TIMEOUT": 0}, "Give it a number above 0, or"),
+        ({"READERS": "x"}, "Give it one of 'auto', 'id', 'ordinal', or"),
+        ({"DIMENSIONS": "device"}, "Give it a list of strings, or"),
+        ({"HISTORY": 1}, "Give it True or False, or"),
+        ({"IMPORT_VIEWS": []}, "Give it a dict, or"),
+        ({"PREFIX": 1}, "Give it a string, or"),
+    ],
+    ids=str,
+)
+def test_a_hint_says_what_fits_and_is_the_only_one(settings: Settings, options: dict[str, Any], words: str) -> None:
+    settings.READTRACK = options
+    [message] = check_setup(None)
+    assert message.id == "readtrack.E002"
+    assert words in str(message.hint)
+    [(name, value)] = options.items()
+    assert message.msg == f"READTRACK['{name}'] is {value!r}."
 
 
 def test_a_name_that_resembles_nothing_is_told_all_there_are(settings: Settings) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connections, models
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import flush, reports, tracker
@@ -169,3 +170,13 @@ def test_their_tables_may_be_in_another_database() -> None:
 def test_without_their_tables_it_says_so() -> None:
     with pytest.raises(MissingTablesError, match="hitcount_hit_count"):
         hitcount.run()
+
+
+def test_their_times_are_local_without_use_tz(tables: Tables, settings: Settings, redis: Redis) -> None:
+    settings.USE_TZ, settings.TIME_ZONE = False, "America/New_York"  # where it is the day before
+    settings.READTRACK = {"ANONYMOUS": "hash", "UNIQUE": "set"}
+    tables.create()
+    post = factories.post()
+    tables.hit(tables.count(Post, post.pk, 2), "192.0.2.1")
+    hitcount.run()
+    assert redis.smembers(f"views:unique:site.post:{post.pk}") == {logged("192.0.2.1", BROWSER, at=NOW).id}

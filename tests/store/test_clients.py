@@ -203,8 +203,6 @@ SENTINEL = {
         ("redis://service/0", {**SENTINEL, "SENTINELS": ["127.0.0.1:1"]}, "ValueError: "),
         ("redis://service/0", SENTINEL, None),
         (NOBODY, {}, None),
-        ("", {}, "ImproperlyConfigured: Missing connections string"),
-        ("http://127.0.0.1:1/0", {}, "ValueError: Redis URL must specify"),
         (NOBODY, {"CONNECTION_POOL_KWARGS": {"max_conections": 5}}, "TypeError: "),
         (NOBODY, {"CLIENT_CLASS": "django_redis.client.Nothing"}, "ImportError: "),
         (NOBODY, {"CONNECTION_POOL_CLASS": "nothing.Pool"}, "ModuleNotFoundError: "),

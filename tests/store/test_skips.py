@@ -1,6 +1,9 @@
 """Skips on their way to Redis."""
 
 import os
+import subprocess
+import sys
+import threading
 from datetime import datetime, timedelta
 from importlib.resources import files
 from threading import Thread
@@ -134,9 +137,54 @@ def test_a_forked_process_does_not_tell_what_its_parent_counted(
     redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tally.add(["bot"], at=noon)
+    assert tally._timer
+    tally._timer.cancel()  # a fork takes no threads along
     with monkeypatch.context() as fork:
         fork.setattr(os, "getpid", lambda: -1)
         tally.send()
         tally.add(["bot"], at=noon)
         tally.send()
     assert reports.skips(at=noon)["bot"] == 1
+
+
+def test_a_quiet_process_tells_by_itself(redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skips, "PATIENCE", 0.01)
+    tally.add(["bot"], at=noon)
+    timer = tally._timer
+    assert timer
+    timer.join()
+    assert redis.hgetall("views:skips:2026112012") == {"bot": "1"}
+    tally.add(["bot"], at=noon)
+    assert tally._timer
+    assert tally._timer is not timer
+    tally._timer.join()
+
+
+def test_only_one_thread_waits_and_none_where_nothing_does(noon: datetime) -> None:
+    assert tally._timer is None
+    before = set(threading.enumerate())
+    for _ in range(3):
+        tally.add(["bot"], at=noon)
+    timer = tally._timer
+    assert set(threading.enumerate()) - before == {timer}
+    tally.clear()
+    assert timer
+    timer.join()
+
+
+def test_a_process_that_ends_tells_first(redis: Redis, redis_url: str) -> None:
+    code = "import django; django.setup(); from readtrack import tracker\nfor _ in range(3): tracker.skip(['a'], 'bot')"
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert reports.skips(1)["bot"] == 3
+
+
+def test_a_process_that_ends_without_redis_ends_quietly(settings: Settings, noon: datetime) -> None:
+    there = settings.CACHES
+    settings.CACHES = NOWHERE
+    tally.add(["bot"], at=noon)
+    tally.settle()
+    settings.CACHES = there
+    for _ in range(2):  # the second time there is nothing left
+        tally.settle()
+        assert reports.skips(at=noon)["bot"] == 1

@@ -1,0 +1,104 @@
+"""A site's own tests: the recipe in the documentation works, and a live site's keys stay as they are."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+import readtrack
+from readtrack import conf, keys, reports, tracker
+from readtrack.conf import Conf
+from readtrack.flush import flush
+from tests import factories
+
+DOCUMENT = Path(readtrack.__file__).parent / "docs" / "counting.md"
+NINE = 9  # the tests' own database in Redis
+BESIDE = """
+    def test_where_a_live_site_is_beside(self):
+        post = Post.objects.create(pk=1, title="News")
+        self.client.get("/posts/1/")
+        tracker.publish([post])
+        with self.captureOnCommitCallbacks(execute=True):
+            post.delete()
+        Post.objects.create(pk=2, title="News")
+        for _ in range(5):  # the last of them are told when the tests are over
+            Client().get("/posts/2/function/")
+"""
+
+
+@pytest.fixture
+def nine(redis_url: str) -> Iterator[Redis]:
+    """The suite's Redis, its ninth database."""
+    with Redis.from_url(re.sub(r"(/\d*)?$", f"/{NINE}", redis_url, count=1), decode_responses=True) as client:
+        yield client
+        client.flushdb()
+
+
+def run_tests(folder: Path, code: str, *, redis: Redis) -> str:
+    """What Django's own test runner says of that code."""
+    (folder / "test_recipe.py").write_text(code.replace("blog.models", "tests.site.models"))
+    server = redis.connection_pool.connection_kwargs
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "READTRACK_TEST_REDIS_URL": f"redis://{server['host']}:{server['port']}/{NINE}",
+        "DATABASE_URL": "sqlite://",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    command = [sys.executable, "-m", "django", "test", "test_recipe"]
+    done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
+    return done.stderr
+
+
+def recipe() -> str:
+    """The documentation's code."""
+    [code] = re.findall(r"```python\n(.*?class PostTests.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    return str(code)
+
+
+def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redis) -> None:
+    said = run_tests(tmp_path, recipe(), redis=nine)
+    assert "Ran 2 tests" in said
+    assert "\nOK\n" in said
+    found: list[Any] = nine.keys()
+    assert found
+    assert all(key.startswith("test:") for key in found)
+
+
+def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: Redis) -> None:
+    live = {"views:total:site.post:1": "7", "category:site.category:1:read": "x", "views:skips:2026112012": "y"}
+    nine.mset(live)
+    code = recipe().replace("cache.clear()", "pass")
+    assert "\nOK\n" in run_tests(tmp_path, code + BESIDE, redis=nine)
+    found: set[Any] = set(nine.scan_iter())
+    ours = {key for key in found if str(key).startswith("test:")}
+    assert {key: nine.get(key) for key in found - ours} == live
+    assert "test:views:total:site.post:1" not in ours
+    robots = [nine.hget(key, "bot") for key in ours if key.startswith("test:views:skips:")]
+    assert sum(int(count or 0) for count in robots) == 5
+
+
+@pytest.mark.django_db
+def test_everything_works_behind_the_prefix(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
+    post = factories.post()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    flush()
+    post.refresh_from_db()
+    assert (post.view_count, reports.views([post])) == (1, {post: 1})
+    assert {key.split(":")[0] for key in redis.scan_iter()} == {"test"}
+    assert keys.family(f"test:views:total:site.post:{post.pk}") == "views:total:{id}"
+
+
+def test_a_site_that_serves_pages_has_its_plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
+    assert keys.total("a:1") == "test:views:total:a:1"
+    monkeypatch.setattr(conf, "_has_tested", False)
+    monkeypatch.delitem(sys.modules, "django.test.utils")
+    assert keys.total("a:1") == "views:total:a:1"
