@@ -105,7 +105,7 @@ def filled(
     dots = {entry.token for entry in waiting.values() if entry.kind in OF_READERS}
     reader = find_reader() if dots else None
     glance = reports.glance(counts=list(counts), dots=list(dots), reader=reader)
-    html = {raw: rendering.render(entry, glance) for raw, entry in waiting.items()}
+    html = rendering.render(waiting, glance)
     if is_json:
         html = {raw: json.dumps(text)[1:-1] for raw, text in html.items()}
     return b"".join(_shown(content, waiting, html, glance, [] if branches is None else branches))

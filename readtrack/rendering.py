@@ -1,23 +1,37 @@
 """The HTML of counts and dots."""
 
+from collections.abc import Mapping
+from functools import cache
+
 from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.translation import ngettext
 
 from readtrack import numerals, reports
 from readtrack.conf import conf
-from readtrack.placeholders import DOT, ELSE, END, EXACT, IF, NEWS, WORDS, Placeholder
+from readtrack.placeholders import DOT, EXACT, NEWS, OF_COUNTS, WORDS, Placeholder
 
 
-def render(placeholder: Placeholder, glance: reports.Glance) -> str:
-    """The HTML of one count or dot; of the marks of `if_unread` there is none."""
-    if placeholder.kind in {IF, ELSE, END}:
-        return ""
-    if placeholder.kind == DOT:
-        return dot(is_unread=bool(glance.unread.get(placeholder.token)))
-    if placeholder.kind == NEWS:
-        return unread_count(glance.unread.get(placeholder.token, 0))
-    return count(reports.live(glance.totals.get(placeholder.token), stored=placeholder.stored), kind=placeholder.kind)
+def render(waiting: Mapping[bytes, Placeholder], glance: reports.Glance) -> dict[bytes, str]:
+    """The HTML of each placeholder of a page; the dots of a page are alike, so one is rendered for all."""
+    html = cache(_html)
+    return {raw: html(entry.kind, _number(entry, glance)) for raw, entry in waiting.items()}
+
+
+def _number(entry: Placeholder, glance: reports.Glance) -> int:
+    """How much is new to the reader, or how often it was viewed."""
+    if entry.kind in OF_COUNTS:
+        return reports.live(glance.totals.get(entry.token), stored=entry.stored)
+    items = glance.unread.get(entry.token, 0)
+    return min(items, 1) if entry.kind == DOT else items
+
+
+def _html(kind: str, number: int) -> str:
+    if kind in OF_COUNTS:
+        return count(number, kind=kind)
+    if kind == DOT:
+        return dot(is_unread=bool(number))
+    return unread_count(number) if kind == NEWS else ""  # the marks of `if_unread` are nothing themselves
 
 
 def count(views: int, *, kind: str) -> str:
