@@ -148,14 +148,14 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     tracker.record(live)
     two_hours = f"views:hour:{buckets.hour(live.at)}"
     redis.expire(f"{two_hours}:site.post:1", 1000)
-    ages = (50, 30, 23, 2, 0)
+    ages = (50, 30, 22, 2, 0)
     take(write(*(line(start=now - timedelta(hours=age), address=f"192.0.2.{age}") for age in ages)))
     hours = {age: f"views:hour:{buckets.hour(now - timedelta(hours=age))}" for age in ages}
     assert [redis.get(hours[age]) for age in ages] == [None, "1", "1", "2", "1"]
     assert [redis.get(f"{hours[age]}:site.post:1") for age in ages[1:]] == [None, "1", "2", "1"]
     assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
     start = now.replace(minute=0, second=0, microsecond=0)
-    assert redis.expiretime(f"{hours[23]}:site.post:1") == int((start + timedelta(hours=1)).timestamp())
+    assert redis.expiretime(f"{hours[22]}:site.post:1") == int((start + timedelta(hours=2)).timestamp())
     assert sum(point.views for point in reports.hourly(48)) == 5
     assert [trend.views for trend in reports.trending()] == []
 
