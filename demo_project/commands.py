@@ -47,7 +47,11 @@ def overview(usage: str) -> int:
 
 
 def django(words: list[str]) -> int:
-    """Run a Django command on the example site."""
+    """Run a Django command on the example site: on the demo that runs, unless the environment names servers."""
+    if os.name == "posix" and not {"DATABASE_URL", "REDIS_URL"} & os.environ.keys():
+        from demo_project.state import known
+
+        os.environ.update(known())
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "demo_project.settings")
     bootstrap.enter("demo")
     from django.core.management import execute_from_command_line

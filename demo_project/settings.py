@@ -75,9 +75,11 @@ TEMPLATES = [
     },
 ]
 
-READTRACK: dict[str, object] = {}
+REDIS_PREFIX = os.environ.get("REDIS_PREFIX", "")
+READTRACK: dict[str, object] = {"PREFIX": REDIS_PREFIX}
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", urlsplit(REDIS_URL)._replace(path="/1").geturl())
+CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": REDIS_PREFIX}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Four times as often as usual, so that whoever watches the demo sees the counts arrive in SQL.
 FLUSH_EVERY = float(os.environ.get("FLUSH_EVERY", "15"))  # seconds

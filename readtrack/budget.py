@@ -9,6 +9,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext
 
 from readtrack import subjects
+from readtrack.conf import conf
 from readtrack.numerals import exact
 from readtrack.store import memory
 from readtrack.store.memory import Family
@@ -80,7 +81,10 @@ def budget(
     """What is in Redis, and what it would be with those numbers instead of the site's own. Raises redis.RedisError."""
     given = Numbers._fields, (posts, active, visitors, readers)
     known: dict[str, Any] = {name: value for name, value in zip(*given, strict=True) if value is not None}
-    numbers = own_numbers()._replace(**known)
+    own = own_numbers()
+    if not own.active and visitors:
+        own = own._replace(active=1.0)  # nothing is viewed yet, and that is to be reckoned with
+    numbers = own._replace(**known)
     families = memory.families()
     strategies = _strategies(numbers)
     advised, reason = _advice(numbers, {strategy.name: strategy for strategy in strategies})
@@ -104,24 +108,39 @@ def _strategies(numbers: Numbers) -> list[Strategy]:
 
 
 def _advice(numbers: Numbers, strategies: dict[str, Strategy]) -> tuple[str, str]:
-    """The name of a strategy, and why."""
+    """The name of a strategy and why; no name where there is nothing to choose by."""
     exact, sketch, bits = strategies["set"], strategies["hll"], strategies["bitmap"]
-    if bits.each < min(exact.each, sketch.each) and numbers.visitors > numbers.readers * EMPTY:
-        reason = gettext(
-            "most readers view a post, and a bit each is the least, as long as nobody else has to be counted"
-        )
-        return "bitmap", reason
+    if not numbers.visitors:
+        return "", gettext("no post has visitors that were flushed: there is nothing to measure yet")
+    if _is_bitmap_enough() and bits.each < min(exact.each, sketch.each) and not _is_empty(numbers):
+        return "bitmap", gettext("most readers view a post, and a bit each is the least")
     if exact.each <= max(sketch.each, SMALL):
         return "set", gettext("few visitors a post: sets take next to nothing, and are exact")
     return "hll", gettext("its size stays the same however many visitors come")
 
 
+def _is_bitmap_enough() -> bool:
+    """Whether nobody would be missed: a bitmap counts signed-in users only."""
+    return conf.ANONYMOUS == "none"
+
+
+def _is_empty(numbers: Numbers) -> bool:
+    """Whether most bits of a bitmap would stay unset."""
+    return numbers.visitors < numbers.readers * EMPTY
+
+
 def _warnings(numbers: Numbers) -> Sequence[str]:
-    if numbers.visitors >= numbers.readers * EMPTY:
-        return []
-    share = number_format(100 * numbers.visitors / numbers.readers, 2)
-    words = gettext("A bitmap would be mostly empty: %(share)s %% of %(bits)s bits would be set.")
-    return [words % {"share": share, "bits": exact(numbers.readers)}]
+    """What speaks against a bitmap."""
+    found = []
+    if not _is_bitmap_enough():
+        found.append(
+            gettext("A bitmap would count signed-in users only, and this site counts anonymous visitors, too.")
+        )
+    if numbers.visitors and _is_empty(numbers):
+        share = number_format(100 * numbers.visitors / numbers.readers, 2)
+        words = gettext("A bitmap would be mostly empty: %(share)s %% of %(bits)s bits would be set.")
+        found.append(words % {"share": share, "bits": exact(numbers.readers)})
+    return found
 
 
 def _projected(numbers: Numbers, families: dict[str, Family]) -> dict[str, int]:

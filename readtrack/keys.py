@@ -228,7 +228,7 @@ def family(key: str) -> str:
 @cache
 def _families() -> list[tuple[str, re.Pattern[str]]]:
     """The rows of the table, those that say most of a key first."""
-    rows = re.findall(r"^([a-z]\S*:\S*) ", __doc__ or "", re.MULTILINE)
+    _, *rows = re.findall(r"^([a-z]\S*) ", __doc__ or "", re.MULTILINE)  # but the table's head
     parts = {"id": r"[^:]+:[^:]+", "hour": r"\d{10}"}
     return [
         (row, re.compile(re.sub(r"\\{(\w+)\\}", lambda part: parts.get(part[1], "[^:]*"), re.escape(row))))

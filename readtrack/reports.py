@@ -6,13 +6,13 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model, Sum
 
-from readtrack import buckets, dimensions, readers, subjects
+from readtrack import beats, buckets, dimensions, readers, subjects
 from readtrack.audiences import UniquesError as UniquesError
 from readtrack.audiences import has_seen as has_seen
 from readtrack.audiences import visitors as visitors
@@ -24,7 +24,7 @@ from readtrack.glances import live as live
 from readtrack.glances import views as views
 from readtrack.hits import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
-from readtrack.schedule import FLUSH_EVERY
+from readtrack.runs import last_good as last_good
 from readtrack.store import clock, reads, tallies
 from readtrack.store import skips as skips_store
 from readtrack.store import trending as trending_store
@@ -196,4 +196,4 @@ def last_flush() -> FlushRun | None:
 
 def is_late(run: FlushRun | None, *, at: datetime | None = None) -> bool:
     """Whether the last flush is older than three of beat's intervals, so that beat or its worker may be down."""
-    return run is None or run.ended is None or buckets.now(at) - run.ended > timedelta(seconds=3 * FLUSH_EVERY)
+    return run is None or run.ended is None or buckets.now(at) - run.ended > 3 * beats.interval()

@@ -76,6 +76,11 @@ def prune(run: FlushRun) -> None:
     _runs().filter(pk__lte=run.pk - conf.FLUSH_RUNS).exclude(pk__in=kept).delete()
 
 
+def last_good() -> FlushRun | None:
+    """The newest flush that ended well."""
+    return _ended_well().first()
+
+
 def time(run: FlushRun) -> datetime:
     """When the run began, by Redis's clock."""
     return _time(run.covers)

@@ -1,20 +1,22 @@
 """The dashboard and the count column, as staff see them."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db.models import F
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import buckets, tracker
-from readtrack.admin import RANGES
+from readtrack.dashboard import RANGES
 from readtrack.flush import flush
 from readtrack.models import FlushRun
 from readtrack.store.skips import tally
 from readtrack.visitors import Visitor
 from tests import factories
+from tests.conftest import Start
 from tests.pseudo import unmarked
 from tests.site.models import Page, Product
 from tests.wire import Wire
@@ -93,12 +95,56 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
     assert "⟦took⟧" in record
 
 
-def test_the_dashboard_is_there_without_redis(admin_client: Client, wire: Wire) -> None:
-    factories.post(title="Top", view_count=7)
-    wire.cut()
-    response = admin_client.get(DASHBOARD)
-    assert response.status_code == 200
-    assert "Top" in response.text
+def bars(page: str) -> dict[str, str]:
+    """What the bars of the wide chart say, by their label."""
+    return dict(re.findall(r'class="bar"><title>(.*?): ([\d,]+)</title>', page[: page.index("readtrack-narrow")]))
+
+
+@pytest.mark.parametrize("chosen", RANGES)
+def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(
+    chosen: str, admin_client: Client, start_redis: Start
+) -> None:
+    valkey, top = start_redis(), factories.post(title="Top", view_count=7)
+    for _ in range(3):
+        tracker.record(factories.hit(f"site.post:{top.pk}"))
+    flush()
+    FlushRun.objects.update(started=F("started") - timedelta(hours=2))
+    valkey.stop()
+    page = content(admin_client.get(DASHBOARD, {"range": chosen}).text)
+    assert re.search(r'class="errornote" role="alert">Redis does not answer', page)
+    assert "manage.py readtrack doctor" in page
+    assert re.search("<dt>Views, last 24 hours</dt>\\s*<dd>\N{EN DASH}</dd>", page)
+    assert re.search(r"<dt>Views, all time</dt>\s*<dd>10</dd>", page)
+    assert re.search(r">Top</a>\s*</td>\s*<td[^>]*>10<", page)
+    assert page.count("Not known without Redis.") == 2
+    for falsehood in ("No views in the last hour", "Every hit counted"):
+        assert falsehood not in page
+
+
+def test_without_redis_hours_that_were_not_flushed_have_no_bar(admin_client: Client, start_redis: Start) -> None:
+    valkey = start_redis()
+    flush()
+    assert len(bars(content(admin_client.get(DASHBOARD).text))) == 24
+    FlushRun.objects.update(started=F("started") - timedelta(hours=2))
+    assert len(bars(content(admin_client.get(DASHBOARD).text))) == 24
+    valkey.stop()
+    assert len(bars(content(admin_client.get(DASHBOARD).text))) == 22
+    FlushRun.objects.all().delete()
+    assert bars(content(admin_client.get(DASHBOARD).text)) == {}
+
+
+def test_with_redis_back_the_dashboard_is_live_again(
+    admin_client: Client, start_redis: Start, settings: Settings
+) -> None:
+    settings.READTRACK = {"CIRCUIT": 0.0}
+    valkey = start_redis()
+    valkey.stop()
+    assert "Redis does not answer" in admin_client.get(DASHBOARD).text
+    valkey.start()
+    page = content(admin_client.get(DASHBOARD).text)
+    assert "Redis does not answer" not in page
+    assert "Every hit counted." in page
+    assert re.search(r"<dt>Views, last 24 hours</dt>\s*<dd>0</dd>", page)
 
 
 @pytest.mark.parametrize("chosen", RANGES)
@@ -113,6 +159,7 @@ def test_every_chart_and_the_day_are_one_question_to_redis(chosen: str, admin_cl
     assert trips == [3]
     assert re.search(r"<dt>Views, last 24 hours</dt>\s*<dd>3</dd>", page)
     assert "; 3 in all." in page
+    assert "Redis does not answer" not in page
 
 
 def test_the_dashboard_costs_few_queries_however_many_posts(
@@ -148,6 +195,23 @@ def test_the_record_of_flushes_is_read_only(admin_client: Client) -> None:
     assert 'name="_save"' not in page.text
     assert admin_client.post(f"{FLUSHES}{run.pk}/change/", {"error": "x"}).status_code == 403
     assert admin_client.post(f"{FLUSHES}{run.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_flushes_of_one_minute_are_told_apart(admin_client: Client) -> None:
+    for second in (5, 20):
+        FlushRun.objects.create(started=datetime(2026, 11, 20, 9, 15, second, tzinfo=timezone.utc))
+    assert re.findall(r"09:15:\d\d", admin_client.get(FLUSHES).text) == ["09:15:20", "09:15:05"]
+
+
+def test_most_viewed_and_trending_say_what_they_count(admin_client: Client) -> None:
+    post = factories.post()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    flush()
+    page = admin_client.get(DASHBOARD).text
+    assert re.findall(r"<caption>(.*?)</caption>", page) == [
+        "Of all time, as stored by the last flush.",
+        "Live views of the last hour, some 30 seconds old.",
+    ]
 
 
 def test_the_sites_own_list_has_a_sortable_count_column(admin_client: Client) -> None:

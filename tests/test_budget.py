@@ -53,6 +53,8 @@ def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
         ("views:hour:2026112009", "views:hour:{hour}"),
         ("category:blog.category:1:read", "category:{id}:read"),
         ("import:hitcount.default", "import:{source}"),
+        ("readers", "readers"),
+        ("key", "other"),
         ("views:total", "other"),
         ("nonsense", "other"),
     ],
@@ -97,23 +99,55 @@ def test_a_site_is_known_by_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("visitors", "readers", "advised", "is_empty"),
+    ("visitors", "readers", "anonymous", "advised", "warnings"),
     [
-        (5, 1000, "set", True),
-        (100_000, 10_000_000, "hll", True),
-        (100_000, 1_000_000, "hll", False),
-        (900, 1000, "bitmap", False),
-        (0, 0, "set", False),
+        (5, 1000, "none", "set", ["mostly empty"]),
+        (100_000, 10_000_000, "none", "hll", ["mostly empty"]),
+        (100_000, 1_000_000, "none", "hll", []),
+        (900, 1000, "none", "bitmap", []),
+        (900, 1000, "cookie", "hll", ["signed-in users only"]),
+        (900, 1000, "hash", "hll", ["signed-in users only"]),
+        (5, 1000, "cookie", "set", ["signed-in users only", "mostly empty"]),
+        (0, 0, "none", "", []),
+        (0, 1000, "none", "", []),
     ],
 )
-def test_the_advice_follows_the_numbers(
-    capsys: pytest.CaptureFixture[str], visitors: int, readers: int, advised: str, *, is_empty: bool
+def test_the_advice_follows_the_numbers_and_who_is_counted(
+    capsys: pytest.CaptureFixture[str], visitors: int, readers: int, anonymous: str, advised: str, warnings: list[str]
 ) -> None:
     numbers = ("--posts", "1000", "--active", "0.05", "--visitors", str(visitors), "--readers", str(readers))
-    budget = found(capsys, *numbers)
+    with override_settings(READTRACK={"ANONYMOUS": anonymous}):
+        budget = found(capsys, *numbers)
     assert budget["advised"] == advised
-    assert bool(budget["warnings"]) == is_empty
+    assert len(budget["warnings"]) == len(warnings)
+    for told, words in zip(budget["warnings"], warnings, strict=True):
+        assert words in told
     assert budget["numbers"] == {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers}
+
+
+def test_a_new_site_is_told_that_there_is_nothing_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
+    factories.post()
+    call_command("readtrack", "budget")
+    text = capsys.readouterr().out
+    assert "1 post, 0.0 % viewed, 0 visitors each" in text
+    assert "there is nothing to measure yet. Give numbers to reckon with, such as --posts" in text
+    assert "Advised" not in text
+
+
+def test_posts_of_a_new_site_are_reckoned_with_as_viewed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert found(capsys, "--posts", "1000", "--visitors", "300")["numbers"]["active"] == 1
+    assert found(capsys, "--posts", "1000")["numbers"]["active"] == 0
+    factories.post(view_count=1)
+    factories.post()
+    assert found(capsys, "--posts", "1000", "--visitors", "300")["numbers"]["active"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("posts", "visitors", "words"), [(1, 1, "1 post, 50.0 % viewed, 1 visitor each, "), (2, 2, "2 posts, ")]
+)
+def test_one_is_not_many(capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str) -> None:
+    call_command("readtrack", "budget", f"--posts={posts}", "--active=0.5", f"--visitors={visitors}")
+    assert words in capsys.readouterr().out
 
 
 def test_sizes_stand_beside_the_textbook(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +165,7 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     tracker.record(factories.hit("site.post:1"))
     call_command("readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000")
     text = capsys.readouterr().out
-    assert "20 posts, 50.0 % of them viewed, by 3 visitors each; readers up to 1,000" in text
+    assert "20 posts, 50.0 % viewed, 3 visitors each, readers up to 1,000" in text
     assert re.search(r"^  views:total:\{id\} +1 +\d+ B +\d+ bytes$", text, re.MULTILINE)
     assert re.search(r"^  hll +\S+ \S+ +12.0 KB +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
     assert "Advised: set, for few visitors" in text

@@ -2,6 +2,8 @@
 
 from xml.etree import ElementTree
 
+import pytest
+
 from readtrack import charts
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -33,6 +35,43 @@ def test_each_bar_names_its_label_and_value() -> None:
     assert [bar[0].text for bar in bars] == ["09:00: 5", "10:00: 1,234"]
 
 
+def written(root: ElementTree.Element) -> list[str]:
+    """The labels of the horizontal axis that are there to read."""
+    [axis] = [one for one in root.iter(f"{NAMESPACE}g") if str(one.get("class")).startswith("axis x")]
+    return [str(text.text) for text in axis.iter(f"{NAMESPACE}text")]
+
+
+@pytest.mark.parametrize(
+    ("count", "label", "steps", "shape", "shown"),
+    [
+        (24, "{:02}:00", (3, 6), charts.WIDE, ["02:00", "05:00", "08:00", "11:00", "14:00", "17:00", "20:00", "23:00"]),
+        (24, "{:02}:00", (3, 6), charts.NARROW, ["05:00", "11:00", "17:00", "23:00"]),
+        (3, "day {}", (1,), charts.NARROW, ["day 0", "day 1", "day 2"]),
+        (30, "{} Nov.", (5, 10), charts.WIDE, ["4 Nov.", "9 Nov.", "14 Nov.", "19 Nov.", "24 Nov.", "29 Nov."]),
+        (30, "11月{}日", (2, 5, 15), charts.NARROW, ["11月14日", "11月29日"]),
+        (
+            30,
+            "a long name of the day {}",
+            (1, 2),
+            charts.NARROW,
+            [f"a long name of the day {n}" for n in range(1, 30, 2)],
+        ),
+    ],
+)
+def test_labels_are_written_out_where_there_is_room(
+    count: int, label: str, steps: tuple[int, ...], shape: charts.Shape, shown: list[str]
+) -> None:
+    labels = [label.format(number) for number in range(count)]
+    drawing = charts.bars("Views", labels, [1] * count, description="", steps=steps, shape=shape)
+    assert written(ElementTree.fromstring(drawing)) == shown
+
+
+def test_two_hours_of_one_name_are_told_apart_where_clocks_are_set_back() -> None:
+    labels = ["01:00", "02:00", "02:00", "03:00"]
+    drawing = charts.bars("Views", labels, [1, 2, 3, 4], description="", steps=(2,))
+    assert written(ElementTree.fromstring(drawing)) == ["02:00", "03:00"]
+
+
 def test_text_cannot_break_out_of_the_drawing() -> None:
     root = draw([1], title="</svg><script>alert(1)</script>", labels=["<b>"])
     assert root[0].text == "</svg><script>alert(1)</script>"
@@ -40,8 +79,8 @@ def test_text_cannot_break_out_of_the_drawing() -> None:
 
 
 def test_an_empty_chart_is_a_chart() -> None:
-    assert draw([0] * 24).get("class") == "readtrack-chart"
-    assert draw([], labels=[]).get("class") == "readtrack-chart"
+    assert draw([0] * 24).get("class") == "readtrack-chart readtrack-wide"
+    assert draw([], labels=[]).get("class") == "readtrack-chart readtrack-wide"
 
 
 def test_the_same_numbers_give_the_same_drawing() -> None:

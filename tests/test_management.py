@@ -5,8 +5,10 @@ import re
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from pytest_django import Settings
 
 from readtrack import tracker
+from readtrack.management.commands.readtrack import Command
 from tests import factories
 from tests.interference import database_down
 from tests.wire import Wire
@@ -36,6 +38,39 @@ def test_a_quiet_flush_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("readtrack", "flush", verbosity=0)
     output = capsys.readouterr()
     assert (output.out, output.err) == ("", "")
+
+
+@pytest.mark.usefixtures("_viewed")
+@pytest.mark.parametrize(
+    ("words", "is_told"),
+    [
+        (["flush", "-v", "0"], False),
+        (["-v", "0", "flush"], False),
+        (["-v", "0", "flush", "-v", "1"], True),
+        (["flush", "--settings", "x", "--pythonpath", "y", "--traceback", "--no-color", "--skip-checks"], True),
+    ],
+    ids=str,
+)
+def test_djangos_own_options_stand_before_the_word_or_behind_it(
+    capsys: pytest.CaptureFixture[str], words: list[str], *, is_told: bool
+) -> None:
+    call_command("readtrack", *words)
+    assert bool(capsys.readouterr().out) == is_told
+
+
+def test_an_option_before_the_word_is_not_undone_by_the_word() -> None:
+    parser = Command().create_parser("manage.py", "readtrack")
+    before, behind = ["--traceback", "--no-color", "flush"], ["flush", "--traceback", "--no-color"]
+    assert vars(parser.parse_args(before)) == vars(parser.parse_args(behind))
+    assert parser.parse_args(behind).traceback
+    assert not parser.parse_args(["flush"]).traceback
+
+
+@pytest.mark.parametrize("words", [["flush"], ["budget"], ["forget", "1"]], ids=" ".join)
+def test_settings_that_name_no_redis_are_said_in_words(settings: Settings, words: list[str]) -> None:
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "127.0.0.1:6379"}}
+    with pytest.raises(CommandError, match=r"(?s)^CACHES\['default'\] names no Redis: .*redis://127.0.0.1:6379/0"):
+        call_command("readtrack", *words)
 
 
 @pytest.mark.django_db

@@ -1,6 +1,9 @@
 """The newsroom in the admin."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 
 from demo_project.blog.models import Category, Post
 from readtrack.admin import TrackedAdmin
@@ -22,5 +25,7 @@ class PostAdmin(TrackedAdmin):
     list_select_related = ("category", "author")
     date_hierarchy = "published_at"
     search_fields = ("title",)
-    raw_id_fields = ("author",)
     list_per_page = 30
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"author": request.user.pk, **super().get_changeform_initial_data(request)}

@@ -6,6 +6,8 @@ import argparse
 import os
 from dataclasses import dataclass
 
+PREFIX = "readtrack-demo:"  # of every key in a Redis that others use, too
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -38,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         "and simulated visitors. Nothing has to be installed or configured; Ctrl-C ends it all.",
         epilog="DATABASE_URL=postgresql://… uses a PostgreSQL of your own. The test suite is `manage.py test`.",
     )
-    result.add_argument("--port", type=int, default=8000, help="where the site listens (default: 8000)")
+    result.add_argument("--port", type=port, default=8000, help="where the site listens (default: 8000)")
     result.add_argument("--no-traffic", action="store_true", help="no simulated visitors")
     result.add_argument(
         "--database",
@@ -46,5 +48,17 @@ def parser() -> argparse.ArgumentParser:
         default="postgres",
         help="where the posts are kept (default: postgres)",
     )
-    result.add_argument("--redis", metavar="URL", default="", help="a Redis or Valkey of your own")
+    result.add_argument(
+        "--redis",
+        metavar="URL",
+        default="",
+        help=f"a Redis or Valkey of your own; only keys that start with {PREFIX} are written, and removed",
+    )
     return result
+
+
+def port(text: str) -> int:
+    """One that a server can listen on."""
+    if not text.isdecimal() or not 1 <= int(text) <= 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is no port: it has to be a number from 1 to 65535")
+    return int(text)

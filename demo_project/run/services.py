@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import redis
 
 from demo_project.environment import ROOT
-from demo_project.run.options import Options
+from demo_project.run.options import PREFIX, Options
 from tests.engines.engine import Engine
 from tests.engines.postgres import Postgres
 from tests.engines.process import Child, ChildError
 from tests.engines.valkey import Valkey
 
-GRACE = 8.0  # seconds, for the worker's last task
+GRACE = 3.0  # seconds for all of them together; a flush that is killed loses nothing
 CELERY = ["celery", "-A", "demo_project"]
 # Nobody else is on this broker to gossip with.
 WORKER = [*CELERY, "worker", "--loglevel", "WARNING", "--concurrency", "1"]
@@ -26,14 +27,26 @@ WEB = ["granian", "--interface", "wsgi", "--host", "127.0.0.1", "--log-level", "
 WEB += ["--workers", "1", "--blocking-threads", "4"]
 
 
-def answering(url: str) -> str:
+def clear(url: str) -> None:
+    """Remove what a demo has left in a Redis of one's own, and nothing else; fails where nobody answers."""
+    with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:
+        for name in client.scan_iter(f"{PREFIX}*", count=1000):
+            client.unlink(name)
+
+
+def cleared(url: str) -> str:
     """The URL of a Redis of one's own, once it answers: the site itself would run on without it."""
     try:
-        with redis.Redis.from_url(url, socket_connect_timeout=5) as client:
-            client.ping()
+        clear(url)
     except (redis.RedisError, ValueError) as error:
         raise ChildError(f"The Redis of --redis does not answer: {error}") from error
     return url
+
+
+def leave(url: str) -> None:
+    """Clear it as far as it is still there."""
+    with suppress(redis.RedisError):
+        clear(url)
 
 
 class Services:
@@ -44,9 +57,15 @@ class Services:
         self.engines: dict[str, Engine] = {}
         self.children: dict[str, Child] = {}
         self._ends = ends
-        self.redis_url = answering(options.redis_url) if options.redis_url else self._valkey()
+        self.redis_url = cleared(options.redis_url) if options.redis_url else self._valkey()
         self.database_url = self._database(options)
-        self.env = self._environment(options)
+        self.own = self._own(options)
+        self.env = {**os.environ, **self.own, "PYTHONUNBUFFERED": "1"}  # the last words of a process that crashes
+        if options.redis_url:
+            self.env.setdefault("CELERY_BROKER_URL", self.redis_url)  # it may have one database only
+            ends.callback(leave, self.redis_url)
+        else:
+            self.env.pop("CELERY_BROKER_URL", None)  # of some other project
         ends.callback(self.stop)  # before the engines, which were entered above
 
     def finish(self, name: str) -> None:
@@ -72,15 +91,16 @@ class Services:
         """End the children; all are told before any is waited for."""
         for child in self.children.values():
             child.send(signal.SIGTERM)
+        deadline = time.monotonic() + GRACE
         for child in self.children.values():
-            child.end(grace=GRACE)
+            child.end(grace=max(0, deadline - time.monotonic()))
 
     def beat(self) -> list[str]:
         """Beat keeps its schedule in a file, which would otherwise be left in the checkout."""
         return [*CELERY, "beat", "--loglevel", "WARNING", "-s", str(self.folder / "schedule")]
 
     def _valkey(self) -> str:
-        valkey = Valkey()
+        valkey = Valkey(config={"appendonly": "yes"})  # as a real site's, so that the doctor finds nothing
         self.engines["Valkey"] = self._ends.enter_context(valkey)
         return valkey.url
 
@@ -93,14 +113,11 @@ class Services:
         self.engines["PostgreSQL"] = self._ends.enter_context(postgres)
         return postgres.url
 
-    def _environment(self, options: Options) -> dict[str, str]:
-        env = {
-            **os.environ,
+    def _own(self, options: Options) -> dict[str, str]:
+        """What a process of this demo has to be told, be it started by us or at another terminal."""
+        return {
             "DATABASE_URL": self.database_url,
             "REDIS_URL": self.redis_url,
+            "REDIS_PREFIX": PREFIX if options.redis_url else "",
             "DJANGO_SETTINGS_MODULE": "demo_project.settings",
-            "PYTHONUNBUFFERED": "1",  # the last words of a process that crashes
         }
-        if not options.redis_url:
-            env.pop("CELERY_BROKER_URL", None)  # of some other project
-        return env

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from demo_project.run.options import Options
 from demo_project.run.services import ALONE, WEB, WORKER, Services
+from demo_project.state import told
 from tests.engines.engine import Engine
 from tests.engines.process import Child, ChildError, is_free
 
@@ -62,7 +63,8 @@ def start(options: Options, ends: ExitStack) -> Services:
     if options.has_traffic:
         url = f"http://127.0.0.1:{options.port}"
         services.start("traffic", command=["demo_project.traffic", "--url", url])
-    introduce(services, port=options.port)
+    is_told = ends.enter_context(told(services.own))
+    introduce(services, port=options.port, is_told=is_told)
     return services
 
 
@@ -90,12 +92,17 @@ def front_page(port: int) -> int:
         connection.close()
 
 
-def introduce(services: Services, *, port: int) -> None:
+def introduce(services: Services, *, port: int, is_told: bool) -> None:
     """Where to look."""
+    prefix = services.own["REDIS_PREFIX"]
     say(f"\nSite:      http://127.0.0.1:{port}/")
     say(f"Admin:     http://127.0.0.1:{port}/admin/ (admin / admin)")
     say(f"Redis:     {without_password(services.redis_url)}")
+    if prefix:
+        say(f"Keys:      {prefix}* (removed at the start and at the end; no others are touched)")
     say(f"Database:  {without_password(services.database_url)}")
+    if is_told:
+        say("Doctor:    python3 manage.py readtrack doctor (or any command, at another terminal)")
     say("Press Ctrl-C to stop.")
 
 

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext, ngettext
 
-from readtrack import buckets, lineage, snapshots, subjects
+from readtrack import beats, buckets, lineage, snapshots, subjects
 from readtrack.doctor import wording
 from readtrack.doctor.findings import Finding, Order
-from readtrack.doctor.flushing import FLUSH, LATE, last_good
+from readtrack.doctor.flushing import FLUSH, LATE
 from readtrack.numerals import exact
+from readtrack.runs import last_good
 from readtrack.store import counters, scripts, server
 from readtrack.store.counters import Total
 
@@ -20,7 +21,7 @@ def marks(order: Order) -> Iterator[Finding]:
     """Whether totals get their base."""
     found = server.marks()
     words = {"count": exact(found.totals), "time": wording.span(timedelta(seconds=found.oldest))}
-    if found.oldest > LATE.total_seconds():
+    if found.oldest > LATE * beats.interval().total_seconds():
         message = ngettext(
             "%(count)s total lacks SQL's base, for %(time)s.",
             "%(count)s totals lack SQL's base, the oldest for %(time)s.",
@@ -38,6 +39,9 @@ def marks(order: Order) -> Iterator[Finding]:
 
 def line(order: Order) -> Iterator[Finding]:
     """Whether Redis is the one that SQL followed last."""
+    if last_good() is None:
+        yield Finding("ok", gettext("Nothing was flushed that Redis could have fallen behind."))
+        return
     head = lineage.head()
     if head in scripts.run(counters.epoch(), patient=True):
         yield Finding("ok", gettext("Redis is the one of the last flush."))

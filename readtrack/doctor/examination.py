@@ -5,14 +5,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from django.db import Error
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 
-from readtrack.doctor import agreement, flushing, server, settings
+from readtrack.doctor import agreement, flushing, server, settings, wording
 from readtrack.doctor.findings import Finding, Named, Order
-from readtrack.store.connection import RedisError
+from readtrack.store.connection import RedisError, misconfiguration
 from readtrack.store.server import Refused, info
-
-CHECK_SETTINGS = gettext_noop("Is it running, and does CACHES point at it? Run: manage.py check")
 
 
 class Examination(NamedTuple):
@@ -48,23 +46,26 @@ def examine(*, sample: int, progress: Callable[[int], object] = lambda keys: Non
     `sample` is how many keys are measured and compared; `progress` is called with a number of keys just measured.
     """
     order = Order(sample, progress, {})
-    with suppress(RedisError):  # the first examination will say it
-        order = order._replace(info=info())
-    has_redis = has_database = True
+    if problem := misconfiguration():
+        yield Named("answer", "error", *wording.misconfigured(problem))
+    else:
+        with suppress(RedisError):  # the first examination will say it
+            order = order._replace(info=info())
+    has_redis, has_database, has_tables = not problem, True, True
     for examination in EXAMINATIONS:
         if (examination.needs_redis and not has_redis) or (examination.needs_database and not has_database):
             continue
         try:
             for finding in examination.look(order):
+                has_tables = has_tables and (examination.name, finding.level) != ("migrations", "error")
                 yield Named(examination.name, *finding)
         except Refused as error:
             hint = gettext("Let Redis's user run it, or look at this by other means.")
             yield Named(examination.name, "note", gettext("Not looked at: %(error)s") % {"error": error}, hint)
         except RedisError as error:
             has_redis = False
-            message = gettext("Redis failed: %(error)s") % {"error": f"{type(error).__name__}: {error}"}
-            yield Named(examination.name, "error", message, gettext(CHECK_SETTINGS))
+            yield Named(examination.name, "error", *wording.redis_failed(error))
         except Error as error:
             has_database = False
-            message = gettext("The database failed: %(error)s") % {"error": str(error).strip()}
-            yield Named(examination.name, "error", message, gettext("Is it running, and does DATABASES point at it?"))
+            if has_tables:  # otherwise it is said already
+                yield Named(examination.name, "error", *wording.database_failed(error))

@@ -1,22 +1,23 @@
 """Whether flushes run, and end well."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.apps import apps
 from django.db import connections, router
 from django.db.migrations.executor import MigrationExecutor
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 
-from readtrack import buckets, subjects
+from readtrack import beats, buckets, subjects
 from readtrack.doctor import wording
 from readtrack.doctor.findings import Finding, Order
 from readtrack.models import FlushRun
 from readtrack.numerals import exact
-from readtrack.schedule import FLUSH_EVERY
+from readtrack.runs import last_good
 
-INTERVAL = timedelta(seconds=FLUSH_EVERY)
-LATE = 3 * INTERVAL  # one tick may be dropped, and one flush take its time
+LATE = 3  # intervals: one tick may be dropped, and one flush take its time
+SPAN = 10  # intervals, in which about as many flushes should begin
+MANY = 25
 FLUSH = "manage.py readtrack flush"
 
 
@@ -49,7 +50,7 @@ def beat(order: Order) -> Iterator[Finding]:
         yield Finding("error", gettext("No flush ever ended well."), _start_beat())
         return
     began = gettext("The last flush that ended well began %(time)s ago.") % {"time": wording.span(now - good.started)}
-    if now - good.started > LATE:
+    if now - good.started > LATE * beats.interval():
         yield Finding("error", began, _start_beat())
         return
     yield Finding("ok", began)
@@ -58,19 +59,15 @@ def beat(order: Order) -> Iterator[Finding]:
 
 def _pace(good: FlushRun, *, now: datetime) -> Iterator[Finding]:
     """Whether flushes last too long, or come too often."""
-    if good.took and good.took > INTERVAL:
+    interval = beats.interval()
+    if good.took and good.took > interval:
         message = gettext("It took %(time)s, longer than the interval.") % {"time": wording.span(good.took)}
         yield Finding("warning", message, gettext("Flush less often."))
-    recent = FlushRun.objects.filter(started__gt=now - 10 * INTERVAL).count()
-    if recent > 25:
-        words = ngettext("%(count)s flush ran in ten intervals.", "%(count)s flushes ran in ten intervals.", recent)
-        hint = gettext("Harmless, but is a second beat running? Keep one.")
-        yield Finding("note", words % {"count": exact(recent)}, hint)
-
-
-def last_good() -> FlushRun | None:
-    """The newest flush that ended well."""
-    return FlushRun.objects.filter(ended__isnull=False, error="").first()
+    recent = FlushRun.objects.filter(started__gt=now - SPAN * interval).count()
+    if recent > MANY:
+        message = gettext("%(count)s flushes began in the last %(span)s, and one every %(interval)s would do.")
+        words = {"count": exact(recent), "span": wording.span(SPAN * interval), "interval": wording.span(interval)}
+        yield Finding("note", message % words, gettext("Harmless, but is a second beat running? Keep one."))
 
 
 def _start_beat() -> str:

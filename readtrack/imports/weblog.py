@@ -59,7 +59,9 @@ class Importer:
         try:
             # The windows go on from one file to the next, and a shell sorts access.log before access.log.1.
             ordered = sorted((log for log in logs if log.first()), key=self._begins)
-            pieces = unfinished([self._piece(log) for log in ordered])
+            found = [self._piece(log) for log in ordered]
+            pieces = unfinished(found)
+            self._pass_over([one for one in found if one not in pieces])
             if pieces and not self.options.dry_run:
                 flush.flush()  # a Redis restored from before the last flush catches up with SQL first
             for one in pieces:
@@ -84,6 +86,21 @@ class Importer:
             )
             self.report.notes.append(message % {"name": log.name, "lost": exact(found.lost)})
         return found
+
+    def _pass_over(self, pieces: Sequence[Piece]) -> None:
+        """Counts the lines of logs that hold nothing new."""
+        for one in pieces:
+            known = sum(1 for _ in one.log.lines())
+            self._progress(one.log.read)
+            self.report.lines += known
+            self.report.known += known
+        if pieces:
+            message = ngettext(
+                "%(count)s log was imported before and holds nothing new.",
+                "%(count)s logs were imported before and hold nothing new.",
+                len(pieces),
+            )
+            self.report.notes.append(message % {"count": exact(len(pieces))})
 
     def _take(self, piece: Piece) -> None:
         """Reads one file, batch by batch."""

@@ -4,13 +4,20 @@ from django.core.management.base import CommandError
 from django.db import Error
 from django.utils.translation import gettext
 
-from readtrack.store.connection import RedisError
+from readtrack.doctor import wording
+from readtrack.store.connection import RedisError, misconfiguration
 
 
 def redis_failed(error: RedisError, hint: str = "") -> CommandError:
     """To raise in place of the error."""
     message = gettext("Redis failed: %(error)s") % {"error": error}
-    return CommandError(f"{message}\n{hint or gettext('Is it running, and does CACHES point at it?')}")
+    return CommandError(f"{message}\n{hint or wording.redis_failed(error)[1]}")
+
+
+def check_settings() -> None:
+    """Raises where CACHES names no Redis."""
+    if problem := misconfiguration():
+        raise CommandError("\n".join(wording.misconfigured(problem)))
 
 
 def database_failed(error: Error, hint: str) -> CommandError:

@@ -2,13 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 from django.core.signals import setting_changed
 from redis import Redis
+from redis.exceptions import AuthenticationError
 from redis.exceptions import RedisError as RedisError
 
 from readtrack.conf import conf
@@ -28,6 +31,27 @@ Result = TypeVar("Result")
 def connect(*, patient: bool = False) -> Redis:
     """The client of the configured cache's write server, with time-outs of our own."""
     return _client(conf.CACHE, PATIENCE if patient else conf.TIMEOUT)
+
+
+def misconfiguration() -> str:
+    """Why CACHES cannot be used, before any server is asked; "" where it can."""
+    try:
+        return clients.problem(conf.CACHE)
+    except AttributeError as error:  # of a cache that has no client
+        return f"{type(error).__name__}: {error}"
+
+
+def address() -> str:
+    """Where CACHES says that Redis is, without user and password."""
+    pool = connect().connection_pool
+    told = pool.connection_kwargs
+    place = told.get("path") or getattr(pool, "service_name", "")
+    return str(place or f"{told.get('host', 'localhost')}:{told.get('port', 6379)}")
+
+
+def is_refused(error: RedisError) -> bool:
+    """Whether Redis answers, and wants another user or password."""
+    return isinstance(error, AuthenticationError)
 
 
 class Circuit:
@@ -60,16 +84,43 @@ class Circuit:
 circuit = Circuit()
 
 
+class Absence:
+    """Whether something had to do without Redis."""
+
+    is_noticed = False
+
+
+_absence: ContextVar[Absence | None] = ContextVar("absence", default=None)
+
+
+@contextmanager
+def noticing_absence() -> Iterator[Absence]:
+    """Tells of what runs in the block whether any of it was given a default in place of what Redis has."""
+    absence = Absence()
+    token = _absence.set(absence)
+    try:
+        yield absence
+    finally:
+        _absence.reset(token)
+
+
+def _notice_absence() -> None:
+    if absence := _absence.get():
+        absence.is_noticed = True
+
+
 def fail_open(
     call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
     """What the call gives; `default` when Redis fails or has just failed. For the edges of a request only."""
     if not circuit.lets_pass():
+        _notice_absence()
         return default
     try:
         result = call(*args, **kwargs)
     except (RedisError, OSError) as error:
         circuit.open(error)
+        _notice_absence()
         return default
     circuit.reset()
     return result

@@ -79,7 +79,8 @@ def families(*, sample: int, progress: Callable[[int], object]) -> list[Family]:
     looked_at = _some_keys(client, sample)
     if not looked_at:
         return []
-    ours = [key for key in looked_at if key.startswith(keys.prefix().encode())]
+    names = {key: keys.family(key.decode(errors="replace")) for key in looked_at}
+    ours = [key for key, name in names.items() if name != "other"]
     count, size = Counter[str](), Counter[str]()
     for start in range(0, len(ours), MEASURED):
         some = ours[start : start + MEASURED]
@@ -87,9 +88,8 @@ def families(*, sample: int, progress: Callable[[int], object]) -> list[Family]:
         for key in some:
             pipeline.memory_usage(key)
         for key, taken in zip(some, pipeline.execute(), strict=True):
-            name = _family(key)
-            count[name] += 1
-            size[name] += taken or 0  # it may have expired meanwhile
+            count[names[key]] += 1
+            size[names[key]] += taken or 0  # it may have expired meanwhile
         progress(len(some))
     scale = max(1.0, client.dbsize() / len(looked_at))
     return [Family(name, round(count[name] * scale), round(taken * scale)) for name, taken in size.most_common()]
@@ -103,12 +103,6 @@ def _some_keys(client: Any, sample: int) -> list[bytes]:
         if not cursor or len(found) >= sample:
             break
     return list(islice(found, sample))
-
-
-def _family(key: bytes) -> str:
-    """`views:total` for a total, else the key's first word."""
-    first, *rest = key.decode(errors="replace").removeprefix(keys.prefix()).split(":")
-    return f"{first}:{rest[0]}" if first == "views" and rest else first
 
 
 def marks() -> Marks:

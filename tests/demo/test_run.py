@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -15,9 +17,11 @@ import psycopg
 import pytest
 from redis import Redis
 
+from demo_project.run.options import PREFIX, parse
 from demo_project.traffic.browser import Browser
 from tests.demo.conftest import AGENT, ROOT
 from tests.demo.running import Demo, comes_true, command, environment, processes, running
+from tests.engines.valkey import Valkey
 
 ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
@@ -150,6 +154,51 @@ def test_a_signal_ends_everything_it_started(
         assert demo.end(number) == 0
         assert comes_true(lambda: not [each for each in processes() if each.session in sessions])
         assert list(demo.folder.iterdir()) == []
+
+
+def test_a_command_at_another_terminal_is_on_the_demo_that_runs(watched: Watched, post: int) -> None:
+    watched.visitor().get(f"/post/{post}/")
+    words = watched.demo.lines["Doctor"].partition(" (")[0].split()
+    assert words == ["python3", "manage.py", "readtrack", "doctor"]
+    env = environment(watched.demo.folder)
+
+    def doctor() -> list[dict[str, str]]:
+        done = subprocess.run(
+            [sys.executable, *words[1:], "--json"], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
+        return [finding for finding in json.loads(done.stdout)["findings"] if finding["level"] != "ok"]
+
+    flushes = watched.flushes()
+    assert comes_true(lambda: watched.flushes() > flushes)
+    assert doctor() == []
+
+
+def test_a_redis_of_ones_own_keeps_what_is_not_the_demos() -> None:
+    own = {"views:total:blog.post:1": "7", "celery": "x", "readtrack": "y"}
+    with Valkey() as valkey, Redis.from_url(valkey.url, decode_responses=True) as redis:
+        redis.mset({**own, f"{PREFIX}views:total:blog.post:1": "99"})
+        with running("--redis", valkey.url) as demo:
+            assert demo.lines["Keys"].startswith(f"{PREFIX}* ")
+            assert "Live, in Redis</dt><dd>1<" in Browser(demo.url, AGENT).get("/post/1/").html
+            assert redis.get(f"{PREFIX}views:total:blog.post:1") == "1"
+            assert comes_true(lambda: redis.exists(f"{PREFIX}flush:last") == 1)  # by way of Celery
+            assert {key for key in redis.scan_iter() if not key.startswith(PREFIX)} == set(own)
+            assert demo.end(signal.SIGTERM) == 0
+        assert {key: redis.get(key) for key in redis.scan_iter()} == own
+        assert redis.info("keyspace").keys() == {"db0"}
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "80000000", "http"])
+def test_what_is_no_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse(["--port", port])
+    assert end.value.code == 2
+    assert f"argument --port: {port} is no port: it has to be a number from 1 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", [1, 65_535])
+def test_the_first_and_the_last_port_are_ports(port: int) -> None:
+    assert parse(["--port", str(port)]).port == port
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:

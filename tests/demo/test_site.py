@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from demo_project.traffic.browser import Browser, Page
+from tests.demo.conftest import AGENT
 
 Reader = Callable[[str], Browser]
 POST = {"category": "3", "title": "A test of the presses", "body": "One.\n\nTwo."}
@@ -57,6 +58,24 @@ def test_opening_a_section_takes_its_dot_away_and_publishing_brings_it_back(read
     published = two.submit(two.get("/publish/?category=3"), POST)
     assert "Published." in published.html
     assert "/category/3/" in sections_with_dot(one.get("/"))
+
+
+def test_a_count_is_read_aloud_as_words(browser: Browser) -> None:
+    page = browser.get("/post/57/").html
+    assert '<span aria-hidden="true">1</span><span class="visually-hidden">' in page
+    assert 'title="1">1 view</span>' in page
+
+
+def test_who_writes_a_post_in_the_admin_is_its_author(demo_url: str) -> None:
+    browser = Browser(demo_url, AGENT)
+    login = browser.get("/admin/login/?next=/admin/blog/post/add/")
+    page = browser.submit(login, {"username": "admin", "password": "admin", "next": "/admin/blog/post/add/"})
+    assert re.findall(r"<option value=\"\d+\" selected>(\w+)</option>", page.html) == ["admin"]
+
+
+def test_djangos_own_options_stand_behind_the_word(manage: Callable[..., str]) -> None:
+    words = ("-v", "0", "--settings", "demo_project.settings", "--traceback", "--no-color")
+    assert manage("readtrack", "flush", *words) == ""
 
 
 def test_sections_have_pages(browser: Browser) -> None:

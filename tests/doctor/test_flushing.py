@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from pytest_django import Settings
 
+from readtrack.doctor.examination import examine
 from tests.doctor.conftest import found, levels, run
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +36,29 @@ def test_a_database_that_is_gone_is_one_error(monkeypatch: pytest.MonkeyPatch) -
     connection.close()
 
 
+def test_tables_that_are_missing_are_told_once() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE readtrack_flushrun CASCADE")
+    MigrationRecorder(connection).record_unapplied("readtrack", "0001_initial")
+    wrong = [one for one in examine(sample=1) if one.level == "error"]
+    assert [(one.name, one.hint) for one in wrong] == [("migrations", "Run: manage.py migrate --database default")]
+
+
+def test_flushes_are_as_many_as_the_sites_schedule_says(settings: Settings) -> None:
+    for number in range(28):
+        run(ago=15 * number)
+    assert levels("beat") == ["ok", "note"]
+    settings.CELERY_BEAT_SCHEDULE = {"flush": {"task": "readtrack.flush_changed", "schedule": 15.0}}
+    assert levels("beat") == ["ok"]
+
+
+def test_a_flush_is_late_by_the_sites_schedule(settings: Settings) -> None:
+    run(ago=600)
+    assert levels("beat") == ["error"]
+    settings.CELERY_BEAT_SCHEDULE = {"flush": {"task": "readtrack.flush_changed", "schedule": 300.0}}
+    assert levels("beat") == ["ok"]
+
+
 @pytest.mark.parametrize(
     ("runs", "expected"),
     [
@@ -47,7 +72,10 @@ def test_a_database_that_is_gone_is_one_error(monkeypatch: pytest.MonkeyPatch) -
             [("error", "OperationalError: gone"), ("ok", "90")],
         ),
         ([{"ago": 100, "took": 80}], [("ok", "100 s ago"), ("warning", "80 s, longer than the interval")]),
-        ([{"ago": 20 * n} for n in range(28)], [("ok", "0 s ago"), ("note", "28 flushes ran")]),
+        (
+            [{"ago": 20 * n} for n in range(28)],
+            [("ok", "0 s ago"), ("note", "28 flushes began in the last 10 min, and one every 60 s would do.")],
+        ),
         ([{"ago": -86_400}], [("ok", "0 s ago")]),
     ],
     ids=["none", "well", "late", "days late", "never ended", "failed", "slow", "two beats", "clock a day ahead"],

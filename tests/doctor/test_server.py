@@ -14,6 +14,7 @@ from redis import Redis
 from readtrack import subjects, tracker
 from readtrack.doctor import server
 from readtrack.doctor.findings import Order
+from readtrack.store import memory
 from readtrack.store import server as server_store
 from readtrack.store.server import families
 from tests.conftest import Start, use_redis
@@ -52,11 +53,41 @@ def test_a_server_is_judged_by_how_it_is_configured(
 
 
 def test_a_server_that_is_stopped_is_one_error_and_nothing_more_is_asked_of_it(start_redis: Start) -> None:
-    start_redis().stop()
+    valkey = start_redis()
+    valkey.stop()
     [finding] = found("answer")
     assert finding.level == "error"
-    assert "does CACHES point at it" in finding.hint
+    assert finding.hint.startswith(f"CACHES['default'] points at 127.0.0.1:{valkey.port}. Is Redis running there")
     assert not found("memory")
+    assert found("migrations")
+
+
+def test_a_user_that_redis_does_not_know_is_told_where_to_look(start_redis: Start, settings: Settings) -> None:
+    use_redis(settings, start_redis().url.replace("redis://", "redis://nobody:wrong@"))
+    [finding] = found("answer")
+    assert finding.hint == "Look at the user and the password in CACHES['default']."
+    assert "wrong" not in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("cache", "words"),
+    [
+        ({"LOCATION": ""}, "Missing connections string"),
+        ({"LOCATION": "127.0.0.1:6379"}, "must specify one of the following schemes"),
+        ({"LOCATION": "redis://127.0.0.1:99999/0"}, "Port out of range"),
+        ({"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}, "'LocMemCache' object has no attribute"),
+        ({"BACKEND": "nowhere.Cache"}, "nowhere"),
+    ],
+    ids=["none", "no scheme", "no port", "another cache", "no cache"],
+)
+def test_settings_that_name_no_redis_are_an_error(settings: Settings, cache: dict[str, str], words: str) -> None:
+    settings.CACHES = {"default": {**settings.CACHES["default"], **cache}}
+    [finding] = found("answer")
+    assert finding.level == "error"
+    assert finding.message.startswith("CACHES['default'] names no Redis: ")
+    assert words in finding.message
+    assert "redis://127.0.0.1:6379/0" in finding.hint
+    assert not found("drift")
     assert found("migrations")
 
 
@@ -159,15 +190,17 @@ def test_a_log_that_cannot_be_written_is_an_error() -> None:
     assert first[:2] == ("error", "Redis's last write to the log failed.")
 
 
-def test_memory_is_told_by_kind_for_our_keys_only(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"PREFIX": "site:"}
-    redis.set("session:1", "somebody else's")
+@pytest.mark.parametrize("prefix", ["", "site:"])
+def test_memory_is_told_by_kind_for_our_keys_only(redis: Redis, settings: Settings, prefix: str) -> None:
+    settings.READTRACK = {"PREFIX": prefix}
+    redis.mset(dict.fromkeys(["session:1", ":1:views.decorators.cache.cache_page.x", "total"], "somebody else's"))
     for _ in range(3):
         tracker.record(hit(subjects.token(post())))
     kinds = {family.name: family.keys for family in families(sample=100, progress=len_of)}
-    assert kinds["views:total"] == kinds["viewed"] == 3
-    assert "session" not in kinds
-    assert "views:total" in found("memory")[0].message
+    assert kinds["views:total:{id}"] == kinds["viewed:{visitor}:{id}"] == 3
+    ours = {name: family for name, family in memory.families().items() if name != "other"}
+    assert kinds == {name: family.keys for name, family in ours.items()}
+    assert "views:total:{id}" in found("memory")[0].message
 
 
 def test_an_empty_server_has_no_keys(redis: Redis) -> None:
@@ -180,10 +213,10 @@ def test_a_sample_of_the_keys_stands_for_all_of_them(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, sample: int, scans: int
 ) -> None:
     monkeypatch.setattr(server_store, "SCANS", scans)
-    redis.mset({f"views:total:{number}": 1 for number in range(20_000)})
-    [(name, keys, memory)] = families(sample=sample, progress=len_of)
-    assert (name, keys) == ("views:total", 20_000)
-    assert 30 * 20_000 < memory < 400 * 20_000
+    redis.mset({f"views:total:site.post:{number}": 1 for number in range(20_000)})
+    [(name, keys, size)] = families(sample=sample, progress=len_of)
+    assert (name, keys) == ("views:total:{id}", 20_000)
+    assert 30 * 20_000 < size < 400 * 20_000
 
 
 def len_of(count: int) -> None:

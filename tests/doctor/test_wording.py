@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from pytest_django import Settings
 
 from readtrack.doctor import wording
 from readtrack.doctor.examination import examine
+from tests.conftest import use_redis
 from tests.pseudo import unmarked
 
 
@@ -15,6 +17,15 @@ from tests.pseudo import unmarked
 )
 def test_a_time_is_told_as_far_as_one_has_to_know(seconds: int, words: str) -> None:
     assert wording.span(timedelta(seconds=seconds)) == words
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("pseudo")
+@pytest.mark.parametrize("location", ["redis://127.0.0.1:1/0", "127.0.0.1"])
+def test_a_redis_that_is_not_to_be_had_is_told_in_marked_words(settings: Settings, location: str) -> None:
+    use_redis(settings, location)
+    texts = [text for finding in examine(sample=10) for text in (finding.message, finding.hint)]
+    assert [unmarked(text) for text in texts if unmarked(text)] == []
 
 
 @pytest.mark.django_db

@@ -242,7 +242,8 @@ def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: V
     assert kills > 20
     assert expected.counted > 80
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
-    assert Importer(Options()).run([path]).lines == 0
+    again = Importer(Options()).run([path])
+    assert again.lines == again.known > 80
     flush.flush()
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
     everything: list[Any] = [None, Post, *Post.objects.all()]

@@ -148,14 +148,14 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     tracker.record(live)
     two_hours = f"views:hour:{buckets.hour(live.at)}"
     redis.expire(f"{two_hours}:site.post:1", 1000)
-    ages = (50, 30, 23, 2, 0)
+    ages = (50, 30, 22, 2, 0)
     take(write(*(line(start=now - timedelta(hours=age), address=f"192.0.2.{age}") for age in ages)))
     hours = {age: f"views:hour:{buckets.hour(now - timedelta(hours=age))}" for age in ages}
     assert [redis.get(hours[age]) for age in ages] == [None, "1", "1", "2", "1"]
     assert [redis.get(f"{hours[age]}:site.post:1") for age in ages[1:]] == [None, "1", "2", "1"]
     assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
     start = now.replace(minute=0, second=0, microsecond=0)
-    assert redis.expiretime(f"{hours[23]}:site.post:1") == int((start + timedelta(hours=1)).timestamp())
+    assert redis.expiretime(f"{hours[22]}:site.post:1") == int((start + timedelta(hours=2)).timestamp())
     assert sum(point.views for point in reports.hourly(48)) == 5
     assert [trend.views for trend in reports.trending()] == []
 
@@ -182,7 +182,9 @@ def test_a_log_is_known_again_however_it_is_called_or_packed(pks: list[int], tmp
     first = take(weblogs.write(tmp_path / "access.log", log))
     again = take(weblogs.write(tmp_path / "access.log.1.gz", log, packed=True))
     assert stored() == expected
-    assert (first.counted, again.counted, again.lines) == (sum(views for views, _ in expected.values()), 0, 0)
+    assert (first.counted, first.known) == (sum(views for views, _ in expected.values()), 0)
+    assert (again.counted, again.known, again.lines) == (0, len(log), len(log))
+    assert again.notes[0] == "1 log was imported before and holds nothing new."
     assert Import.objects.count() == 1
 
 
@@ -199,6 +201,17 @@ def test_a_growing_log_is_counted_as_the_whole_one(
     assert stored() == expected
     take(weblogs.write(tmp_path / "access.log", log[:500]))  # an older copy
     assert stored() == expected
+
+
+def test_logs_that_hold_nothing_new_are_told_among_those_that_do(post: Post, tmp_path: Path) -> None:
+    days = [timedelta(days=day) // timedelta(seconds=1) for day in range(3)]
+    paths = [weblogs.write(tmp_path / f"{day}.log", [line(after=day), line("/x/", after=day)]) for day in days]
+    take(*paths[:2])
+    report = take(*paths)
+    # The last known one is read along, as its windows reach into the next.
+    assert (report.lines, report.known, report.counted) == (6, 4, 1)
+    assert "1 log was imported before and holds nothing new." in report.notes
+    assert "3 logs were imported before and hold nothing new." in take(*paths).notes
 
 
 def test_a_redis_restored_from_an_old_snapshot_catches_up_first(post: Post, tmp_path: Path, redis: Redis) -> None:
@@ -235,7 +248,7 @@ def test_rotated_logs_are_read_in_the_order_of_their_times(pks: list[int], tmp_p
     assert take(*pieces).counted == sum(views for views, _ in expected.values())
     assert stored() == expected
     again = take(*pieces)
-    assert (again.lines, stored()) == (0, expected)
+    assert (again.lines - again.known, stored()) == (0, expected)
 
 
 @pytest.mark.usefixtures("post")
@@ -267,7 +280,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(write: Write, redis: Redis) 
     dry = take(path, dry_run=True)
     assert (redis.keys(), Import.objects.count(), stored()) == ([], 0, {1: (0, 0)})
     assert take(path) == dry
-    assert take(path, dry_run=True).lines == 0
+    assert take(path, dry_run=True).known == 3
 
 
 @pytest.mark.usefixtures("post")

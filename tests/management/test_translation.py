@@ -46,12 +46,17 @@ def test_a_budget_tells_all_but_the_names_of_keys_and_strategies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("visitors", "readers", "advised"), [(2, 900, "set"), (900, 900, "bitmap"), (9_000, 9_000_000, "hll")]
+    ("visitors", "readers", "advised"), [(0, 9, ""), (2, 900, "set"), (900, 900, "bitmap"), (9_000, 9_000_000, "hll")]
 )
-def test_what_a_budget_advises_has_its_reason(visitors: int, readers: int, advised: str) -> None:
+def test_what_a_budget_advises_has_its_reason(settings: Settings, visitors: int, readers: int, advised: str) -> None:
+    settings.READTRACK = {"ANONYMOUS": "none"}
     found = budget(posts=9, visitors=visitors, readers=readers)
     assert found.advised == advised
     assert unmarked(found.reason) == []
+
+
+def test_a_budget_without_anything_to_measure_is_told() -> None:
+    assert set(unmarked(re.sub(r"(?m)^  [a-z]\S+|\bB\b", "", printed("budget")))) <= {"hll", "set", "bitmap", "daily"}
 
 
 def test_an_import_tells_all_but_paths_and_codes(tmp_path: Path) -> None:

@@ -88,18 +88,23 @@ def _text(found: Budget) -> list[str]:
         "",
         *_table([(gettext("besides"), all_posts), *besides]),
         "",
-        gettext("Advised: %(strategy)s, for %(reason)s.") % {"strategy": found.advised, "reason": found.reason},
+        _advice(found),
     ]
 
 
+def _advice(found: Budget) -> str:
+    if found.advised:
+        return gettext("Advised: %(strategy)s, for %(reason)s.") % {"strategy": found.advised, "reason": found.reason}
+    hint = gettext("Give numbers to reckon with, such as --posts 1000 --active 0.2 --visitors 300.")
+    return f"{gettext('Nothing is advised, for %(reason)s.') % {'reason': found.reason}} {hint}"
+
+
 def _site(numbers: Numbers) -> str:
-    words = ngettext(
-        "%(posts)s post, %(active)s %% viewed, by %(visitors)s visitors each; readers up to %(readers)s",
-        "%(posts)s posts, %(active)s %% of them viewed, by %(visitors)s visitors each; readers up to %(readers)s",
-        numbers.posts,
-    )
-    counts = {name: exact(getattr(numbers, name)) for name in ("posts", "visitors", "readers")}
-    return words % {**counts, "active": number_format(100 * numbers.active, 1)}
+    posts = ngettext("%(count)s post", "%(count)s posts", numbers.posts) % {"count": exact(numbers.posts)}
+    viewed = gettext("%(share)s %% viewed") % {"share": number_format(100 * numbers.active, 1)}
+    visitors = ngettext("%(count)s visitor each", "%(count)s visitors each", numbers.visitors)
+    readers = gettext("readers up to %(number)s") % {"number": exact(numbers.readers)}
+    return ", ".join([posts, viewed, visitors % {"count": exact(numbers.visitors)}, readers])
 
 
 def _size(number: int) -> str:

@@ -1,0 +1,67 @@
+"""Commands at another terminal find the demo that runs, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from demo_project import state
+
+ENV = {"REDIS_URL": "redis://127.0.0.1:1/0", "DATABASE_URL": "sqlite:////tmp/x"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files are, for this test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_demo_is_known_while_it_runs() -> None:
+    assert state.known() == {}
+    with state.told(ENV) as is_told:
+        assert is_told
+        assert state.known() == ENV
+        assert state.path().stat().st_mode & 0o777 == 0o600
+    assert state.known() == {}
+    assert not state.path().exists()
+
+
+def test_what_fails_in_a_demo_is_not_hidden() -> None:
+    with pytest.raises(OSError, match="disk full"), state.told(ENV):
+        raise OSError("disk full")
+    assert not state.path().exists()
+
+
+def test_of_two_demos_the_first_is_known() -> None:
+    with state.told(ENV), state.told({}) as is_told:
+        assert not is_told
+        assert state.known() == ENV
+
+
+@pytest.mark.parametrize("left", ["{}", "", '{"REDIS_URL": "redis://gone/0"}'])
+def test_what_a_killed_demo_left_is_not_believed(left: str) -> None:
+    state.path().write_text(left)
+    assert state.known() == {}
+    with state.told(ENV) as is_told:
+        assert is_told
+        assert state.known() == ENV
+
+
+def test_a_file_of_somebody_else_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with state.told(ENV):
+        mine = state.path()
+        monkeypatch.setattr(os, "getuid", lambda: 12_345)
+        monkeypatch.setattr(state, "path", lambda: mine)
+        assert state.known() == {}
+        with state.told({}) as is_told:
+            assert not is_told
+
+
+def test_without_a_folder_to_write_to_it_is_not_told(folder: Path) -> None:
+    folder.rmdir()
+    with state.told(ENV) as is_told:
+        assert not is_told
