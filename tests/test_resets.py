@@ -11,6 +11,7 @@ from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, History, Reset
 from readtrack.snapshots import Snapshot
 from tests import factories
+from tests.interference import dump, restore
 from tests.site.models import Page, Post
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,6 +111,38 @@ def test_a_snapshot_from_before_the_reset_brings_nothing_back(post: Post, redis:
     view(post)
     flush(only_changed=True)
     assert counts(post) == (1, 1)
+
+
+def test_what_was_counted_since_a_reset_outlives_a_loss_of_redis(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    redis.flushdb()
+    view(post)
+    flush(only_changed=True)
+    assert counts(post) == (5, 4)
+    assert redis.get(f"views:total:{subjects.token(post)}") == "5"
+
+
+def test_a_snapshot_from_before_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+    snapshot = dump(redis)
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (4, 4)
+    view(post)
+    flush(only_changed=True)
+    assert counts(post)[0] == 5
+
+
+def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(post: Post, redis: Redis) -> None:
+    snapshot = dump(redis)
+    tracker.reset_views(post)
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (0, 0)
 
 
 def test_a_reset_is_not_repeated_on_a_redis_that_remembers_it(post: Post, redis: Redis) -> None:
