@@ -2,7 +2,7 @@
 
 A flush that read the old count may write it after the reset. So Redis remembers the reset for a day, in which settling
 and lifting give that subject nothing back, and every flush brings its row down to what is live. SQL remembers it
-too: when an old snapshot of Redis comes back, the reset is done again.
+too: when an old snapshot of Redis comes back, what it holds from before the reset is removed.
 """
 
 from collections.abc import Iterable
@@ -56,9 +56,11 @@ def _live(tokens: list[str]) -> dict[str, Snapshot]:
 
 
 def repeat(*, since: int) -> None:
-    """Does the resets again that a restored Redis, which remembers nothing since then (µs), has forgotten."""
-    known = upkeep.resets()
+    """Removes the counts that a restored Redis, which remembers nothing since then (µs), has from before a reset.
+
+    SQL's side stays: it holds what was counted since the reset.
+    """
     rows = Reset.objects.using(databases.of(Reset).alias).filter(redis_time__gt=since)
-    forgotten = [token for token, time in rows.values_list("token", "redis_time") if known.get(token, 0) < time]
-    for some in scripts.sliced(forgotten):
-        _remember(some, scripts.run(upkeep.reset(some), patient=True))
+    times = dict(rows.values_list("token", "redis_time"))
+    for some in scripts.sliced(list(times)):
+        scripts.run(upkeep.purge({token: times[token] for token in some}), patient=True)

@@ -29,8 +29,8 @@ def begin(run: FlushRun, *, only_changed: bool) -> list[datetime]:
     """
     newest = _runs().order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
     memory = store.memory()
+    resets.repeat(since=memory.last)
     if memory.last < newest:
-        resets.repeat(since=memory.last)
         owed = max(counters.clock(), newest + 1)
         store.owe(owed)
         memory = memory._replace(owed=owed)
