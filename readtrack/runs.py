@@ -1,6 +1,7 @@
 """The record of flushes: how one begins, how much it has to look at, and what it leaves."""
 
 from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
@@ -20,8 +21,15 @@ KNOWN = timedelta(minutes=BUCKET_LIFE - 5)  # how far back buckets are sure to l
 Kind = FlushRun.Kind
 
 
-def begin(run: FlushRun, *, only_changed: bool) -> list[datetime]:
-    """Enters the run in Redis and SQL; gives the minutes to look at.
+class Scope(NamedTuple):
+    """What a run has to look at: those minutes' buckets, and whether a restored Redis is to be put right."""
+
+    minutes: list[datetime]
+    is_restored: bool
+
+
+def begin(run: FlushRun, *, only_changed: bool) -> Scope:
+    """Enters the run in Redis and SQL; gives what it has to look at.
 
     A Redis that does not remember the newest flush that SQL knows of was restored from before it: it has to
     be looked at as a whole. Redis remembers first, so a kill between the two never makes a sound Redis look
@@ -42,7 +50,7 @@ def begin(run: FlushRun, *, only_changed: bool) -> list[datetime]:
     run.redis_time, run.covers = started, clock
     store.remember(started)
     run.save()
-    return _minutes(clock, covered)
+    return Scope(_minutes(clock, covered), memory.is_full_owed)
 
 
 def _covered(clock: int) -> int | None:

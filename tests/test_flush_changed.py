@@ -9,11 +9,13 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from redis import Redis
 
-from readtrack import buckets, subjects, tracker
+from readtrack import buckets, reports, subjects, tracker
 from readtrack import flush as flushing
 from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, FlushRun, History
+from readtrack.visitors import Visitor
 from tests import factories
+from tests.interference import dump, restore
 from tests.site.models import Post
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -184,6 +186,43 @@ def test_hashes_are_stored_settled_and_lifted_like_totals(post: Post, redis: Red
     redis.hset(name, "view", 1)  # out of an old snapshot
     flush(only_changed=True)
     assert redis.hgetall(name) == {"view": "6", "sign": "2"}
+
+
+@pytest.mark.parametrize("only_changed", [True, False])
+def test_a_funnel_moves_on_without_a_view(post: Post, only_changed: bool) -> None:
+    flush()
+    tracker.step(post, "click", visitor=Visitor("a"))
+    flush(only_changed=only_changed)
+    assert dict(Breakdown.objects.values_list("field", "count")) == {"view": 1, "click": 1}
+    assert reports.trending(minutes=5) == []
+
+
+def test_hashes_out_of_an_old_snapshot_are_lifted_by_the_next_flush_whatever_was_viewed(
+    post: Post, redis: Redis
+) -> None:
+    name = f"funnel:{subjects.token(post)}"
+    flush()
+    view(post)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    flush(only_changed=True)
+    snapshot = dump(redis)
+    tracker.step(post, "click", visitor=Visitor("b"))
+    flush(only_changed=True)
+    restore(redis, {key: value for key, value in snapshot.items() if "trending:bucket" not in key})
+    flush(only_changed=True)
+    assert redis.hgetall(name) == {"view": "2", "click": "2"}
+
+
+def test_an_archived_sketch_is_never_replaced_by_an_emptier_one(post: Post, redis: Redis) -> None:
+    view(post, 8)
+    _archive()
+    redis.delete(f"views:hll:{subjects.token(post)}")
+    view(post)
+    _archive()
+    redis.flushdb()
+    view(post)
+    flush()
+    assert redis.pfcount(f"views:hll:{subjects.token(post)}") == 10
 
 
 def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) -> None:

@@ -2,9 +2,10 @@
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from readtrack import keys
+from readtrack import buckets, keys
 from readtrack.conf import conf
 from readtrack.store import scripts
 from readtrack.store.scripts import Call
@@ -20,11 +21,12 @@ class Hash(NamedTuple):
     is_based: bool = True
 
 
-def step(token: str, stage: str, *, visitor: Visitor) -> Call[bool]:
+def step(token: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
     """Takes the visitor to the stage of the subject's funnel; whether that was new."""
     reached = list(conf.FUNNEL[: conf.FUNNEL.index(stage) + 1])
     rate = keys.rate(visitor.seen_as or visitor.id)
-    names = [rate, keys.unbased(), keys.funnel(token), *keys.passes(token, visitor)]
+    bucket = keys.trending_bucket(buckets.minute(at))
+    names = [rate, keys.unbased(), keys.funnel(token), bucket, *keys.passes(token, visitor)]
     return Call("step", names, [PASS_LIFE, len(reached), *reached], bool)
 
 

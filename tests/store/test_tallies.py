@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.store import scripts, tallies
 from readtrack.visitors import Visitor
 from tests import factories
@@ -19,7 +19,7 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    return scripts.run(tallies.step(TOKEN, stage, visitor=visitor))
+    return scripts.run(tallies.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
 
 
 def view(visitor: Visitor, redis: Redis) -> None:
