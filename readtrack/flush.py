@@ -204,3 +204,4 @@ def _finish(run: FlushRun) -> None:
     if run.kind == run.Kind.ARCHIVE:
         history.thin(at=runs.time(run))
     runs.prune(run)
+    runs.end(run)

@@ -42,7 +42,7 @@ category:{id}:news                string      1 day     when it was last publish
 readers                           hash        none      the ordinal of each reader; goes with the two above
 flush:epoch                       string      none      number of the last settling and of the one before:
                                                         tells a Redis that was restored (see lineage.py)
-flush:last                        string      none      start of the last flush this Redis knows of
+flush:last                        string      none      last start or end of a flush that this Redis knows of
 flush:owed                        string      none      when a restored snapshot called for a full flush
 flush:full                        string      none      start of the last full flush that ended well
 flush:orphans                     sorted set  none      ids without a row, by when first missed (microseconds)

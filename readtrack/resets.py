@@ -46,13 +46,19 @@ def finish(*, now: int) -> None:
                     snapshots.lower(model, pk, stored=row, live=lowest)
     for token, time in marks.items():
         if time < now - LIFE:
-            archives.forget([token], models=archives.OWN)  # an old sketch may have been written late
+            archives.forget([token], models=archives.OWN)  # old ones may have been written late
+            archives.keep_breakdowns([token])
             upkeep.forget_reset(token, at=time)
 
 
 def _live(tokens: list[str]) -> dict[str, Snapshot]:
     totals, visitors = scripts.run_all(counters.totals(tokens), uniques.visitors(tokens), patient=True)
     return {token: Snapshot(totals[token].views if token in totals else 0, visitors[token]) for token in tokens}
+
+
+def forget(*, before: int) -> None:
+    """Drops the marks in a restored Redis, of resets before then (µs): what is live there may be less than is right."""
+    upkeep.forget_resets(until=before)
 
 
 def repeat(*, since: int) -> None:

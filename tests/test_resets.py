@@ -137,6 +137,19 @@ def test_a_snapshot_from_before_the_reset_takes_nothing_that_was_counted_since(p
     assert counts(post)[0] == 5
 
 
+def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post)
+    flush()
+    snapshot = dump(redis)
+    view(post, 3)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (4, 4)
+    assert redis.get(f"views:total:{subjects.token(post)}") == "4"
+
+
 def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(post: Post, redis: Redis) -> None:
     snapshot = dump(redis)
     tracker.reset_views(post)

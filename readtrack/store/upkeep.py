@@ -109,6 +109,11 @@ def resets() -> dict[str, int]:
     return {token.decode(): int(time) for token, time in found}
 
 
+def forget_resets(*, until: int) -> None:
+    """Drops the marks of all resets before then (µs)."""
+    connect(patient=True).zremrangebyscore(keys.reset(), "-inf", f"({until}")
+
+
 def forget_reset(token: str, *, at: int) -> None:
     """Drops the mark of that reset; one that came since stays."""
     client: Any = connect(patient=True)
