@@ -52,6 +52,8 @@ def finish(*, now: int) -> None:
 
 
 def _live(tokens: list[str]) -> dict[str, Snapshot]:
+    if not tokens:
+        return {}
     totals, visitors = scripts.run_all(counters.totals(tokens), uniques.visitors(tokens), patient=True)
     return {token: Snapshot(totals[token].views if token in totals else 0, visitors[token]) for token in tokens}
 

@@ -178,6 +178,12 @@ def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(post: P
     assert not Archive.objects.exists()
 
 
+def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    post.delete()
+    assert flush().error == ""
+
+
 def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
     redis.zadd("views:reset", {"site.post:0": 5})
     from readtrack.store import upkeep
