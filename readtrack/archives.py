@@ -76,7 +76,9 @@ def archive(live: Mapping[str, Snapshot], *, hour: int) -> None:
 
 def _merge(tokens: Sequence[str]) -> None:
     if tokens:
-        scripts.run(counters.lift({token: Kept({}, sketch) for token, sketch in sketches(tokens).items()}), patient=True)
+        scripts.run(
+            counters.lift({token: Kept({}, sketch) for token, sketch in sketches(tokens).items()}), patient=True
+        )
 
 
 def _known(tokens: Sequence[str]) -> dict[str, Known]:
@@ -87,9 +89,7 @@ def _known(tokens: Sequence[str]) -> dict[str, Known]:
     return {columns[subject]: Known(*values) for subject, *values in found}
 
 
-def _drop_idle(
-    tokens: Sequence[str], live: Mapping[str, Snapshot], known: Mapping[str, Known], *, until: int
-) -> None:
+def _drop_idle(tokens: Sequence[str], live: Mapping[str, Snapshot], known: Mapping[str, Known], *, until: int) -> None:
     idle = [token for token in tokens if known[token].hour <= until]
     if not conf.IDLE_DAYS or not idle:
         return

@@ -55,7 +55,7 @@ def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: d
     tokens = [subjects.token(obj) for obj in several]
     if days is not None:
         return sketches.together(tokens, days=days, at=buckets.now(at))
-    return max([uniques.together(tokens), *(obj.visitor_count for obj in several)])
+    return max(uniques.together(tokens), max((int(obj.visitor_count) for obj in several), default=0))
 
 
 def has_seen(user: Any, obj: Tracked) -> bool:

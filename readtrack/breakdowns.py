@@ -36,7 +36,7 @@ def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
     several = [objs] if isinstance(objs, Tracked) else list(objs)
     viewed = [obj for obj in several if not subjects.has_funnel(type(obj))]
     found = _hashes([subjects.token(obj) for obj in several], family=FUNNEL)
-    others = _summed(found.pop(subjects.token(obj), {}) for obj in viewed)
+    others = _summed(found.pop(subjects.token(obj), Counter[str]()) for obj in viewed)
     totals = _summed(found.values())
     # Who took a step without a view that counted stands in the first stage all the same.
     totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(views(viewed).values()))
@@ -66,7 +66,7 @@ def _hashes(tokens: Sequence[str], *, family: str) -> dict[str, Counter[str]]:
     stored = archives.breakdowns([keys.member(family, token) for token in lacking]) if lacking else {}
     if any(kept.counts for kept in stored.values()):
         # Read again after SQL: what was settled in between has its base by now, and is not given it twice.
-        found = fail_open(tallies.hashes, {}, tokens, family=family)
+        found |= fail_open(tallies.hashes, {}, tokens, family=family)
     counts = {token: Counter(one.counts) for token, one in found.items()}
     for token in lacking:
         kept = Counter(stored[keys.member(family, token)].counts)
