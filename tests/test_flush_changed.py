@@ -9,13 +9,13 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from redis import Redis
 
-from readtrack import buckets, reports, subjects, tracker
+from readtrack import buckets, reports, resets, runs, subjects, tracker
 from readtrack import flush as flushing
 from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, FlushRun, History
 from readtrack.visitors import Visitor
 from tests import factories
-from tests.interference import dump, restore
+from tests.interference import Dump, dump, restore
 from tests.site.models import Post
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -129,6 +129,45 @@ def test_a_restored_snapshot_is_lifted_by_the_next_changed_flush(post: Post, red
     assert run.kind == Kind.FULL
     assert stored(other) == 3 == int(redis.get(f"views:total:{subjects.token(other)}") or 0)
     assert stored(post) == 7
+
+
+def test_a_snapshot_from_in_the_midst_of_a_flush_is_an_old_one_too(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(post)
+    snapshot: Dump = {}
+    read = flushing._live
+
+    def save_first(*args: Any) -> Any:
+        snapshot.update(dump(redis))
+        return read(*args)
+
+    monkeypatch.setattr(flushing, "_live", save_first)
+    flush()
+    restore(redis, snapshot)
+    assert flush(only_changed=True).kind == Kind.FULL
+
+
+@pytest.mark.parametrize(("module", "name"), [(resets, "repeat"), (runs, "prune")], ids=["begins", "ends"])
+def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    view(post)
+    flush()
+    snapshot = dump(redis)
+    view(post)
+    flush()
+    go_on = getattr(module, name)
+
+    def restore_first(*args: Any, **kwargs: Any) -> None:
+        monkeypatch.undo()
+        restore(redis, snapshot)
+        go_on(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, restore_first)
+    kinds = [flush(only_changed=True).kind for _ in range(3)]
+    assert kinds.count(Kind.FULL) == 1
+    assert redis.get(f"views:total:{subjects.token(post)}") == "2"
 
 
 def test_a_full_flush_stays_owed_until_one_has_ended_well(

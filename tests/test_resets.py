@@ -10,6 +10,7 @@ from readtrack import history, reports, subjects, tracker
 from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, History, Reset
 from readtrack.snapshots import Snapshot
+from readtrack.visitors import Visitor
 from tests import factories
 from tests.interference import dump, restore
 from tests.site.models import Page, Post
@@ -20,6 +21,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def view(post: Post, times: int = 1) -> None:
     for _ in range(times):
         tracker.record(factories.hit(subjects.token(post)))
+
+
+def click(post: Post, visitor: str) -> None:
+    assert tracker.step(post, "click", visitor=Visitor(visitor))
 
 
 def counts(post: Post) -> tuple[int, int]:
@@ -148,6 +153,25 @@ def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(po
     flush(only_changed=True)
     assert counts(post) == (4, 4)
     assert redis.get(f"views:total:{subjects.token(post)}") == "4"
+
+
+def test_what_begins_between_a_snapshot_that_comes_back_and_the_next_flush_stays(post: Post, redis: Redis) -> None:
+    token = subjects.token(post)
+    other = factories.post()
+    click(post, "a")
+    click(other, "a")
+    flush()
+    redis.delete(f"views:total:{token}", f"funnel:{token}")
+    snapshot = dump(redis)
+    for one in (post, other):
+        tracker.reset_views(one)
+    restore(redis, snapshot)
+    view(post)
+    click(post, "b")
+    flush(only_changed=True)
+    assert counts(post)[0] == 1
+    assert redis.hgetall(f"funnel:{token}") == {"view": "1", "click": "1"}
+    assert not redis.exists(f"funnel:{subjects.token(other)}")
 
 
 def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(post: Post, redis: Redis) -> None:
