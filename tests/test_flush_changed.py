@@ -13,6 +13,7 @@ from readtrack import buckets, reports, resets, runs, subjects, tracker
 from readtrack import flush as flushing
 from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, FlushRun, History
+from readtrack.store import upkeep
 from readtrack.visitors import Visitor
 from tests import factories
 from tests.interference import Dump, dump, restore
@@ -289,6 +290,48 @@ def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, red
     flush(only_changed=True)
     assert stored(post) == 4
     assert redis.pfcount(f"views:hll:{subjects.token(post)}") == 4
+
+
+def _begin_anew(redis: Redis, post: Post) -> None:
+    """Just as many views as SQL holds, and none of them among those."""
+    redis.delete(f"views:total:{subjects.token(post)}")
+    view(post, 3)
+
+
+DEEDS: dict[str, tuple[Callable[[Redis, Post], object], tuple[int, int]]] = {
+    "a view": (lambda redis, post: view(post), (4, 1)),
+    "a total begun anew": (_begin_anew, (6, 1)),
+    "a step": (lambda redis, post: tracker.step(post, "click", visitor=Visitor("b")), (3, 2)),
+}
+
+
+@pytest.mark.parametrize(("deed", "expected"), DEEDS.values(), ids=DEEDS)
+def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
+    post: Post,
+    redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    deed: Callable[[Redis, Post], object],
+    expected: tuple[int, int],
+) -> None:
+    view(post, 3)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    _archive()
+    Archive.objects.update(hour=1)
+    redis.delete(*redis.keys("trending:*"))
+    read = upkeep.held
+
+    def be_late(tokens: Any, **kwargs: Any) -> Any:
+        found = read(tokens, **kwargs)
+        if tokens:
+            monkeypatch.setattr(upkeep, "held", read)
+            deed(redis, post)
+        return found
+
+    monkeypatch.setattr(upkeep, "held", be_late)
+    _archive()
+    flush()
+    clicks = Breakdown.objects.get(family="funnel", field="click").count
+    assert (stored(post), clicks) == expected
 
 
 def _lasting(redis: Redis, post: Post) -> list[str]:
