@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from readtrack import flush as flushing
-from readtrack import history, reports, subjects, tracker
+from readtrack import history, reports, resets, subjects, tracker
 from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, History, Reset
 from readtrack.snapshots import Snapshot
@@ -172,6 +172,27 @@ def test_what_begins_between_a_snapshot_that_comes_back_and_the_next_flush_stays
     assert counts(post)[0] == 1
     assert redis.hgetall(f"funnel:{token}") == {"view": "1", "click": "1"}
     assert not redis.exists(f"funnel:{subjects.token(other)}")
+
+
+def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_has_settled(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    redis.flushdb()
+    view(post)
+    repeat = resets.repeat
+
+    def be_late(*, since: int) -> None:
+        monkeypatch.undo()
+        flush()
+        view(post)
+        repeat(since=since)
+
+    monkeypatch.setattr(resets, "repeat", be_late)
+    flush()
+    assert counts(post)[0] == 6
 
 
 def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(post: Post, redis: Redis) -> None:
