@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Model
 
@@ -17,6 +17,14 @@ from readtrack.store.upkeep import Held
 HOURS = 24
 FIELD_LENGTH = 100
 OWN: tuple[type[Model], ...] = (Archive, Breakdown)
+
+
+class Known(NamedTuple):
+    """What the archive has of one subject: its counts, and the hour in which its views were seen to change."""
+
+    views: int
+    visitors: int
+    hour: int
 
 
 def keep_breakdowns(tokens: Sequence[str]) -> None:
@@ -56,7 +64,9 @@ def archive(live: Mapping[str, Snapshot], *, hour: int) -> None:
     """
     for some in scripts.sliced(list(live)):
         known = _known(some)
-        changed = [token for token in some if known.get(token, (-1, 0))[0] != live[token].views]
+        changed = [token for token in some if token not in known or known[token].views != live[token].views]
+        # A sketch that Redis lost alone would be archived in place of a fuller one.
+        _merge([token for token in changed if token in known and known[token].visitors > live[token].visitors])
         held, epoch = upkeep.held(changed, with_sketches=True)
         rows = ((subjects.column(token), *live[token], one.sketch, hour) for token, one in held.items())
         _store(held, epoch)
@@ -64,17 +74,23 @@ def archive(live: Mapping[str, Snapshot], *, hour: int) -> None:
         _drop_idle([token for token in some if token not in held], live, known, until=hour - conf.IDLE_DAYS * HOURS)
 
 
-def _known(tokens: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Archived views, and the hour in which they were seen to change, by token."""
+def _merge(tokens: Sequence[str]) -> None:
+    if tokens:
+        scripts.run(
+            counters.lift({token: Kept({}, sketch) for token, sketch in sketches(tokens).items()}), patient=True
+        )
+
+
+def _known(tokens: Sequence[str]) -> dict[str, Known]:
+    """What is archived, by token."""
     columns = {subjects.column(token): token for token in tokens}
     rows = Archive.objects.using(databases.of(Archive).alias).filter(subject__in=list(columns))
-    return {columns[subject]: (views, hour) for subject, views, hour in rows.values_list("subject", "views", "hour")}
+    found = rows.values_list("subject", "views", "visitors", "hour")
+    return {columns[subject]: Known(*values) for subject, *values in found}
 
 
-def _drop_idle(
-    tokens: Sequence[str], live: Mapping[str, Snapshot], known: Mapping[str, tuple[int, int]], *, until: int
-) -> None:
-    idle = [token for token in tokens if known[token][1] <= until]
+def _drop_idle(tokens: Sequence[str], live: Mapping[str, Snapshot], known: Mapping[str, Known], *, until: int) -> None:
+    idle = [token for token in tokens if known[token].hour <= until]
     if not conf.IDLE_DAYS or not idle:
         return
     held, epoch = upkeep.held(idle, with_sketches=False)

@@ -48,12 +48,14 @@ def _visitors(tokens: list[str]) -> dict[str, int]:
 def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: datetime | None = None) -> int:
     """How many different visitors the objects had in all; who viewed several is one.
 
-    Raises UniquesError where their strategies cannot tell, and redis.RedisError.
+    All-time numbers are never less than what SQL knows of any of them. Raises UniquesError where their strategies
+    cannot tell, and redis.RedisError.
     """
-    tokens = list(subjects.tokens(objs).values())
+    several = list(subjects.several(objs))
+    tokens = [subjects.token(obj) for obj in several]
     if days is not None:
         return sketches.together(tokens, days=days, at=buckets.now(at))
-    return uniques.together(tokens)
+    return max(uniques.together(tokens), max((int(obj.visitor_count) for obj in several), default=0))
 
 
 def has_seen(user: Any, obj: Tracked) -> bool:

@@ -65,7 +65,7 @@ class Conf:
     # Flush
     FLUSH_CHUNK: int = 10_000  # rows in one UPDATE
     FLUSH_RUNS: int = 10_000  # records of past flushes that are kept; a week of one a minute
-    ARCHIVE_EVERY: int = 86_400  # seconds after which a full flush also keeps sketches and breakdowns; 0 is never
+    ARCHIVE_EVERY: int = 86_400  # seconds after which a full flush also keeps all sketches and breakdowns; 0 is never
     IDLE_DAYS: int = 30  # days without a view after which a subject's keys leave Redis, archived; 0 is never
     ORPHAN_AGE: int = 86_400  # seconds between two flushes that both miss a row, before its keys go
 

@@ -48,11 +48,15 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
     """
     run = FlushRun.objects.create(started=buckets.now())
     try:
-        span = runs.begin(run, only_changed=only_changed)
+        scope = runs.begin(run, only_changed=only_changed)
         run.settled += settle()
-        changed = _changed(span)
+        changed = _changed(scope.minutes)
+        for tokens in _chunks(changed):
+            archives.keep_breakdowns(tokens)
         for tokens in _chunks(changed if run.kind == run.Kind.CHANGED else counters.scan()):
             _carry(tokens, run, changed=changed)
+            if scope.is_restored:  # its hashes may be behind wherever they are
+                archives.keep_breakdowns(tokens)
             progress(len(tokens))
         _finish(run)
     except Exception as error:
@@ -122,8 +126,6 @@ def _carry(tokens: list[str], run: FlushRun, *, changed: dict[str, None]) -> Non
         if run.kind == run.Kind.ARCHIVE:
             known = {token: live[token] for token in rows.values()}
             archives.archive(known, hour=runs.hour(run))
-    if run.kind == run.Kind.CHANGED:
-        archives.keep_breakdowns(tokens)
 
 
 def _live(tokens: list[str], run: FlushRun) -> dict[str, Snapshot]:
@@ -202,3 +204,4 @@ def _finish(run: FlushRun) -> None:
     if run.kind == run.Kind.ARCHIVE:
         history.thin(at=runs.time(run))
     runs.prune(run)
+    runs.end(run)

@@ -26,7 +26,7 @@ viewed:slice:{slice}:{shard}      set         window +  the same as hashed integ
 rate:{visitor}                    string      10 s      hits since the first one; never extended. From
                                                         10^15 up, and for a day: honeypot's robots
 views:skips:{hour}                hash        49 hours  hits that did not count, by reason
-trending:bucket:{minute}          sorted set  70 min    views by subject in that minute
+trending:bucket:{minute}          sorted set  70 min    views by subject in that minute; a funnel's step adds 0
 trending:entered:{minute}         sorted set  80 min    what the list took of that bucket, to give up later
 trending:top                      sorted set  10 min    the sum of the last 60 of them, and in "" the newest
 trending:top:{window}             sorted set  10 min    the same for other windows, while somebody asks for it
@@ -42,7 +42,7 @@ category:{id}:news                string      1 day     when it was last publish
 readers                           hash        none      the ordinal of each reader; goes with the two above
 flush:epoch                       string      none      number of the last settling and of the one before:
                                                         tells a Redis that was restored (see lineage.py)
-flush:last                        string      none      start of the last flush this Redis knows of
+flush:last                        string      none      last start or end of a flush that this Redis knows of
 flush:owed                        string      none      when a restored snapshot called for a full flush
 flush:full                        string      none      start of the last full flush that ended well
 flush:orphans                     sorted set  none      ids without a row, by when first missed (microseconds)

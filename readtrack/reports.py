@@ -5,19 +5,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model, Sum
 
-from readtrack import beats, buckets, dimensions, readers, subjects
+from readtrack import beats, buckets, readers, subjects
 from readtrack.audiences import UniquesError as UniquesError
 from readtrack.audiences import has_seen as has_seen
 from readtrack.audiences import visitors as visitors
 from readtrack.audiences import visitors_together as visitors_together
-from readtrack.conf import conf
+from readtrack.breakdowns import Stage as Stage
+from readtrack.breakdowns import breakdown as breakdown
+from readtrack.breakdowns import funnel as funnel
 from readtrack.glances import Glance as Glance
 from readtrack.glances import glance as glance
 from readtrack.glances import live as live
@@ -25,7 +26,7 @@ from readtrack.glances import views as views
 from readtrack.hits import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
 from readtrack.runs import last_good as last_good
-from readtrack.store import clock, reads, tallies
+from readtrack.store import clock, reads
 from readtrack.store import skips as skips_store
 from readtrack.store import trending as trending_store
 from readtrack.store.connection import fail_open
@@ -46,16 +47,6 @@ class Trend(NamedTuple):
 
     obj: Model
     views: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A stage of a funnel: how often it was reached, as a share of the first stage and of the one before (0 to 1)."""
-
-    name: str
-    count: int
-    rate: float
-    step_rate: float
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
@@ -125,43 +116,6 @@ def _objects(tokens: Sequence[str]) -> dict[str, Model]:
             wanted.setdefault(parsed[0], []).append(parsed[1])
     rows = (row for model, pks in wanted.items() for row in model._default_manager.filter(pk__in=pks))
     return {subjects.token(row): row for row in rows}
-
-
-def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
-    """The stages in their order, of one object or of several together, in at most two round trips.
-
-    Where views do not enter the funnel (setting FUNNELS, `has_funnel`), the live count stands for its first stage.
-    """
-    if not conf.FUNNEL:
-        return []
-    several = [objs] if isinstance(objs, Tracked) else list(objs)
-    entering = [subjects.token(obj) for obj in several if subjects.has_funnel(type(obj))]
-    viewed = [obj for obj in several if not subjects.has_funnel(type(obj))]
-    counts = fail_open(tallies.stages, {}, entering)
-    others = fail_open(tallies.stages, {}, [subjects.token(obj) for obj in viewed])
-    first = max(others.get(conf.FUNNEL[0], 0), sum(views(viewed).values()))
-    totals = [counts.get(name, 0) + others.get(name, 0) for name in conf.FUNNEL]
-    totals[0] = counts.get(conf.FUNNEL[0], 0) + first
-    before = [totals[0], *totals]
-    return [
-        Stage(name, count, _share(count, totals[0]), _share(count, previous))
-        for name, count, previous in zip(conf.FUNNEL, totals, before)  # noqa: B905 - nothing comes after the last
-    ]
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
-
-
-def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, int]:
-    """Views by value of the dimension, of one object or of several together, most first. Empty with Redis gone.
-
-    Raises ValueError for a dimension that DIMENSIONS lacks.
-    """
-    dimensions.check(dimension)
-    several = [objs] if isinstance(objs, Tracked) else list(objs)
-    found = fail_open(tallies.values, {}, [subjects.token(obj) for obj in several], dimension=dimension)
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:

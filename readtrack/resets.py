@@ -2,7 +2,7 @@
 
 A flush that read the old count may write it after the reset. So Redis remembers the reset for a day, in which settling
 and lifting give that subject nothing back, and every flush brings its row down to what is live. SQL remembers it
-too: when an old snapshot of Redis comes back, the reset is done again.
+too: when an old snapshot of Redis comes back, what it holds from before the reset is removed.
 """
 
 from collections.abc import Iterable
@@ -46,19 +46,29 @@ def finish(*, now: int) -> None:
                     snapshots.lower(model, pk, stored=row, live=lowest)
     for token, time in marks.items():
         if time < now - LIFE:
-            archives.forget([token], models=archives.OWN)  # an old sketch may have been written late
+            archives.forget([token], models=archives.OWN)  # old ones may have been written late
+            archives.keep_breakdowns([token])
             upkeep.forget_reset(token, at=time)
 
 
 def _live(tokens: list[str]) -> dict[str, Snapshot]:
+    if not tokens:
+        return {}
     totals, visitors = scripts.run_all(counters.totals(tokens), uniques.visitors(tokens), patient=True)
     return {token: Snapshot(totals[token].views if token in totals else 0, visitors[token]) for token in tokens}
 
 
+def forget(*, before: int) -> None:
+    """Drops the marks in a restored Redis, of resets before then (µs): what is live there may be less than is right."""
+    upkeep.forget_resets(until=before)
+
+
 def repeat(*, since: int) -> None:
-    """Does the resets again that a restored Redis, which remembers nothing since then (µs), has forgotten."""
-    known = upkeep.resets()
+    """Removes the counts that a restored Redis, which remembers nothing since then (µs), has from before a reset.
+
+    SQL's side stays: it holds what was counted since the reset.
+    """
     rows = Reset.objects.using(databases.of(Reset).alias).filter(redis_time__gt=since)
-    forgotten = [token for token, time in rows.values_list("token", "redis_time") if known.get(token, 0) < time]
-    for some in scripts.sliced(forgotten):
-        _remember(some, scripts.run(upkeep.reset(some), patient=True))
+    times = dict(rows.values_list("token", "redis_time"))
+    for some in scripts.sliced(list(times)):
+        scripts.run(upkeep.purge({token: times[token] for token in some}), patient=True)

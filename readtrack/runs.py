@@ -1,6 +1,7 @@
 """The record of flushes: how one begins, how much it has to look at, and what it leaves."""
 
 from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
@@ -10,6 +11,7 @@ from readtrack.models import FlushRun
 from readtrack.store import counters
 from readtrack.store import runs as store
 from readtrack.store.minutes import BUCKET_LIFE
+from readtrack.store.runs import Memory
 
 # Buckets are named by the web servers' clocks. Read again what those few minutes behind hold, and what those a
 # little ahead hold already; a clock further off is put right by the full flush.
@@ -20,29 +22,50 @@ KNOWN = timedelta(minutes=BUCKET_LIFE - 5)  # how far back buckets are sure to l
 Kind = FlushRun.Kind
 
 
-def begin(run: FlushRun, *, only_changed: bool) -> list[datetime]:
-    """Enters the run in Redis and SQL; gives the minutes to look at.
+class Scope(NamedTuple):
+    """What a run has to look at: those minutes' buckets, and whether a restored Redis is to be put right."""
+
+    minutes: list[datetime]
+    is_restored: bool
+
+
+def begin(run: FlushRun, *, only_changed: bool) -> Scope:
+    """Enters the run in Redis and SQL; gives what it has to look at.
 
     A Redis that does not remember the newest flush that SQL knows of was restored from before it: it has to
     be looked at as a whole. Redis remembers first, so a kill between the two never makes a sound Redis look
     restored.
     """
-    newest = _runs().order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
-    memory = store.memory()
-    if memory.last < newest:
-        resets.repeat(since=memory.last)
-        owed = max(counters.clock(), newest + 1)
-        store.owe(owed)
-        memory = memory._replace(owed=owed)
-    clock = counters.clock()
-    started = max(clock, newest + 1)  # the order of flushes, whatever becomes of the clock
-    covered = _covered(clock)
+    memory = _memory(run)
+    covered = _covered(run.covers)
     is_full = not only_changed or memory.is_full_owed or covered is None
-    run.kind = (Kind.ARCHIVE if _is_archive_due(clock) else Kind.FULL) if is_full else Kind.CHANGED
-    run.redis_time, run.covers = started, clock
-    store.remember(started)
+    run.kind = (Kind.ARCHIVE if _is_archive_due(run.covers) else Kind.FULL) if is_full else Kind.CHANGED
     run.save()
-    return _minutes(clock, covered)
+    return Scope(_minutes(run.covers, covered), memory.is_full_owed)
+
+
+def _memory(run: FlushRun) -> Memory:
+    """What Redis remembers of flushes, this one being the newest from now on."""
+    while True:
+        newest = _runs().order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
+        memory = store.memory()
+        resets.repeat(since=memory.last)
+        if memory.last < newest:
+            resets.forget(before=newest)
+            owed = max(counters.clock(), newest + 1)
+            store.owe(owed)
+            memory = memory._replace(owed=owed)
+        run.covers = counters.clock()
+        run.redis_time = max(run.covers, newest + 1)  # the order of flushes, whatever becomes of the clock
+        if store.remember(run.redis_time, known=memory.last):
+            return memory
+
+
+def end(run: FlushRun) -> None:
+    """Enters the end of the run: a snapshot from in the midst of it is an old one, too."""
+    time = max(counters.clock(), run.redis_time + 1)
+    if store.remember(time, known=run.redis_time):
+        run.redis_time = time
 
 
 def _covered(clock: int) -> int | None:

@@ -36,7 +36,7 @@ class FlushRun(models.Model):
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
     started = MomentField(_("started"))
     ended = MomentField(_("ended"), null=True)
-    # Redis's own clock at the start, in microseconds: tells a restored snapshot from a newer Redis.
+    # Redis's own clock in microseconds, at the end or at least the start: tells a restored snapshot from a newer Redis.
     redis_time = models.BigIntegerField(default=0, editable=False)
     # The same, were Redis's clock set back: everything recorded before it is stored once this run ends well.
     covers = models.BigIntegerField(default=0, editable=False)

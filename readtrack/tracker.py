@@ -30,7 +30,7 @@ def record(hit: Hit) -> Outcome:
     """
     viewed = [counters.record(hit)] if hit.views else []
     read = [reads.mark(hit)] if hit.reads else []
-    steps = [tallies.step(token, stage, visitor=hit.visitor) for token, stage in hit.steps]
+    steps = [tallies.step(token, stage, visitor=hit.visitor, at=hit.at) for token, stage in hit.steps]
     answers = _answers([*viewed, *read, *steps])
     outcome: Outcome = answers[0] if viewed else Outcome()
     if outcome.skipped:
@@ -82,7 +82,7 @@ def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
     subjects.check_stage(stage)
-    return scripts.run(tallies.step(subjects.token(obj), stage, visitor=visitor))
+    return scripts.run(tallies.step(subjects.token(obj), stage, visitor=visitor, at=buckets.now()))
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:

@@ -9,11 +9,14 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from redis import Redis
 
-from readtrack import buckets, subjects, tracker
+from readtrack import buckets, reports, resets, runs, subjects, tracker
 from readtrack import flush as flushing
 from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, FlushRun, History
+from readtrack.store import upkeep
+from readtrack.visitors import Visitor
 from tests import factories
+from tests.interference import Dump, dump, restore
 from tests.site.models import Post
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -129,6 +132,45 @@ def test_a_restored_snapshot_is_lifted_by_the_next_changed_flush(post: Post, red
     assert stored(post) == 7
 
 
+def test_a_snapshot_from_in_the_midst_of_a_flush_is_an_old_one_too(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(post)
+    snapshot: Dump = {}
+    read = flushing._live
+
+    def save_first(*args: Any) -> Any:
+        snapshot.update(dump(redis))
+        return read(*args)
+
+    monkeypatch.setattr(flushing, "_live", save_first)
+    flush()
+    restore(redis, snapshot)
+    assert flush(only_changed=True).kind == Kind.FULL
+
+
+@pytest.mark.parametrize(("module", "name"), [(resets, "repeat"), (runs, "prune")], ids=["begins", "ends"])
+def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    view(post)
+    flush()
+    snapshot = dump(redis)
+    view(post)
+    flush()
+    go_on = getattr(module, name)
+
+    def restore_first(*args: Any, **kwargs: Any) -> None:
+        monkeypatch.undo()
+        restore(redis, snapshot)
+        go_on(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, restore_first)
+    kinds = [flush(only_changed=True).kind for _ in range(3)]
+    assert kinds.count(Kind.FULL) == 1
+    assert redis.get(f"views:total:{subjects.token(post)}") == "2"
+
+
 def test_a_full_flush_stays_owed_until_one_has_ended_well(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +228,43 @@ def test_hashes_are_stored_settled_and_lifted_like_totals(post: Post, redis: Red
     assert redis.hgetall(name) == {"view": "6", "sign": "2"}
 
 
+@pytest.mark.parametrize("only_changed", [True, False])
+def test_a_funnel_moves_on_without_a_view(post: Post, only_changed: bool) -> None:
+    flush()
+    tracker.step(post, "click", visitor=Visitor("a"))
+    flush(only_changed=only_changed)
+    assert dict(Breakdown.objects.values_list("field", "count")) == {"view": 1, "click": 1}
+    assert reports.trending(minutes=5) == []
+
+
+def test_hashes_out_of_an_old_snapshot_are_lifted_by_the_next_flush_whatever_was_viewed(
+    post: Post, redis: Redis
+) -> None:
+    name = f"funnel:{subjects.token(post)}"
+    flush()
+    view(post)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    flush(only_changed=True)
+    snapshot = dump(redis)
+    tracker.step(post, "click", visitor=Visitor("b"))
+    flush(only_changed=True)
+    restore(redis, {key: value for key, value in snapshot.items() if "trending:bucket" not in key})
+    flush(only_changed=True)
+    assert redis.hgetall(name) == {"view": "2", "click": "2"}
+
+
+def test_an_archived_sketch_is_never_replaced_by_an_emptier_one(post: Post, redis: Redis) -> None:
+    view(post, 8)
+    _archive()
+    redis.delete(f"views:hll:{subjects.token(post)}")
+    view(post)
+    _archive()
+    redis.flushdb()
+    view(post)
+    flush()
+    assert redis.pfcount(f"views:hll:{subjects.token(post)}") == 10
+
+
 def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) -> None:
     name = f"funnel:{subjects.token(post)}"
     flush()
@@ -211,6 +290,48 @@ def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, red
     flush(only_changed=True)
     assert stored(post) == 4
     assert redis.pfcount(f"views:hll:{subjects.token(post)}") == 4
+
+
+def _begin_anew(redis: Redis, post: Post) -> None:
+    """Just as many views as SQL holds, and none of them among those."""
+    redis.delete(f"views:total:{subjects.token(post)}")
+    view(post, 3)
+
+
+DEEDS: dict[str, tuple[Callable[[Redis, Post], object], tuple[int, int]]] = {
+    "a view": (lambda redis, post: view(post), (4, 1)),
+    "a total begun anew": (_begin_anew, (6, 1)),
+    "a step": (lambda redis, post: tracker.step(post, "click", visitor=Visitor("b")), (3, 2)),
+}
+
+
+@pytest.mark.parametrize(("deed", "expected"), DEEDS.values(), ids=DEEDS)
+def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
+    post: Post,
+    redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    deed: Callable[[Redis, Post], object],
+    expected: tuple[int, int],
+) -> None:
+    view(post, 3)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    _archive()
+    Archive.objects.update(hour=1)
+    redis.delete(*redis.keys("trending:*"))
+    read = upkeep.held
+
+    def be_late(tokens: Any, **kwargs: Any) -> Any:
+        found = read(tokens, **kwargs)
+        if tokens:
+            monkeypatch.setattr(upkeep, "held", read)
+            deed(redis, post)
+        return found
+
+    monkeypatch.setattr(upkeep, "held", be_late)
+    _archive()
+    flush()
+    clicks = Breakdown.objects.get(family="funnel", field="click").count
+    assert (stored(post), clicks) == expected
 
 
 def _lasting(redis: Redis, post: Post) -> list[str]:

@@ -1,11 +1,23 @@
 """SQL follows Redis step by step, and knows one that is not its own."""
 
-import pytest
+from typing import Any
 
-from readtrack import lineage
+import pytest
+from redis import Redis
+
+from readtrack import archives, lineage, reports, subjects, tracker
+from readtrack import flush as flushing
+from readtrack.flush import flush
 from readtrack.models import Lineage
+from readtrack.store import counters, scripts
+from readtrack.visitors import Visitor
+from tests import factories
+from tests.interference import Dump, dump, restore
+from tests.site.models import Post
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])
+
+BASE = 100  # what SQL held before Redis ever heard of it
 
 
 @pytest.mark.usefixtures("database")
@@ -17,3 +29,89 @@ def test_sql_follows_only_from_where_it_is() -> None:
     assert not lineage.follow(30, previous=10)
     assert lineage.head() == 20
     assert str(Lineage.objects.get()) == "20"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_restored_redis_is_taken_into_the_line_only_when_none_of_its_old_marks_is_left(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scripts, "SLICE", 1)
+    for _ in range(3):
+        view(factories.post(view_count=BASE))
+    snapshot = dump(redis)
+    flush()
+    restore(redis, snapshot)
+    flush()
+    assert stored() == [BASE + 1] * 3
+
+
+@pytest.mark.usefixtures("database")
+def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = factories.post(view_count=BASE)
+    view(post)
+    flush()
+    snapshot: Dump = {}
+    read = flushing._live
+
+    def be_late(*args: Any) -> Any:
+        """Settled on one's own part, one reads what another flush, killed since, has settled."""
+        monkeypatch.setattr(flushing, "_live", read)
+        redis.delete(f"views:total:{subjects.token(post)}")
+        view(post)
+        snapshot.update(dump(redis))
+        settle_and_die()
+        return read(*args)
+
+    monkeypatch.setattr(flushing, "_live", be_late)
+    flush()
+    assert stored() == [BASE + 2]
+    restore(redis, snapshot)
+    flush()
+    assert stored() == [BASE + 2]
+
+
+@pytest.mark.usefixtures("database")
+def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = factories.post()
+    click(post, "a")
+    flush()
+    snapshot: Dump = {}
+    keep = archives.keep_breakdowns
+
+    def be_late_and_die(tokens: Any) -> None:
+        redis.delete(f"funnel:{subjects.token(post)}")
+        click(post, "b")
+        snapshot.update(dump(redis))
+        settle_and_die()
+        keep([subjects.token(post)])
+        raise ValueError("killed here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archives, "keep_breakdowns", be_late_and_die)
+        with pytest.raises(ValueError, match="killed here"):
+            flush(only_changed=True)
+    restore(redis, snapshot)
+    flush()
+    assert [stage.count for stage in reports.funnel(Post.objects.get())][1] == 2
+
+
+def settle_and_die() -> None:
+    """A flush that is killed when it has settled, before it tells SQL."""
+    bases = flushing._bases(counters.unbased(until=counters.clock()))
+    assert scripts.run(counters.settle(bases, head=lineage.head())).counters == 1
+
+
+def view(post: Post) -> None:
+    assert tracker.record(factories.hit(subjects.token(post))).counted
+
+
+def click(post: Post, visitor: str) -> None:
+    assert tracker.step(post, "click", visitor=Visitor(visitor))
+
+
+def stored() -> list[int]:
+    return list(Post.objects.order_by("pk").values_list("view_count", flat=True))

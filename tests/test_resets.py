@@ -6,11 +6,13 @@ import pytest
 from redis import Redis
 
 from readtrack import flush as flushing
-from readtrack import history, reports, subjects, tracker
+from readtrack import history, reports, resets, subjects, tracker
 from readtrack.flush import flush
 from readtrack.models import Archive, Breakdown, History, Reset
 from readtrack.snapshots import Snapshot
+from readtrack.visitors import Visitor
 from tests import factories
+from tests.interference import dump, restore
 from tests.site.models import Page, Post
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,6 +21,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def view(post: Post, times: int = 1) -> None:
     for _ in range(times):
         tracker.record(factories.hit(subjects.token(post)))
+
+
+def click(post: Post, visitor: str) -> None:
+    assert tracker.step(post, "click", visitor=Visitor(visitor))
 
 
 def counts(post: Post) -> tuple[int, int]:
@@ -112,6 +118,91 @@ def test_a_snapshot_from_before_the_reset_brings_nothing_back(post: Post, redis:
     assert counts(post) == (1, 1)
 
 
+def test_what_was_counted_since_a_reset_outlives_a_loss_of_redis(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    redis.flushdb()
+    view(post)
+    flush(only_changed=True)
+    assert counts(post) == (5, 4)
+    assert redis.get(f"views:total:{subjects.token(post)}") == "5"
+
+
+def test_a_snapshot_from_before_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+    snapshot = dump(redis)
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (4, 4)
+    view(post)
+    flush(only_changed=True)
+    assert counts(post)[0] == 5
+
+
+def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post)
+    flush()
+    snapshot = dump(redis)
+    view(post, 3)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (4, 4)
+    assert redis.get(f"views:total:{subjects.token(post)}") == "4"
+
+
+def test_what_begins_between_a_snapshot_that_comes_back_and_the_next_flush_stays(post: Post, redis: Redis) -> None:
+    token = subjects.token(post)
+    other = factories.post()
+    click(post, "a")
+    click(other, "a")
+    flush()
+    redis.delete(f"views:total:{token}", f"funnel:{token}")
+    snapshot = dump(redis)
+    for one in (post, other):
+        tracker.reset_views(one)
+    restore(redis, snapshot)
+    view(post)
+    click(post, "b")
+    flush(only_changed=True)
+    assert counts(post)[0] == 1
+    assert redis.hgetall(f"funnel:{token}") == {"view": "1", "click": "1"}
+    assert not redis.exists(f"funnel:{subjects.token(other)}")
+
+
+def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_has_settled(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    redis.flushdb()
+    view(post)
+    repeat = resets.repeat
+
+    def be_late(*, since: int) -> None:
+        monkeypatch.undo()
+        flush()
+        view(post)
+        repeat(since=since)
+
+    monkeypatch.setattr(resets, "repeat", be_late)
+    flush()
+    assert counts(post)[0] == 6
+
+
+def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(post: Post, redis: Redis) -> None:
+    snapshot = dump(redis)
+    tracker.reset_views(post)
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (0, 0)
+
+
 def test_a_reset_is_not_repeated_on_a_redis_that_remembers_it(post: Post, redis: Redis) -> None:
     tracker.reset_views(post)
     view(post, 2)
@@ -130,6 +221,12 @@ def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(post: P
     flush()
     assert not redis.exists("views:reset")
     assert not Archive.objects.exists()
+
+
+def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    post.delete()
+    assert flush().error == ""
 
 
 def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:

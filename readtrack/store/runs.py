@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 from readtrack import keys
+from readtrack.store import scripts
 from readtrack.store.connection import connect
+from readtrack.store.scripts import Call
 
 
 class Memory(NamedTuple):
@@ -25,9 +27,9 @@ def memory() -> Memory:
     return Memory(*(int(time or 0) for time in found))
 
 
-def remember(started: int) -> None:
-    """Leaves the mark of a flush that begins."""
-    connect(patient=True).set(keys.flush_last(), started)
+def remember(time: int, *, known: int) -> bool:
+    """Leaves the mark of a flush, `known` being the one that it found; False where Redis has gone back since."""
+    return scripts.run(Call("remember", [keys.flush_last()], (known, time), bool), patient=True)
 
 
 def owe(since: int) -> None:

@@ -1,44 +1,52 @@
 """Hashes of counts by name: the stages of funnels and the values of dimensions."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
-from readtrack import keys
+from readtrack import buckets, keys
 from readtrack.conf import conf
 from readtrack.store import scripts
-from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.visitors import Visitor
 
 PASS_LIFE = 3600  # seconds after its latest new stage that a visitor's pass ends; record.lua has it, too
 
 
-def step(token: str, stage: str, *, visitor: Visitor) -> Call[bool]:
+class Hash(NamedTuple):
+    """Live counts by field. One that is not based lacks what SQL kept before Redis lost the key."""
+
+    counts: Mapping[str, int]
+    is_based: bool = True
+
+
+def step(token: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
     """Takes the visitor to the stage of the subject's funnel; whether that was new."""
     reached = list(conf.FUNNEL[: conf.FUNNEL.index(stage) + 1])
     rate = keys.rate(visitor.seen_as or visitor.id)
-    names = [rate, keys.unbased(), keys.funnel(token), *keys.passes(token, visitor)]
+    bucket = keys.trending_bucket(buckets.minute(at))
+    names = [rate, keys.unbased(), keys.funnel(token), bucket, *keys.passes(token, visitor)]
     return Call("step", names, [PASS_LIFE, len(reached), *reached], bool)
 
 
-def stages(tokens: Sequence[str]) -> dict[str, int]:
-    """How often each stage was reached, of all the subjects together, in one round trip."""
-    return _summed([keys.funnel(token) for token in tokens])
+def hashes(tokens: Sequence[str], *, family: str) -> dict[str, Hash]:
+    """The subjects' hashes of that family by token, in one round trip; those that Redis lacks are left out."""
+    return dict(ChainMap(*scripts.run_all(*(_hashes(some, family) for some in scripts.sliced(tokens)))))
 
 
-def values(tokens: Sequence[str], *, dimension: str) -> dict[str, int]:
-    """The views by value of a dimension, of all the subjects together, in one round trip."""
-    return _summed([keys.breakdown(token, name=dimension) for token in tokens])
+def _hashes(tokens: Sequence[str], family: str) -> Call[dict[str, Hash]]:
+    def decode(answer: list[list[list[bytes]]]) -> dict[str, Hash]:
+        found, marks = answer if len(answer) == 2 else (answer[0], [None] * len(tokens))
+        return {
+            token: Hash(_counts(fields), is_based=mark is None)
+            for token, fields, mark in zip(tokens, found, marks, strict=True)
+            if fields
+        }
+
+    names = [keys.unbased(), *(keys.counts(family, token) for token in tokens)]
+    return Call("hashes", names, [keys.member(family, token) for token in tokens], decode)
 
 
-def _summed(names: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for part in scripts.sliced(names):
-        pipeline: Any = connect().pipeline(transaction=False)
-        for name in part:
-            pipeline.hgetall(name)
-        for counts in pipeline.execute():
-            for field, count in counts.items():
-                value = field.decode()
-                found[value] = found.get(value, 0) + int(count)
-    return found
+def _counts(fields: Sequence[bytes]) -> dict[str, int]:
+    return {field.decode(): int(count) for field, count in zip(fields[::2], fields[1::2], strict=True)}

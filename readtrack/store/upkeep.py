@@ -92,11 +92,26 @@ def reset(tokens: Sequence[str]) -> Call[int]:
     return Call("reset", names, args, int)
 
 
+def purge(times: Mapping[str, int]) -> Call[int]:
+    """Removes what the subjects hold from before they were reset, then (µs); gives how many resets were forgotten."""
+    names = [keys.unbased(), keys.reset(), keys.flush_last()]
+    args: list[str | int] = [len(keys.owned("")) + len(keys.others("")), len(keys.families())]
+    for token, time in times.items():
+        names += (*keys.owned(token), *keys.others(token))
+        args += (time, token, *_hash_names(token))
+    return Call("purge", names, args, int)
+
+
 def resets() -> dict[str, int]:
     """The subjects that were reset lately, and when (µs)."""
     client: Any = connect(patient=True)
     found = client.zrange(keys.reset(), 0, -1, withscores=True)
     return {token.decode(): int(time) for token, time in found}
+
+
+def forget_resets(*, until: int) -> None:
+    """Drops the marks of all resets before then (µs)."""
+    connect(patient=True).zremrangebyscore(keys.reset(), "-inf", f"({until}")
 
 
 def forget_reset(token: str, *, at: int) -> None:

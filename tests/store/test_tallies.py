@@ -1,5 +1,7 @@
 """Stages and values are counted in hashes that stay small, whoever fills them."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.store import scripts, tallies
 from readtrack.visitors import Visitor
 from tests import factories
@@ -17,7 +19,7 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    return scripts.run(tallies.step(TOKEN, stage, visitor=visitor))
+    return scripts.run(tallies.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
 
 
 def view(visitor: Visitor, redis: Redis) -> None:
@@ -26,8 +28,13 @@ def view(visitor: Visitor, redis: Redis) -> None:
 
 
 def funnel() -> list[int]:
-    counts = tallies.stages([TOKEN])
-    return [counts.get(stage, 0) for stage in STAGES]
+    found = counts("funnel", TOKEN)
+    return [found[stage] for stage in STAGES]
+
+
+def counts(family: str, *tokens: str) -> Counter[str]:
+    found = tallies.hashes(tokens, family=family).values()
+    return sum((Counter(one.counts) for one in found), Counter[str]())
 
 
 def test_a_visitor_passes_each_stage_once(redis: Redis) -> None:
@@ -112,8 +119,8 @@ def test_views_are_broken_down_by_every_dimension_of_the_hit(redis: Redis) -> No
     for device in ("phone", "phone", "desktop"):
         tracker.record(factories.hit("site.post:1", "site.post:2", dimensions=(("device", device), ("os", "BSD"))))
     assert redis.hgetall("views:device:site.post:1") == {"phone": "2", "desktop": "1"}
-    assert tallies.values(["site.post:1", "site.post:2"], dimension="device") == {"phone": 4, "desktop": 2}
-    assert tallies.values(["site.post:1", "site.post:3"], dimension="os") == {"BSD": 3}
+    assert counts("views:device", "site.post:1", "site.post:2") == {"phone": 4, "desktop": 2}
+    assert counts("views:os", "site.post:1", "site.post:3") == {"BSD": 3}
 
 
 def test_a_repeat_is_not_broken_down(redis: Redis) -> None:
@@ -128,7 +135,7 @@ def test_after_fifty_values_the_rest_is_other(redis: Redis, values: int) -> None
     for number in range(values):
         tracker.record(factories.hit("site.post:1", dimensions=(("referrer", f"{number}.example"),)))
     tracker.record(factories.hit("site.post:1", dimensions=(("referrer", "7.example"),)))
-    found = tallies.values(["site.post:1"], dimension="referrer")
+    found = counts("views:referrer", "site.post:1")
     assert found.pop("other", 0) == values - 50
     assert found == {f"{number}.example": 1 + (number == 7) for number in range(50)}
     assert sum(found.values()) + values - 50 == int(redis.get("views:total:site.post:1") or 0)

@@ -6,6 +6,7 @@ for index = 2, #KEYS do arguments[#arguments + 1] = KEYS[index] end
 arguments[#arguments + 1] = 'WEIGHTS'
 for index = 2, #ARGV do arguments[#arguments + 1] = ARGV[index] end
 redis.call('ZUNIONSTORE', unpack(arguments))
+redis.call('ZREMRANGEBYSCORE', list, '-inf', 0)
 redis.call('ZADD', list, -1, '') -- an empty list is one that was computed, too
 redis.call('EXPIRE', list, life)
 return redis.call('ZCARD', list) - 1

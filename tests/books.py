@@ -1,0 +1,230 @@
+"""What was acknowledged, what SQL holds of it, and the promises of the flush between the two.
+
+1. SQL never decreases.
+2. SQL holds no more than was acknowledged, for each count.
+3. Without a loss of Redis both are equal.
+4. Several flushes at once are as one.
+5. A kill at any step is no kill.
+6. With the database down for some runs, and up again, both are equal.
+7. Flushing again writes no row.
+8. An empty Redis never shows less than SQL.
+9. An old snapshot, or a replica that lagged, is lifted by one flush.
+10. A restored backup of SQL is healed by the next full flush.
+11. A deleted row is no error and makes no row, and its keys go.
+
+They hold alike for totals, unique visitors (within the error of a sketch), the stages of funnels, and breakdowns;
+history is held to 1 to 3. Promises 4, 5 and 6 are what the state machine does; the others are methods of `Books`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from redis import Redis
+
+from readtrack import keys, reports, subjects
+from readtrack.models import Archive, Breakdown, History
+from readtrack.store import counters, scripts
+from tests.site.models import Post
+
+Name = tuple[str, str]  # of a count: family and field
+
+VIEWS: Name = ("", "")
+VISITORS: Name = ("visitors", "")
+ENTERED, CLICKED = ("funnel", "view"), ("funnel", "click")
+DEVICES = ("phone", "desktop")
+
+
+def on(device: str) -> Name:
+    return "views:device", device
+
+
+def slack(count: int) -> int:
+    """By how many a sketch of so few visitors may be wrong."""
+    return 1 + count // 30
+
+
+class Books:
+    """Counts by primary key and name."""
+
+    def __init__(self) -> None:
+        self.counted: defaultdict[Any, Counter[Name]] = defaultdict(Counter)
+        self.seen: defaultdict[Any, Counter[Name]] = defaultdict(Counter)  # what SQL held when we last looked
+        # What SQL has to hold after the next flush, at least.
+        self.owed: defaultdict[Any, Counter[Name]] = defaultdict(Counter)
+        # What a flush that began before a reset may still write, or what a backup brought back.
+        self.carried: dict[Any, Counter[Name]] = {}
+        self.before_reset: defaultdict[Any, Counter[Name]] = defaultdict(Counter)
+        self.faint: set[Any] = set()  # whose sketch has lost visitors since it was archived
+        self.gone: set[Any] = set()  # rows that were deleted
+        self.is_vague = False  # since a loss that hides what is counted until the next full flush
+        self.is_whole = True  # nothing was ever lost, reset or deleted
+        self._visitors: defaultdict[Any, set[str]] = defaultdict(set)
+        self._history: dict[tuple[str, int], int] = {}
+        self._sketches: dict[str, int] = {}
+
+    # What happens
+
+    def view(self, pk: Any, *, visitor: str, device: str) -> None:
+        self._visitors[pk].add(visitor)
+        self._count(pk, VIEWS, ENTERED, on(device))
+        is_new = len(self._visitors[pk]) > self.counted[pk][VISITORS]
+        if is_new:
+            self.counted[pk][VISITORS] += 1
+        if is_new and not self.is_vague and pk not in self.faint:
+            self.owed[pk][VISITORS] += 1
+
+    def step(self, pk: Any) -> None:
+        self._count(pk, ENTERED, CLICKED)
+
+    def _count(self, pk: Any, *names: Name) -> None:
+        self.counted[pk].update(names)
+        if not self.is_vague:
+            self.owed[pk].update(names)
+
+    def lose(self, pks: Iterable[Any], *families: str, is_vague: bool) -> None:
+        """From here on SQL has to hold what it holds now of these families (or of all), and later counts.
+
+        Unless those are vague: a merge may hide them.
+        """
+        stored = self.stored()
+        for pk in pks:
+            for name in self.owed[pk]:
+                if not families or name[0] in families:
+                    self.owed[pk][name] = min(self.owed[pk][name], stored[pk][name])
+            if not families or VISITORS[0] in families:
+                self.faint.add(pk)
+        self.is_vague = self.is_vague or is_vague
+        self.is_whole = False
+
+    def reset(self, pk: Any, *, is_alone: bool) -> None:
+        self.before_reset[pk] += self.counted[pk]
+        if not is_alone:
+            self.carried[pk] = self.carried.get(pk, Counter()) + self.counted[pk]
+        for book in (self.counted, self.seen, self.owed):
+            book[pk] = Counter()
+        self._visitors[pk] = set()
+        self.forget_history()
+
+    def haunt(self, pks: Iterable[Any]) -> None:
+        """What was before a reset came back where nobody remembers the reset."""
+        for pk in pks:
+            if pk in self.before_reset:
+                self.carried[pk] = self.carried.get(pk, Counter()) + self.before_reset[pk]
+                self.counted[pk] += self.before_reset[pk]
+
+    def forget_history(self) -> None:
+        self._history, self._sketches, self.is_whole = {}, {}, False
+
+    # What must hold
+
+    def check(self) -> None:
+        """Promises 1 and 2."""
+        stored = self.stored()
+        for pk, counts in stored.items():
+            for name, count in counts.items():
+                most = self.counted[pk][name] + self.carried.get(pk, Counter())[name]
+                most += slack(most) if name == VISITORS else 0
+                assert count <= most, f"{pk}: SQL holds {count} of {name}, more than the {most} that were counted"
+                least = 0 if pk in self.carried else self.seen[pk][name]
+                assert count >= least, f"{pk}: {name} decreased in SQL from {least} to {count}"
+            missing = self.seen[pk].keys() - counts.keys()
+            assert pk in self.carried or not any(self.seen[pk][name] for name in missing), f"{missing} are gone"
+        assert not self.gone & stored.keys(), "11: a row was made out of a count"
+        self.seen = stored
+        self._check_history()
+
+    def _check_history(self) -> None:
+        rows = list(History.objects.order_by("subject", "hour").values_list("subject", "hour", "views"))
+        found = {(subject, hour): views for subject, hour, views in rows}
+        for key, views in found.items():
+            assert views >= self._history.get(key, 0), f"history of {key} decreased"
+        if self.is_whole:
+            for (subject, _, views), (following, _, more) in pairwise(rows):
+                assert subject != following or views <= more, f"history of {subject} goes down"
+        self._history = found
+
+    def check_shown(self, pks: Sequence[Any]) -> None:
+        """Promise 8; and no more is shown than was counted."""
+        posts = {post.pk: post for post in Post.objects.filter(pk__in=pks)}
+        shown, visitors = reports.views(posts.values()), reports.visitors(posts.values())
+        assert all(shown[post] >= post.view_count for post in shown)
+        assert all(visitors[post] >= post.visitor_count for post in visitors)
+        if self.is_vague or self.carried:
+            return
+        for pk, post in posts.items():
+            counted = self.counted[pk]
+            assert shown[post] <= counted[VIEWS]
+            assert visitors[post] <= counted[VISITORS] + slack(counted[VISITORS])
+        self._check_hashes_shown(list(posts.values()))
+
+    def _check_hashes_shown(self, posts: list[Post]) -> None:
+        shown = {on(value): count for value, count in reports.breakdown(posts, "device").items()}
+        shown |= {("funnel", stage.name): stage.count for stage in reports.funnel(posts)}
+        for name in (ENTERED, CLICKED, *map(on, DEVICES)):
+            stored, counted = (sum(book[post.pk][name] for post in posts) for book in (self.seen, self.counted))
+            assert stored <= shown.get(name, 0) <= counted, f"{name}: {stored} <= {shown.get(name, 0)} <= {counted}"
+
+    def check_flushed(self, pks: Sequence[Any], *, redis: Redis, is_full: bool) -> None:
+        """Promises 3, 9 and 10, after a flush that had the field to itself."""
+        for pk, counts in self.carried.items():
+            # A row is put right by now, its hashes in SQL when the mark of the reset goes (see resets.finish).
+            self.counted[pk] += Counter({name: n for name, n in counts.items() if name not in (VIEWS, VISITORS)})
+            self.seen[pk] = Counter()
+        self.carried = {}
+        self.check()
+        for pk in pks:
+            for name, count in self.owed[pk].items():
+                least = count - slack(count) if name == VISITORS else count
+                assert self.seen[pk][name] >= least, f"{pk}: of {name} {count} are owed, {self.seen[pk][name]} stored"
+        if not is_full:
+            return
+        self._check_alike(pks)
+        self._check_sketches(redis)
+        if self.is_whole:
+            self._check_series(pks)
+        self.owed = defaultdict(Counter, {pk: Counter(self.seen[pk]) for pk in pks})
+        self.is_vague = False
+
+    def _check_alike(self, pks: Sequence[Any]) -> None:
+        """Redis has what SQL has, of all that it has."""
+        tokens = {subjects.token_of(Post, pk): pk for pk in pks}
+        for token, total in scripts.run(counters.totals(list(tokens))).items():
+            assert total == (self.seen[tokens[token]][VIEWS], True), "Redis and SQL differ"
+
+    def _check_sketches(self, redis: Redis) -> None:
+        """An archived sketch never holds fewer than before."""
+        found = {}
+        for subject, sketch in Archive.objects.values_list("subject", "sketch"):
+            if sketch:
+                redis.set("sketch", bytes(sketch))
+            found[subject] = int(redis.pfcount("sketch"))
+            redis.unlink("sketch")
+            assert found[subject] >= self._sketches.get(subject, 0) - slack(found[subject]), "a sketch was lost"
+        self._sketches = found
+
+    def _check_series(self, pks: Sequence[Any]) -> None:
+        """Where nothing was lost, history adds up to the totals."""
+        posts = Post.objects.filter(pk__in=pks)
+        for post in posts:
+            assert sum(point.views for point in reports.series(post)) == self.counted[post.pk][VIEWS]
+        everything = sum(self.counted[pk][VIEWS] for pk in pks)
+        for of in (None, Post):
+            assert sum(point.views for point in reports.series(of)) == everything, of
+
+    def check_gone(self, redis: Redis) -> None:
+        """Promise 11."""
+        for pk in self.gone:
+            token = subjects.token_of(Post, pk)
+            assert not redis.exists(keys.total(token), keys.hll(token)), "11: keys of a deleted row stay"
+
+    def stored(self) -> defaultdict[Any, Counter[Name]]:
+        """What SQL holds."""
+        rows = Post.objects.values_list("pk", "view_count", "visitor_count")
+        found = defaultdict(Counter, {pk: Counter({VIEWS: views, VISITORS: more}) for pk, views, more in rows})
+        for subject, family, field, count in Breakdown.objects.values_list("subject", "family", "field", "count"):
+            pk = int(subject.partition(":")[2])
+            if pk in found:
+                found[pk][family, field] = count
+        return found
