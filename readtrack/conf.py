@@ -14,9 +14,7 @@ class Conf:
     # Where the counts live
     CACHE: str = "default"  # alias in CACHES; has to be a django-redis cache
     PREFIX: str = ""  # put before every key, for a Redis that several sites share
-    TEST_PREFIX: str = (
-        "test:"  # put before PREFIX while Django's tests run, so that they leave a live site's keys alone
-    )
+    TEST_PREFIX: str = "test:"  # put before PREFIX while Django's tests run: a live site's keys stay as they are
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis, at most
     CIRCUIT: float = 5.0  # seconds without trying Redis again after it failed
 
@@ -55,8 +53,8 @@ class Conf:
 
     # Unread dots
     CATEGORIES: Sequence[str] = ()  # models with read state that no Tracked model points at
-    READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # a bit a reader, or 4 bytes that also tell "3 new"
-    READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's number: the user id, or in order of coming
+    READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # or "sequence": 4 bytes a reader that also tell "3 new"
+    READERS: Literal["auto", "id", "ordinal"] = "auto"  # or "id", "ordinal": their number, or one by order of coming
     MAX_READER: int = 100_000_000  # highest number of a reader (sequence: 1/32 of it): 12.5 MB a category at most
     ANONYMOUS_READERS: bool = False  # whether anonymous visitors have dots too, by their cookie
     STALE_FOR: int = 0  # seconds by which pages may show old rows: lagging replicas, cached fragments
