@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.engines.engine import Engine
-from tests.engines.process import Child, ChildError
+from tests.engines.process import Child, ChildError, free_port
 
 
 def binary() -> Path:
@@ -83,6 +83,8 @@ class Valkey(Engine):
             "save": '""',
             **self.config,
         }
+        if self.config.get("cluster-enabled") == "yes":  # or its bus is 10000 above the port, free or not
+            directives.setdefault("cluster-port", str(free_port()))
         path = self.folder / "valkey.conf"
         path.write_text("".join(f"{name} {value}\n" for name, value in directives.items()))
         return path
