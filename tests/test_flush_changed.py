@@ -334,6 +334,19 @@ def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
     assert (stored(post), clicks) == expected
 
 
+def test_a_step_that_no_bucket_tells_of_any_more_is_stored_before_an_idle_subject_leaves(
+    post: Post, redis: Redis
+) -> None:
+    view(post)
+    _archive()
+    Archive.objects.update(hour=1)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    redis.delete(*redis.keys("trending:*"))
+    _archive()
+    assert _lasting(redis, post) == []
+    assert Breakdown.objects.get(field="click").count == 1
+
+
 def _lasting(redis: Redis, post: Post) -> list[str]:
     token = subjects.token(post)
     return [key for key in (f"views:total:{token}", f"views:hll:{token}", f"funnel:{token}") if redis.exists(key)]
