@@ -59,6 +59,12 @@ def hour_number(at: datetime) -> int:
     return int(at.timestamp()) // 3600
 
 
+def hour_named(bucket: str) -> int:
+    """The number of the hour that `hour` gives that name."""
+    year, month, day, hour = bucket[:4], bucket[4:6], bucket[6:8], bucket[8:]
+    return hour_number(datetime(int(year), int(month), int(day), int(hour), tzinfo=timezone.utc))
+
+
 def hour_start(number: int) -> datetime:
     """The time that `hour_number` numbers."""
     return datetime.fromtimestamp(number * 3600, timezone.utc)

@@ -28,6 +28,7 @@ from readtrack import (
     runs,
     snapshots,
     subjects,
+    sums,
 )
 from readtrack.conf import conf
 from readtrack.models import FlushRun, Tracked
@@ -70,21 +71,19 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
 
 
 def carry(tokens: Iterable[str]) -> None:
-    """Writes these totals only, as a flush would, and leaves no record. Raises as `flush` does."""
-    run = FlushRun(started=buckets.now(), redis_time=counters.clock(), kind=FlushRun.Kind.CHANGED)
+    """Writes these totals and the models' hours, as a flush would, and leaves no record. Raises as `flush` does."""
+    now = counters.clock()
+    run = FlushRun(started=buckets.now(), redis_time=now, covers=now, kind=FlushRun.Kind.CHANGED)
     settle()
     for some in _chunks(tokens):
         _carry(some, run, changed={})
+    if conf.HISTORY:
+        _keep_sums(run)
 
 
 def _changed(span: Sequence[datetime]) -> dict[str, None]:
-    """The tokens viewed in those minutes, whose sums are kept for history."""
-    tokens: dict[str, None] = {}
-    for minute, views in minutes.changed(span):
-        if conf.HISTORY:
-            minutes.tally(minute, views)
-        tokens.update(dict.fromkeys(views))
-    return tokens
+    """The tokens viewed in those minutes."""
+    return {token: None for tokens in minutes.changed(span) for token in tokens}
 
 
 def settle() -> int:
@@ -103,8 +102,9 @@ def settle() -> int:
 
 def _bases(names: list[str]) -> dict[str, Base]:
     """What SQL keeps of each counter; a row that is gone has nothing."""
-    hashes = [name for name in names if keys.split_member(name)[0]]
-    bases: dict[str, Base] = {**dict.fromkeys(names, 0), **archives.breakdowns(hashes)}
+    hours = [name for name in names if keys.is_hour(name)]
+    hashes = [name for name in names if keys.split_member(name)[0] and not keys.is_hour(name)]
+    bases: dict[str, Base] = {**dict.fromkeys(names, 0), **archives.breakdowns(hashes), **sums.bases(hours)}
     for model, rows in subjects.rows(names).items():
         stored = snapshots.stored(model, list(rows))
         sketches = archives.sketches(rows.values())
@@ -191,11 +191,17 @@ def _chunks(tokens: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
+def _keep_sums(run: FlushRun) -> None:
+    while (lifted := sums.keep(at=runs.time(run))) is None:
+        run.settled += settle()
+    run.lifted += lifted
+
+
 def _finish(run: FlushRun) -> None:
     """What comes after the counts: resets that were raced, sums, old records."""
     resets.finish(now=run.redis_time)
     if conf.HISTORY:
-        history.keep_sums(at=runs.time(run))
+        _keep_sums(run)
         if run.kind != run.Kind.CHANGED:
             readership.keep(at=runs.time(run))
     if run.kind != run.Kind.CHANGED:

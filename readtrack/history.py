@@ -1,15 +1,13 @@
 """Absolute counts by the hour: views of any range are the difference of two, so nothing can disagree with the total.
 
-Rows of one subject are written when the flush raises it. Those of a model and of the whole site are sums that
-go on from their last row by what Redis counted since, so that a chart of the site needs no scan.
+Rows of one subject are written when the flush raises it, those of a model by `sums`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Max, Min, Model, QuerySet
 
@@ -17,12 +15,20 @@ from readtrack import buckets, databases, periods, subjects
 from readtrack.conf import conf
 from readtrack.models import History, Readership
 from readtrack.snapshots import Snapshot
-from readtrack.store import counters, minutes
 
-SITE = ""  # the whole site's subject
-SITE_HOURS = 48  # how long record.lua keeps the whole site's hours
-TALLY_HOURS = 3
 DELETED_AT_ONCE = 500
+WHOLE_DAYS = 3  # that keep their hours in any case: what Redis has of an hour is held against its row
+
+
+class Sums(NamedTuple):
+    """Absolute views: ahead of a time, and at the end of each of its hours that has a row."""
+
+    before: int
+    rows: dict[int, int]
+
+    def by_hour(self) -> dict[int, int]:
+        """The views of each of those hours."""
+        return {hour: views - last for (_, last), (hour, views) in pairwise([(0, self.before), *self.rows.items()])}
 
 
 def keep(live: Mapping[str, Snapshot], *, hour: int) -> None:
@@ -31,55 +37,22 @@ def keep(live: Mapping[str, Snapshot], *, hour: int) -> None:
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 
 
-def keep_sums(*, at: datetime) -> None:
-    """Brings the rows of the whole site and of each model up to the hour of `at`. Raises redis.RedisError."""
-    tallied = {start: minutes.hour(start) for start in buckets.hours(TALLY_HOURS, until=at)}
-    labels = {label for sums in tallied.values() for label in sums}
-    rows = list(_continued(SITE, counters.hours, SITE_HOURS, at))
-    for model in subjects.tracked_models():
-        if (label := model._meta.label_lower) in labels:
-            rows += _continued(label, partial(_tallied, tallied, label), TALLY_HOURS, at)
-    databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
-
-
-def summed_from(subjects: Collection[str], *, at: datetime) -> dict[str, int]:
-    """The hour from which on `keep_sums` sums up each of those sums again, an hour late at most."""
-    known = _rows().filter(subject__in=subjects).values("subject").annotate(last=Max("hour"))
-    lasts = dict(known.values_list("subject", "last"))
-    present = buckets.hour_number(at)
-    return {
-        subject: max(present + 2 - (TALLY_HOURS if subject else SITE_HOURS), lasts.get(subject, 0))
-        for subject in subjects
-    }
-
-
-def _tallied(tallied: Mapping[datetime, Mapping[str, int]], label: str, hours: Sequence[datetime]) -> list[int]:
-    return [tallied[hour].get(label, 0) for hour in hours]
-
-
-def _continued(
-    subject: str, count: Callable[[Sequence[datetime]], list[int]], life: int, at: datetime
-) -> Iterator[tuple[str, int, int, int]]:
-    """The rows that go on from the subject's last sum by the views since, as far back as they are known."""
-    lasts = list(_rows().filter(subject=subject).order_by("-hour").values_list("hour", "views")[:2])
-    present = buckets.hour_number(at)
-    first = max([present - life + 1, *(hour for hour, _ in lasts[:1])])
-    # The last row's own hour may have gone on, so it is summed again.
-    views = next((views for hour, views in lasts if hour < first), 0)
-    for hour, more in zip(range(first, present + 1), count(_starts(first, present)), strict=True):
-        views += more
-        if more:
-            yield subject, hour, views, 0
-
-
-def _starts(first: int, last: int) -> list[datetime]:
-    return [buckets.hour_start(hour) for hour in range(first, last + 1)]
-
-
 def before(subject: str, *, hour: int) -> int | None:
     """The subject's views ahead of that hour; None where nothing was kept."""
     earlier = _rows().filter(subject=subject, hour__lt=hour).order_by("-hour")
     return earlier.values_list("views", flat=True).first()
+
+
+def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
+    """The rows of subjects whose count never falls, from two queries."""
+    rows = _rows().filter(subject__in=subjects)
+    earlier = rows.filter(hour__lt=since).values("subject").annotate(most=Max("views"))
+    befores = dict(earlier.values_list("subject", "most"))
+    found = {subject: Sums(befores.get(subject, 0), {}) for subject in subjects}
+    later = rows.filter(hour__gte=since, hour__lt=until).order_by("hour")
+    for subject, hour, views in later.values_list("subject", "hour", "views"):
+        found[subject].rows[hour] = views
+    return found
 
 
 def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
@@ -111,7 +84,7 @@ def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
     if start is None:
         return gone
     # A month ahead of the limit, in case some runs were missed; all the rest has been thinned.
-    end = at - timedelta(days=conf.HISTORY_DAYS)
+    end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
     start_at = max(buckets.hour_start(start), end - timedelta(days=31))
     days = [buckets.hour_number(day) for day in periods.starts(start_at, end, by="day")]
     return gone + sum(_thin_day(rows, *pair) for pair in pairwise(days))

@@ -4,7 +4,7 @@ key                               type        TTL       why
 --------------------------------  ----------  --------  ---------------------------------------------
 views:total:{id}                  string      none      the live, absolute count
 views:hour:{hour}:{id}            string      1 day     views of one subject in an hour
-views:hour:{hour}                 string      2 days    views of the whole site in an hour
+views:hour:{hour}:{model}         string      2 days    views of one model in an hour; the site's are their sum
 views:hll:{id}                    HyperLogLog none      unique visitors: strategy hll
 views:hll:{id}:stored             HyperLogLog none      for the moment of a merge, inside a script
 views:unique:{id}                 set         none      unique visitors: strategy set
@@ -18,7 +18,7 @@ funnel:{id}                       hash        as total  how often each stage was
 funnel:pass:{visitor}:{id}        string      1 hour    stage that a visitor reached; from the latest on
 views:unbased                     sorted set  none      counters that lack SQL's base, by when
                                                         (microseconds): what settling works off;
-                                                        `{id}` or, of a hash, its key
+                                                        `{id}` or, of a hash and a model's hour, its key
 views:reset                       sorted set  1 day     ids set to zero, by when (microseconds)
 viewed:{visitor}:{id}             string      window    a reload is not a view; never extended
 viewed:slice:{slice}:{shard}      set         window +  the same as hashed integers, for a slice of time
@@ -32,7 +32,6 @@ trending:top                      sorted set  10 min    the sum of the last 60 o
 trending:top:{window}             sorted set  10 min    the same for other windows, while somebody asks for it
 trending:asked                    sorted set  10 min    those windows, by when they were asked for
 trending:lock                     string      30 s      one process computes lists
-trending:tally:{hour}             hash        3 hours   views by minute (or import) and model, for history
 category:{id}:read                bitmap      none      bit by user id: 1 has read; gone on publish
 category:{id}:seen                string      none      4 bytes by user id: publications seen + 1; the
                                                         first 4 hold how many there were (for "3 new")
@@ -50,7 +49,7 @@ import:{source}                   hash        none      how far an import was an
                                                         1 day once it is done
 budget:{nonce}:{kind}             any         1 min     written and removed by `readtrack budget`
 
-`{id}` is a subject's token, `blog.post:42`; `{visitor}` is a keyed hash.
+`{id}` is a subject's token, `blog.post:42`; `{model}` what it begins with; `{visitor}` is a keyed hash.
 """
 
 import re
@@ -84,7 +83,6 @@ bitmap = _each("views:bitmap")
 funnel = _each("funnel")
 # By an hour or a minute
 skips = _each("views:skips")
-tally = _each("trending:tally")
 trending_bucket = _each("trending:bucket")
 trending_copy = _each("trending:entered")
 # By a visitor's name; by an import's source
@@ -103,15 +101,10 @@ flush_full = _one("flush:full")
 flush_orphans = _one("flush:orphans")
 
 
-def recorded(visitor: str, *, minute: str, hour: str) -> tuple[str, ...]:
+def recorded(visitor: str, *, minute: str) -> tuple[str, ...]:
     """The keys that every recorded hit names, in the order of record.lua."""
     start = prefix()
-    return (
-        f"{start}rate:{visitor}",
-        f"{start}views:unbased",
-        f"{start}trending:bucket:{minute}",
-        f"{start}views:hour:{hour}",
-    )
+    return f"{start}rate:{visitor}", f"{start}views:unbased", f"{start}trending:bucket:{minute}"
 
 
 def viewing(token: str, *, visitor: str, seen_as: str, hour: str) -> tuple[str, ...]:
@@ -120,6 +113,7 @@ def viewing(token: str, *, visitor: str, seen_as: str, hour: str) -> tuple[str, 
     names = (
         f"{start}views:total:{token}",
         f"{start}views:hour:{hour}:{token}",
+        f"{start}views:hour:{hour}:{token.partition(':')[0]}",
         f"{start}views:hll:{token}",
         f"{start}viewed:{visitor}:{token}",
     )
@@ -135,9 +129,14 @@ def news(token: str) -> str:
     return f"{prefix()}category:{token}:news"
 
 
-def hour(bucket: str, token: str = "") -> str:
-    """The views of one subject, or of the whole site, in an hour."""
-    return f"{prefix()}views:hour:{bucket}:{token}" if token else f"{prefix()}views:hour:{bucket}"
+def hour(bucket: str, name: str) -> str:
+    """The views in an hour of one subject by its token, or of a model by its label."""
+    return counts(hourly(bucket), name)
+
+
+def hourly(bucket: str) -> str:
+    """The family of the models' hours: `member(hourly(bucket), label)` is the name of one in `unbased()`."""
+    return f"views:hour:{bucket}"
 
 
 def unique_day(token: str, *, day: str) -> str:
@@ -177,7 +176,7 @@ def families() -> tuple[str, ...]:
 
 
 def counts(family: str, token: str) -> str:
-    """The hash of counts of that family."""
+    """The counter, or the hash of counts, of that family."""
     return f"{prefix()}{family}:{token}"
 
 
@@ -187,11 +186,19 @@ def member(family: str, token: str) -> str:
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """The family ("" for a total) and token of a name in `unbased()`."""
+    """The family ("" for a total) and token (for an hour the model's label) of a name in `unbased()`."""
+    if is_hour(name):
+        family, _, label = name.rpartition(":")
+        return family, label
     for family in families():
         if name.startswith(f"{family}:"):
             return family, name[len(family) + 1 :]
     return "", name
+
+
+def is_hour(name: str) -> bool:
+    """Whether a name in `unbased()` is of a model's hour."""
+    return name.startswith("views:hour:")
 
 
 def owned(token: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ its last nor as its last but one what SQL has was restored, and its marks may be
 """
 
 from django.db import router
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from readtrack.models import Lineage
 
@@ -21,6 +21,11 @@ def head() -> int:
 def follow(epoch: int, *, previous: int) -> bool:
     """Tells SQL of an epoch that follows the newest it knows of; gives whether it is the newest now."""
     return head() == epoch or bool(_only().filter(epoch=previous).update(epoch=epoch))
+
+
+def hold() -> None:
+    """Keeps whoever holds it, too, and the next epoch waiting until this transaction ends."""
+    _only().update(epoch=F("epoch"))
 
 
 def _only() -> QuerySet[Lineage]:

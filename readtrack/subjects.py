@@ -136,6 +136,11 @@ def tracked_models() -> list[type[Tracked]]:
     return [model for model in apps.get_models() if issubclass(model, Tracked) and owner(model) is model]
 
 
+def tracked_labels() -> list[str]:
+    """What the tokens of their rows begin with."""
+    return [label_of(model) for model in tracked_models()]
+
+
 def has_funnel(model: type[Model] | None) -> bool:
     """Whether a view of the model enters a funnel."""
     own = getattr(model, "has_funnel", None)

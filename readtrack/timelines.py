@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from django.db.models import Model
 
-from readtrack import buckets, history, periods, readership, subjects
+from readtrack import buckets, history, periods, readership, subjects, sums
 from readtrack.glances import views
-from readtrack.history import SITE_HOURS
 from readtrack.models import Tracked
 from readtrack.periods import Period
 from readtrack.store import counters, reads
@@ -41,10 +40,11 @@ class ReaderPoint(NamedTuple):
 
 
 def hourly(hours: int = 24, *, at: datetime | None = None) -> list[Point]:
-    """Views of the whole site in each of the last hours (48 at most), without gaps, oldest first."""
+    """Views of the whole site in each of the last hours, without gaps, oldest first."""
     starts = buckets.hours(hours, until=buckets.now(at))
-    counts = fail_open(counters.hours, [0] * hours, starts)
-    return [Point(*pair) for pair in zip(starts, counts, strict=True)]
+    numbers = list(map(buckets.hour_number, starts))
+    found = _hourly_views(None, since=numbers[0], until=numbers[-1] + 1) if numbers else Counter[int]()
+    return [Point(start, found[number]) for start, number in zip(starts, numbers, strict=True)]
 
 
 def series(
@@ -127,19 +127,12 @@ def reader_series(
 
 def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
     if of is None:
-        return Counter(dict(history.views(history.SITE, since=since, until=until))) | _site_hours(since, until)
+        return sums.views(subjects.tracked_labels(), since=since, until=until)
     if isinstance(of, type):
-        return Counter(dict(history.views(subjects.owner(of)._meta.label_lower, since=since, until=until)))
+        return sums.views([subjects.label_of(of)], since=since, until=until)
     token = subjects.token(of)
     found = Counter(dict(history.views(subjects.column(token), since=since, until=until)))
     return found + _not_flushed(of, token, since=since, until=until)
-
-
-def _site_hours(since: int, until: int) -> Counter[int]:
-    """What Redis counted of the whole site, which the last flush may not have seen."""
-    hours = range(max(since, until - SITE_HOURS), until)
-    counts = fail_open(counters.hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours])
-    return Counter(dict(zip(hours, counts, strict=True)))
 
 
 def _not_flushed(obj: Tracked, token: str, *, since: int, until: int) -> Counter[int]:

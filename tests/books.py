@@ -12,18 +12,20 @@
 10. A restored backup of SQL is healed by the next full flush.
 11. A deleted row is no error and makes no row, and its keys go.
 
-They hold alike for totals, unique visitors (within the error of a sketch), the stages of funnels, and breakdowns;
-history is held to 1 to 3. Promises 4, 5 and 6 are what the state machine does; the others are methods of `Books`.
+They hold alike for totals, unique visitors (within the error of a sketch), the stages of funnels, breakdowns, and the
+hours of the model; history of posts is held to 1 to 3. Promises 4, 5 and 6 are what the state machine does; the others
+are methods of `Books`.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 from redis import Redis
 
-from readtrack import keys, reports, subjects
+from readtrack import buckets, history, keys, reports, subjects
 from readtrack.models import Archive, Breakdown, History
 from readtrack.store import counters, scripts
 from tests.site.models import Post
@@ -34,6 +36,8 @@ VIEWS: Name = ("", "")
 VISITORS: Name = ("visitors", "")
 ENTERED, CLICKED = ("funnel", "view"), ("funnel", "click")
 DEVICES = ("phone", "desktop")
+MODEL = "site.post"
+EVER = timedelta(days=3000)
 
 
 def on(device: str) -> Name:
@@ -60,6 +64,9 @@ class Books:
         self.gone: set[Any] = set()  # rows that were deleted
         self.is_vague = False  # since a loss that hides what is counted until the next full flush
         self.is_whole = True  # nothing was ever lost, reset or deleted
+        # Views of the whole model, which no reset lowers: counted, and owed as above.
+        self.model_counted = self.model_owed = 0
+        self.is_model_exact = True  # what is owed of it is all that there is
         self._visitors: defaultdict[Any, set[str]] = defaultdict(set)
         self._history: dict[tuple[str, int], int] = {}
         self._sketches: dict[str, int] = {}
@@ -68,6 +75,8 @@ class Books:
 
     def view(self, pk: Any, *, visitor: str, device: str) -> None:
         self._visitors[pk].add(visitor)
+        self.model_counted += 1
+        self.model_owed += 0 if self.is_vague else 1
         self._count(pk, VIEWS, ENTERED, on(device))
         is_new = len(self._visitors[pk]) > self.counted[pk][VISITORS]
         if is_new:
@@ -95,6 +104,8 @@ class Books:
                     self.owed[pk][name] = min(self.owed[pk][name], stored[pk][name])
             if not families or VISITORS[0] in families:
                 self.faint.add(pk)
+        if not families:
+            self.model_owed = min(self.model_owed, self.model_stored())
         self.is_vague = self.is_vague or is_vague
         self.is_whole = False
 
@@ -133,6 +144,7 @@ class Books:
                     assert counts[name] >= count, f"{pk}: {name} decreased in SQL from {count} to {counts[name]}"
         assert not self.gone & stored.keys(), "11: a row was made out of a count"
         self.seen = stored
+        assert self.model_stored() <= self.model_counted, "2: the model's hours hold more than was counted"
         self._check_history()
 
     def _check_history(self) -> None:
@@ -151,8 +163,12 @@ class Books:
         shown, visitors = reports.views(posts.values()), reports.visitors(posts.values())
         assert all(shown[post] >= post.view_count for post in shown)
         assert all(visitors[post] >= post.visitor_count for post in visitors)
+        past: Any = {"since": buckets.now() - EVER, "by": "month"}
+        model, site = (sum(point.views for point in reports.series(of, **past)) for of in (Post, None))
+        assert (stored := self.model_stored()) <= model == site, f"8: {stored} stored, charts show {model} and {site}"
         if self.is_vague or self.carried:
             return
+        assert model <= self.model_counted
         for pk, post in posts.items():
             counted = self.counted[pk]
             assert shown[post] <= counted[VIEWS]
@@ -178,8 +194,13 @@ class Books:
             for name, count in self.owed[pk].items():
                 least = count - slack(count) if name == VISITORS else count
                 assert self.seen[pk][name] >= least, f"{pk}: of {name} {count} are owed, {self.seen[pk][name]} stored"
+        stored = self.model_stored()
+        assert stored >= self.model_owed, f"of the model's views {self.model_owed} are owed, {stored} stored"
         if not is_full:
             return
+        is_exact = self.is_model_exact and not self.is_vague
+        assert not is_exact or stored == self.model_owed, f"{stored} stored of {self.model_owed} views of the model"
+        self.model_owed, self.is_model_exact = stored, True
         self._check_alike(pks)
         self._check_sketches(redis)
         if self.is_whole:
@@ -192,6 +213,13 @@ class Books:
         tokens = {subjects.token_of(Post, pk): pk for pk in pks}
         for token, total in scripts.run(counters.totals(list(tokens))).items():
             assert total == (self.seen[tokens[token]][VIEWS], True), "Redis and SQL differ"
+        present = buckets.hour_number(buckets.now())
+        names = {
+            keys.member(keys.hourly(buckets.hour(buckets.hour_start(present - age))), MODEL): age for age in range(24)
+        }
+        hours = dict(history.views(MODEL, since=present - 24, until=present + 2))
+        for name, total in scripts.run(counters.sums(names)).items():
+            assert total == (hours.get(present - names[name], 0), True), "Redis and history differ"
 
     def _check_sketches(self, redis: Redis) -> None:
         """An archived sketch never holds fewer than before."""
@@ -209,15 +237,18 @@ class Books:
         posts = Post.objects.filter(pk__in=pks)
         for post in posts:
             assert sum(point.views for point in reports.series(post)) == self.counted[post.pk][VIEWS]
-        everything = sum(self.counted[pk][VIEWS] for pk in pks)
         for of in (None, Post):
-            assert sum(point.views for point in reports.series(of)) == everything, of
+            assert sum(point.views for point in reports.series(of)) == self.model_counted, of
 
     def check_gone(self, redis: Redis) -> None:
         """Promise 11."""
         for pk in self.gone:
             token = subjects.token_of(Post, pk)
             assert not redis.exists(keys.total(token), keys.hll(token)), "11: keys of a deleted row stay"
+
+    def model_stored(self) -> int:
+        """The views of the model that history holds, of any time."""
+        return max(History.objects.filter(subject=MODEL).values_list("views", flat=True), default=0)
 
     def stored(self) -> defaultdict[Any, Counter[Name]]:
         """What SQL holds."""

@@ -27,6 +27,13 @@ def test_a_time_is_taken_as_utc_wherever_it_comes_from() -> None:
     assert (buckets.hour(at), buckets.minute(at)) == ("2025123123", "202512312305")
 
 
+def test_an_hour_is_numbered_by_its_time_and_by_its_name() -> None:
+    at = datetime(2026, 1, 1, 1, 59, 59, tzinfo=timezone.utc)
+    number = buckets.hour_number(at)
+    assert buckets.hour_named(buckets.hour(at)) == number
+    assert buckets.hour_start(number) == at.replace(minute=0, second=0)
+
+
 def test_the_present_is_aware() -> None:
     assert buckets.now().utcoffset() == timedelta(0)
 

@@ -33,7 +33,7 @@ def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
     assert {name: family.keys for name, family in families.items()} == {
         "views:total:{id}": 2,
         "views:hour:{hour}:{id}": 2,
-        "views:hour:{hour}": 1,
+        "views:hour:{hour}:{model}": 1,
         "views:hll:{id}": 2,
         "views:unbased": 1,
         "viewed:{visitor}:{id}": 6,
@@ -50,7 +50,7 @@ def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
     [
         ("views:total:blog.post:a%3Ab", "views:total:{id}"),
         ("views:hour:2026112009:blog.post:1", "views:hour:{hour}:{id}"),
-        ("views:hour:2026112009", "views:hour:{hour}"),
+        ("views:hour:2026112009:blog.post", "views:hour:{hour}:{model}"),
         ("category:blog.category:1:read", "category:{id}:read"),
         ("import:hitcount.default", "import:{source}"),
         ("readers", "readers"),

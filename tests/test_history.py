@@ -45,8 +45,9 @@ def test_a_series_has_no_gaps_and_is_the_difference_of_totals() -> None:
 
 
 def test_a_count_that_was_set_to_zero_goes_on_from_there() -> None:
-    keep("site.post", {utc(2026, 3, 1, 8): 100, utc(2026, 3, 1, 9): 4, utc(2026, 3, 1, 10): 6})
-    points = series(Post, since=utc(2026, 3, 1, 9), until=utc(2026, 3, 1, 11))
+    post = factories.post()
+    keep(subjects.token(post), {utc(2026, 3, 1, 8): 100, utc(2026, 3, 1, 9): 4, utc(2026, 3, 1, 10): 6})
+    points = series(post, since=utc(2026, 3, 1, 9), until=utc(2026, 3, 1, 11))
     assert [point.views for point in points] == [4, 2]
 
 
@@ -60,7 +61,10 @@ def test_a_count_that_was_set_to_zero_goes_on_from_there() -> None:
 )
 def test_periods_are_those_of_the_sites_time_zone(by: Any, expected: dict[str, int]) -> None:
     # In Berlin the 29th begins at 23:00 UTC, is 23 hours long, and ends at 22:00 UTC.
-    keep("", {utc(2026, 3, 28, 22): 1, utc(2026, 3, 28, 23): 2, utc(2026, 3, 29, 21): 3, utc(2026, 3, 29, 22): 7})
+    keep(
+        "site.post",
+        {utc(2026, 3, 28, 22): 1, utc(2026, 3, 28, 23): 2, utc(2026, 3, 29, 21): 3, utc(2026, 3, 29, 22): 7},
+    )
     with current.override(ZoneInfo("Europe/Berlin")):
         points = series(since=utc(2026, 3, 28, 12), until=utc(2026, 3, 30, 12), by=by)
     assert shown(points, "%m-%d") == expected
@@ -98,7 +102,7 @@ def test_an_empty_range_has_no_points(by: Any) -> None:
 def test_an_overview_has_the_last_24_hours_beside_any_series(
     back: timedelta, by: Any, shown: int, noon: datetime
 ) -> None:
-    keep("", {noon - 30 * HOUR: 1, noon - 24 * HOUR: 4, noon - 23 * HOUR: 8})
+    keep("site.post", {noon - 30 * HOUR: 1, noon - 24 * HOUR: 4, noon - 23 * HOUR: 8})
     overview = reports.overview(back=back, by=by, at=noon)
     assert (overview.day, sum(point.views for point in overview.points)) == (4, shown)
 
@@ -140,46 +144,17 @@ def test_views_of_this_hour_that_redis_forgot_the_hour_of_are_of_this_hour(redis
     assert sum(point.views for point in series(post, hours=2)) == 8
 
 
-def test_sums_go_on_from_their_last_row_and_may_be_taken_twice(noon: datetime, redis: Redis) -> None:
-    post = factories.post()
-    keep("", {noon - 60 * HOUR: 1000})
-    keep("site.post", {noon - 60 * HOUR: 900})
-    for at in (noon - HOUR, noon - HOUR, noon):
-        tracker.record(factories.hit(subjects.token(post), at=at))
-    from readtrack.store import minutes
-
-    for minute, views in minutes.changed([noon.replace(second=0), noon.replace(second=0) - HOUR]):
-        minutes.tally(minute, views)
-    for _ in range(2):
-        history.keep_sums(at=noon)
-    rows = History.objects.filter(hour__gte=buckets.hour_number(noon - HOUR)).order_by("subject", "hour")
-    assert list(rows.values_list("subject", "views")) == [
-        ("", 1002),
-        ("", 1003),
-        ("site.post", 902),
-        ("site.post", 903),
-    ]
-
-
-def test_a_redis_that_lost_an_hour_does_not_lower_a_sum(noon: datetime, redis: Redis) -> None:
-    tracker.record(factories.hit("site.post:1", at=noon))
-    history.keep_sums(at=noon)
-    redis.flushdb()
-    history.keep_sums(at=noon)
-    assert History.objects.get(subject="").views == 1
-
-
 @override_settings(READTRACK={"HISTORY_DAYS": 10})
 def test_old_days_keep_their_last_hour_and_the_sum_of_the_day(noon: datetime) -> None:
     old, young = noon - timedelta(days=12), noon - timedelta(days=3)
-    for subject in ("", "site.post:1"):
+    for subject in ("site.post", "site.post:1"):
         keep(subject, {day + hours * HOUR: hours + 1 for day in (old, young) for hours in (0, 1, 2)})
     keep("site.post:2", {old: 5})
     before = series(since=old, until=old + 5 * HOUR, by="day")
     assert history.thin(at=noon) == 4
     assert history.thin(at=noon) == 0
     kept = History.objects.filter(hour__lt=buckets.hour_number(young))
-    assert set(kept.values_list("subject", "views")) == {("", 3), ("site.post:1", 3), ("site.post:2", 5)}
+    assert set(kept.values_list("subject", "views")) == {("site.post", 3), ("site.post:1", 3), ("site.post:2", 5)}
     assert History.objects.filter(hour__gte=buckets.hour_number(young)).count() == 6
     assert series(since=old, until=old + 5 * HOUR, by="day") == before
 
@@ -198,5 +173,5 @@ def test_thinning_nothing_is_no_error(noon: datetime) -> None:
 
 @pytest.mark.parametrize("by", ["hour", "day"])
 def test_what_came_at_the_end_is_of_no_period_before_it(by: Any) -> None:
-    keep("", {utc(2026, 3, 1, 8): 1, utc(2026, 3, 2, 0): 5})
+    keep("site.post", {utc(2026, 3, 1, 8): 1, utc(2026, 3, 2, 0): 5})
     assert sum(point.views for point in series(since=utc(2026, 3, 1), until=utc(2026, 3, 2), by=by)) == 1

@@ -482,7 +482,7 @@ def test_the_time_of_a_view_decides_its_buckets(redis: Redis, noon: datetime) ->
     post = factories.post()
     tracker.record(factories.hit(subjects.token(post), at=noon))
     assert redis.get(f"views:hour:2026112012:site.post:{post.pk}") == "1"
-    assert redis.get("views:hour:2026112012") == "1"
+    assert redis.get("views:hour:2026112012:site.post") == "1"
     assert redis.zscore("trending:bucket:202611201200", f"site.post:{post.pk}") == 1
 
 

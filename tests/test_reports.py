@@ -141,9 +141,9 @@ def test_hours_come_without_gaps_and_never_extend_their_life(redis: Redis, noon:
     points = reports.hourly(4, at=noon)
     assert [point.views for point in points] == [0, 1, 0, 2]
     assert points[-1].start == noon.replace(minute=0, second=0)
-    redis.expire("views:hour:2026112012", 5)
+    redis.expire("views:hour:2026112012:site.post", 5)
     view(post, at=noon)
-    assert redis.ttl("views:hour:2026112012") <= 5
+    assert redis.ttl("views:hour:2026112012:site.post") <= 5
 
 
 def test_the_most_viewed_rows_of_all_models() -> None:

@@ -18,21 +18,21 @@ REMEMBERED = timedelta(hours=1)  # that the minute buckets tell views of
 
 
 def marks(order: Order) -> Iterator[Finding]:
-    """Whether totals get their base."""
+    """Whether counts get their base."""
     found = server.marks()
-    words = {"count": exact(found.totals), "time": wording.span(timedelta(seconds=found.oldest))}
+    words = {"count": exact(found.counts), "time": wording.span(timedelta(seconds=found.oldest))}
     if found.oldest > LATE * beats.interval().total_seconds():
         message = ngettext(
-            "%(count)s total lacks SQL's base, for %(time)s.",
-            "%(count)s totals lack SQL's base, the oldest for %(time)s.",
-            found.totals,
+            "%(count)s count lacks SQL's base, for %(time)s.",
+            "%(count)s counts lack SQL's base, the oldest for %(time)s.",
+            found.counts,
         )
         yield Finding("warning", message % words, wording.run(FLUSH))
     else:
         message = ngettext(
-            "%(count)s total waits for SQL's base, which the next flush gives it.",
-            "%(count)s totals wait for SQL's base, which the next flush gives them.",
-            found.totals,
+            "%(count)s count waits for SQL's base, which the next flush gives it.",
+            "%(count)s counts wait for SQL's base, which the next flush gives them.",
+            found.counts,
         )
         yield Finding("ok", message % words)
 

@@ -1,12 +1,12 @@
-"""Charts of the past: what a part of a log adds to the history of its subjects, their models and the whole site.
+"""Charts of the past: what a part of a log adds to the history of its subjects and their models.
 
 A row holds the absolute total at the end of its hour, so a view of the past raises its own hour and all later ones.
 Nothing is counted twice:
 
 - Rows of a subject that a flush writes after the part was added in Redis hold the live total, and so the part. They
   are told by their value: all rows from before are below the total right after that step, all rows since are not.
-- Sums of young hours are left to the flush, which goes on from its last row by what Redis counted in each hour since,
-  the part included. Of earlier hours it takes the rows as they are.
+- Sums of young hours are left to the flush: Redis counts them, the part included. Of earlier hours it takes the
+  rows as they are.
 """
 
 import json
@@ -19,10 +19,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Case, F, QuerySet, Value, When
 from django.db.models.constants import OnConflict
 
-from readtrack import buckets, databases, history, subjects
+from readtrack import buckets, databases, lineage, subjects, sums
 from readtrack.conf import conf
 from readtrack.imports.batches import Batch
-from readtrack.models import History, Import
+from readtrack.models import History
 
 ANY = 2**63 - 1  # what every row is below: a sum has no such limit
 STEPS = 100  # hours of a subject in one UPDATE; SQLite takes some 1,000 parameters
@@ -34,17 +34,15 @@ def part(batch: Batch, *, at: datetime) -> str:
         return ""
     present = buckets.hour_number(at)
     hours: Counter[tuple[str, int]] = Counter()
-    sums: Counter[tuple[str, int]] = Counter()
+    models: Counter[tuple[str, int]] = Counter()
     for (token, start), count in batch.hours.items():
         hour = min(max(buckets.hour_number(start), 0), present)  # a log may hold any time
         hours[token, hour] += count
-        for subject in (history.SITE, token.partition(":")[0]):
-            sums[subject, hour] += count
-    summed = history.summed_from({subject for subject, _ in sums}, at=at)
+        models[token.partition(":")[0], hour] += count
     found = {
         "tokens": list(batch.views),
         "hours": [[*key, count] for key, count in hours.items()],
-        "sums": [[*key, count] for key, count in sums.items() if key[1] < summed[key[0]]],
+        "sums": [[*key, count] for key, count in models.items() if key[1] < sums.first(at)],
     }
     return json.dumps(found, separators=(",", ":"))
 
@@ -63,8 +61,8 @@ def fill(part: str, totals: Sequence[int]) -> None:
         gains[subject, ANY][hour] += count
     if not gains:
         return
-    # What another import inserts meanwhile would not be seen, and so not be raised: they take turns.
-    Import.objects.using(databases.of(Import).alias).select_for_update().order_by("pk").first()
+    # What others insert meanwhile would not be seen, and so not be raised: they take turns.
+    lineage.hold()
     connection = databases.of(History)
     if connection.vendor == "postgresql":
         _fill_postgresql(

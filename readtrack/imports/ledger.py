@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.utils.translation import gettext
 
-from readtrack import buckets, databases, flush
+from readtrack import buckets, databases, flush, sums
 from readtrack.imports import backfill
 from readtrack.imports.batches import Batch
 from readtrack.models import Import
@@ -73,7 +73,8 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         at = buckets.now()
         part = backfill.part(batch, at=at)
         _check(_update(record, intended=position, part=part))
-        call = store.apply(record.source, before=before, after=position, views=batch.views, hours=batch.hours, at=at)
+        parts: Any = {"views": batch.views, "hours": batch.hours, "since": sums.first(at)}
+        call = store.apply(record.source, before=before, after=position, at=at, **parts)
         while (answer := scripts.run(call, patient=True)) is store.Answer.UNSETTLED:
             flush.settle()
         _check(answer is store.Answer.APPLIED)

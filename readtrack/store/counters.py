@@ -1,6 +1,6 @@
-"""Totals: recording a hit, reading, settling and lifting them."""
+"""Recording a hit; reading, settling and lifting totals and the other counters that SQL keeps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from readtrack.store import effects, robots, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
+HOUR_LIFE = 172_800  # seconds that a model's hour lives; record.lua sets it
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
 
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
@@ -52,7 +53,7 @@ def record(hit: Hit) -> Call[Outcome]:
     """Counts the hit's views."""
     visitor, seen_as = hit.visitor.id, hit.visitor.seen_as
     hour = buckets.hour(hit.at)
-    names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at), hour=hour)
+    names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at))
     if effects.wants(hit):
         rate = (conf.RATE_LIMIT or robots.NO_LIMIT, conf.RATE_WINDOW or 1)
         return Call("record", *effects.named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
@@ -63,7 +64,7 @@ def record(hit: Hit) -> Call[Outcome]:
         conf.RATE_LIMIT or robots.NO_LIMIT,
         conf.RATE_WINDOW or 1,
         visitor,
-        5 if seen_as else 4,
+        6 if seen_as else 5,
         len(hit.views),
         *hit.views,
     ]
@@ -82,16 +83,26 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
 
 def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:
     """The totals that Redis holds, by token; a token that it holds nothing of is left out."""
+    return _marked({token: keys.total(token) for token in tokens})
+
+
+def sums(names: Iterable[str]) -> Call[dict[str, Total]]:
+    """The models' hours that Redis holds, by their names in `views:unbased`."""
+    return _marked({name: keys.counts(*keys.split_member(name)) for name in names})
+
+
+def _marked(named: Mapping[str, str]) -> Call[dict[str, Total]]:
+    """The counters that there are, by their names in `views:unbased`, which are given with their keys."""
 
     def decode(answer: list[list[bytes | None]]) -> dict[str, Total]:
-        counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(tokens))
+        counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(named))
         return {
-            token: Total(int(count), is_based=mark is None)
-            for token, count, mark in zip(tokens, counts, marks, strict=True)
+            name: Total(int(count), is_based=mark is None)
+            for name, count, mark in zip(named, counts, marks, strict=True)
             if count is not None
         }
 
-    return Call("totals", [keys.unbased(), *map(keys.total, tokens)], tokens, decode)
+    return Call("totals", [keys.unbased(), *named.values()], list(named), decode)
 
 
 def based(tokens: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
@@ -100,8 +111,8 @@ def based(tokens: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
     return Call("based", [keys.unbased(), *[start + token for token in tokens]], (len(start),), tuple)
 
 
-def hours(times: Sequence[datetime], *, token: str = "") -> list[int]:
-    """The views in each of those hours, of one subject or of the whole site."""
+def hours(times: Sequence[datetime], *, token: str) -> list[int]:
+    """The views of one subject in each of those hours."""
     if not times:
         return []
     found = connect().mget([keys.hour(buckets.hour(time), token) for time in times])
@@ -153,7 +164,7 @@ def _restored(mode: str, bases: Mapping[str, Base], head: int) -> tuple[list[str
         kept = Kept({"": base}) if isinstance(base, int) else base
         key = keys.counts(family, token) if family else keys.total(token)
         names += (key, keys.hll(token), keys.scratch(token))
-        args += (name, token, kept.sketch, len(kept.counts))
+        args += (name, token, kept.sketch, HOUR_LIFE if keys.is_hour(name) else 0, len(kept.counts))
         for field, count in kept.counts.items():
             args += (field, count)
     return names, args

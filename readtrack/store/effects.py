@@ -37,11 +37,11 @@ def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]
     slices = windows.count() if windows.is_compact() else 0
     names, members = list(shared), []
     for token in hit.views:
-        total, views_hour, _, *strings = keys.viewing(
+        total, own_hour, model_hour, _, *strings = keys.viewing(
             token, visitor=hit.visitor.id, seen_as=hit.visitor.seen_as, hour=hour
         )
         entries = [windows.entry(token, visitor=who, hit=hit) for who in identities] if slices else []
-        names += (total, views_hour)
+        names += (total, own_hour, model_hour)
         names += [name for sets, _ in entries for name in sets] or strings
         members.append([member for _, member in entries])
     width = (len(names) - len(shared)) // len(hit.views)

@@ -7,13 +7,11 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from readtrack import buckets, keys
-from readtrack.conf import conf
 from readtrack.store import scripts, uniques
 from readtrack.store.connection import connect
-from readtrack.store.minutes import TALLY_LIFE
 from readtrack.store.scripts import Call
 
-DAY = timedelta(days=1)  # that an hour of a subject is kept; one of the whole site is kept twice as long
+DAY = timedelta(days=1)  # that an hour of a subject is kept; one of a model is kept twice as long
 LIFE = 86_400  # seconds that the position of a finished import is kept
 ALMOST = timedelta(minutes=1)  # an hour that ends sooner is not begun any more
 
@@ -23,7 +21,7 @@ class Answer(IntEnum):
 
     REFUSED = 0  # it was not announced to this Redis as it is now
     APPLIED = 1
-    UNSETTLED = 2  # a total has yet to get its base
+    UNSETTLED = 2  # a counter has yet to get its base
 
 
 class State(NamedTuple):
@@ -55,34 +53,34 @@ def apply(
     views: Mapping[str, int],
     hours: Mapping[tuple[str, datetime], int],
     at: datetime,
+    since: int,
 ) -> Call[Answer]:
-    """Adds the part's views, to totals that have SQL's base."""
-    slots = list(_slots(hours, at))
+    """Adds the part's views to counters that have SQL's base; to a model's hours from `since` (since 1970) on."""
+    slots = list(_slots(hours, at=at, since=since))
     names = [keys.importing(source), keys.unbased(), *map(keys.total, views), *(slot[0] for slot in slots)]
     args: list[str | int] = [before, after, len(views)]
     for token, count in views.items():
         args += (token, count)
-    for _, field, count, ends in slots:
-        args += (field, count, int(ends.timestamp()))
+    for _, name, count, ends in slots:
+        args += (name, count, int(ends.timestamp()))
     return Call("apply", names, args, Answer)
 
 
-def _slots(hours: Mapping[tuple[str, datetime], int], at: datetime) -> Iterator[tuple[str, str, int, datetime]]:
-    """The keys of the hours that are young enough to be kept, a tally's field, their views, and when they end."""
-    site: Counter[datetime] = Counter()
+def _slots(
+    hours: Mapping[tuple[str, datetime], int], *, at: datetime, since: int
+) -> Iterator[tuple[str, str, int, datetime]]:
+    """The keys of the hours that are young enough to be kept, a model's name in `views:unbased`, views, and ends."""
     models: Counter[tuple[datetime, str]] = Counter()
-    for (token, start), count in hours.items():
-        site[start] += count
+    present = at.replace(minute=0, second=0, microsecond=0)
+    for (token, hour), count in hours.items():
+        start = min(hour, present)  # a log may hold any time
         models[start, token.partition(":")[0]] += count
         if at + ALMOST < start + DAY:
             yield keys.hour(buckets.hour(start), token), "", count, start + DAY
-    for start, count in site.items():
-        if at + ALMOST < start + 2 * DAY:
-            yield keys.hour(buckets.hour(start)), "", count, start + 2 * DAY
     for (start, label), count in models.items():
-        if conf.HISTORY and at < (ends := start + timedelta(seconds=TALLY_LIFE)):
-            # Beside the fields of the minutes: sums of the hour go on from the tally.
-            yield keys.tally(buckets.hour(start)), f"import|{label}", count, ends + timedelta(hours=1)
+        if since <= buckets.hour_number(start):
+            name = keys.member(keys.hourly(buckets.hour(start)), label)
+            yield keys.hour(buckets.hour(start), label), name, count, start + 2 * DAY
 
 
 def meet(visitors: Mapping[str, Sequence[str]]) -> Iterator[Call[int]]:

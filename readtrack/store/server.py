@@ -31,9 +31,9 @@ class Family(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Totals that lack SQL's base: how many, and for how many seconds the oldest has."""
+    """Counts that lack SQL's base: how many, and for how many seconds the oldest has."""
 
-    totals: int
+    counts: int
     oldest: float
 
 

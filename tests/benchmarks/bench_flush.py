@@ -174,7 +174,7 @@ def charts(rows: int) -> None:
         f" FROM generate_series({now} - 8759, {now}, 12) h, generate_series(1, {max(1, rows // 730)}) p"
     )
     sql(
-        f"INSERT INTO readtrack_history (subject, hour, views, visitors) SELECT '', h, h, 0"
+        f"INSERT INTO readtrack_history (subject, hour, views, visitors) SELECT 'site.post', h, h, 0"
         f" FROM generate_series({now} - 8759, {now}) h"
     )
     sql("ANALYZE readtrack_history")

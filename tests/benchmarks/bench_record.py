@@ -70,8 +70,9 @@ def commands() -> None:
             client.zadd("views:unbased", {token: 1}, nx=True)
         if client.incr(f"views:hour:{hour}:{token}") == 1:
             client.expire(f"views:hour:{hour}:{token}", 86400)
-        if client.incr(f"views:hour:{hour}") == 1:
-            client.expire(f"views:hour:{hour}", 172800)
+        if client.incr(f"views:hour:{hour}:site.post") == 1:
+            client.expire(f"views:hour:{hour}:site.post", 172800)
+            client.zadd("views:unbased", {f"views:hour:{hour}:site.post": 1}, nx=True)
         client.pfadd(f"views:hll:{token}", visitor)
         client.zincrby(f"trending:bucket:{minute}", 1, token)
 

@@ -21,9 +21,9 @@ def viewed(row: Post, times: int) -> None:
 def test_a_mark_that_nobody_settles_is_a_warning(redis: Redis) -> None:
     row = post()
     viewed(row, 1)
-    assert found("marks")[0][1:3] == ("ok", "1 total waits for SQL's base, which the next flush gives it.")
+    assert found("marks")[0][1:3] == ("ok", "2 counts wait for SQL's base, which the next flush gives them.")
     redis.zincrby(keys.unbased(), -600_000_000, subjects.token(row))
-    assert found("marks")[0][1:3] == ("warning", "1 total lacks SQL's base, for 10 min.")
+    assert found("marks")[0][1:3] == ("warning", "2 counts lack SQL's base, the oldest for 10 min.")
 
 
 def test_a_redis_that_was_emptied_is_a_warning_until_the_next_flush(redis: Redis) -> None:

@@ -61,7 +61,7 @@ def begin(record: Import, *, after: int) -> None:
 
 def apply(record: Import, added: Batch, *, after: int) -> bool:
     before, views = record.position, added.views
-    call = store.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START)
+    call = store.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START, since=0)
     if (answer := scripts.run(call)) is store.Answer.UNSETTLED:
         flush.settle()
         answer = scripts.run(call)

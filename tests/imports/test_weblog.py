@@ -151,7 +151,7 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     ages = (50, 30, 22, 2, 0)
     take(write(*(line(start=now - timedelta(hours=age), address=f"192.0.2.{age}") for age in ages)))
     hours = {age: f"views:hour:{buckets.hour(now - timedelta(hours=age))}" for age in ages}
-    assert [redis.get(hours[age]) for age in ages] == [None, "1", "1", "2", "1"]
+    assert [redis.get(f"{hours[age]}:site.post") for age in ages] == [None, "1", "1", "2", "1"]
     assert [redis.get(f"{hours[age]}:site.post:1") for age in ages[1:]] == [None, "1", "2", "1"]
     assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
     start = now.replace(minute=0, second=0, microsecond=0)

@@ -1,8 +1,8 @@
 -- Records what one hit views.
 -- Guarantees: a view counts once per visitor, subject and window, whoever sends this twice, for
 -- every counter sits behind the window's SET NX.
--- KEYS: rate (which whoever followed the honeypot has beyond all limits), unbased, trending bucket, site hour;
---       per view: total, hour, hll, window of the visitor[, window of the visitor before the cookie]
+-- KEYS: rate (which whoever followed the honeypot has beyond all limits), unbased, trending bucket;
+--       per view: total, hour, its model's hour, hll, window of the visitor[, window of the visitor before the cookie]
 -- ARGV: window s, rate limit, rate window s, visitor, keys per view, views, id of each view
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot
 --
@@ -15,18 +15,25 @@
 local call = redis.call
 local COUNTED, RATE, REPEAT = 1, 2, 3
 local HONEYPOT, TRAPPED = 4, 1e15
-local SHARED, VALUES = 4, 50
+local SHARED, VALUES = 3, 50
 local window, limit, width, views = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local visitor = ARGV[4]
 local outcome = {}
 
 -- Where the next view's part of what only some sites send begins; nil for all others.
 local extra = #ARGV > 6 + views and 9 + views or nil
-local counters, identities, slices = 3, width - 3, 0
+local counters, identities, slices = 4, width - 4, 0
 local is_in_slices, apply
 
+-- A counter that begins anew lacks what SQL kept of it: the flush settles that. Without an id, it is called by its key.
+local function mark(key, id)
+  local time, prefix = call('TIME'), #KEYS[2] - #'views:unbased'
+  local now = string.format('%.0f', time[1] * 1000000 + time[2])
+  call('ZADD', KEYS[2], 'NX', now, id or string.sub(KEYS[key], prefix + 1))
+end
+
 if extra then
-  counters, identities, slices = 2, tonumber(ARGV[7 + views]), tonumber(ARGV[8 + views])
+  counters, identities, slices = 3, tonumber(ARGV[7 + views]), tonumber(ARGV[8 + views])
   local effects = {}
 
   function effects.hll(key) call('PFADD', KEYS[key], visitor) end
@@ -47,12 +54,9 @@ if extra then
 
   function effects.bitmap(key, reader) call('SETBIT', KEYS[key], reader, 1) end
 
-  -- A hash that begins anew lacks what SQL kept of it: the flush settles that, as it does for totals.
-  local function mark(key)
-    if call('HLEN', KEYS[key]) > 1 then return end
-    local time, prefix = call('TIME'), #KEYS[2] - #'views:unbased'
-    local now = string.format('%.0f', time[1] * 1000000 + time[2])
-    call('ZADD', KEYS[2], 'NX', now, string.sub(KEYS[key], prefix + 1))
+  -- Only a hash with a single field may have begun just now.
+  local function mark_hash(key)
+    if call('HLEN', KEYS[key]) == 1 then mark(key) end
   end
 
   -- The first stage, once in a visitor's pass through the funnel (see step.lua).
@@ -61,13 +65,13 @@ if extra then
     for pass = key + 1, key + identities do
       is_new = call('SET', KEYS[pass], 1, 'NX', 'EX', 3600) and is_new
     end
-    if is_new and call('HINCRBY', KEYS[key], stage, 1) == 1 then mark(key) end
+    if is_new and call('HINCRBY', KEYS[key], stage, 1) == 1 then mark_hash(key) end
   end
 
   -- A visitor can make up values, so a hash takes a number of them, and the rest is "other".
   function effects.value(key, value)
     if call('HINCRBY', KEYS[key], value, 1) > 1 then return end
-    mark(key)
+    mark_hash(key)
     if call('HLEN', KEYS[key]) <= VALUES then return end
     call('HDEL', KEYS[key], value)
     call('HINCRBY', KEYS[key], 'other', 1)
@@ -117,14 +121,13 @@ for view = 1, views do
     outcome[view] = REPEAT
   else
     local id = ARGV[6 + view]
-    -- A total that was missing lacks what SQL knows: the flush settles that.
-    if call('INCR', KEYS[key]) == 1 then
-      local time = call('TIME')
-      call('ZADD', KEYS[2], 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), id)
-    end
+    if call('INCR', KEYS[key]) == 1 then mark(key, id) end
     if call('INCR', KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], 86400) end
-    if call('INCR', KEYS[4]) == 1 then call('EXPIRE', KEYS[4], 172800) end
-    if not extra then call('PFADD', KEYS[key + 2], visitor) end
+    if call('INCR', KEYS[key + 2]) == 1 then
+      call('EXPIRE', KEYS[key + 2], 172800)
+      mark(key + 2)
+    end
+    if not extra then call('PFADD', KEYS[key + 3], visitor) end
     -- The score is 1 only for a subject new to this minute, so the bucket's life is set rarely.
     if call('ZINCRBY', KEYS[3], 1, id) == '1' then call('EXPIRE', KEYS[3], 4200) end
     outcome[view] = COUNTED

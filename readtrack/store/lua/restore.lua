@@ -7,7 +7,7 @@
 -- a subject that was reset gets nothing back.
 -- KEYS: epoch, unbased, reset; per counter: its key, its sketch, a scratch key
 -- ARGV: "settle" or "lift", SQL's epoch (read after the bases); per counter: its name, its id, its sketch or "",
---       number of fields, then field ("" is a total) and count of each
+--       seconds that it lives (0: for ever), number of fields, then field ("" is a total) and count of each
 -- Returns: {number of counters settled or lifted, "current previous" epoch}
 local call = redis.call
 local epoch, unbased, resets = KEYS[1], KEYS[2], KEYS[3]
@@ -42,7 +42,8 @@ end
 
 local changed, arg = 0, 3
 for key = 4, #KEYS, 3 do
-  local name, id, sketch, fields = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2], tonumber(ARGV[arg + 3])
+  local name, id, sketch = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
+  local life, fields = tonumber(ARGV[arg + 3]), tonumber(ARGV[arg + 4])
   local mark = call('ZSCORE', unbased, name)
   local is_due = not mark
   if is_settling then is_due = mark and (not is_restored or tonumber(mark) < head) end
@@ -50,7 +51,7 @@ for key = 4, #KEYS, 3 do
     local is_changed = is_settling
     if mark then call('ZREM', unbased, name) end
     if not call('ZSCORE', resets, id) then
-      for index = arg + 4, arg + 2 + 2 * fields, 2 do
+      for index = arg + 5, arg + 3 + 2 * fields, 2 do
         if is_settling and not is_restored then
           add(KEYS[key], ARGV[index], ARGV[index + 1])
         elseif raise(KEYS[key], ARGV[index], ARGV[index + 1], mark) then
@@ -58,10 +59,12 @@ for key = 4, #KEYS, 3 do
         end
       end
       merge(KEYS[key], KEYS[key + 1], KEYS[key + 2], sketch)
+      -- It may have ended between its mark and its base.
+      if life > 0 and call('TTL', KEYS[key]) == -1 then call('EXPIRE', KEYS[key], life) end
     end
     if is_changed then changed = changed + 1 end
   end
-  arg = arg + 4 + 2 * fields
+  arg = arg + 5 + 2 * fields
 end
 
 -- A restored Redis is taken into the line once no mark of the lost history is left in it.

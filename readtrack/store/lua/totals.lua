@@ -1,4 +1,4 @@
--- Reads totals, and which of them lack SQL's base, at one moment.
+-- Reads counters, and which of them lack SQL's base, at one moment.
 -- KEYS: unbased, total of each subject. ARGV: id of each subject, or none to be told only of totals with their base.
 -- Returns: {totals}, or {totals, marks} where a mark is nil for a total that has its base
 local unbased = KEYS[1]
