@@ -82,6 +82,25 @@ def test_an_old_count_written_by_a_flush_that_was_killed_then_goes_with_the_next
     assert counts(post) == (0, 0)
 
 
+def test_a_flush_that_is_late_to_bring_a_row_down_takes_nothing_that_was_counted_since(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker.reset_views(post)
+    Post.objects.filter(pk=post.pk).update(view_count=5)
+    read = resets._live
+
+    def be_late(tokens: list[str]) -> Any:
+        found = read(tokens)
+        monkeypatch.undo()
+        view(post)
+        flush()
+        return found
+
+    monkeypatch.setattr(resets, "_live", be_late)
+    flush()
+    assert counts(post) == (1, 1)
+
+
 def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
