@@ -1,5 +1,6 @@
 """Every setting of readtrack: the names, types and defaults of `settings.READTRACK`."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -93,6 +94,12 @@ def is_testing() -> bool:
         tools = sys.modules.get("django.test.utils")
         _has_tested = tools is not None and hasattr(tools._TestState, "saved_data")
     return _has_tested
+
+
+def test_process() -> str:
+    """Which of several processes that run tests side by side this is, by Django's runner or pytest-xdist; or ""."""
+    runner = sys.modules.get("django.test.runner")
+    return os.environ.get("PYTEST_XDIST_WORKER") or str(getattr(runner, "_worker_id", 0) or "")
 
 
 def _reload(*, setting: str, **kwargs: Any) -> None:

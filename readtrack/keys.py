@@ -57,13 +57,16 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from readtrack import dimensions
-from readtrack.conf import conf, is_testing
+from readtrack.conf import conf, is_testing, test_process
 from readtrack.visitors import Visitor
 
 
 def prefix() -> str:
     """What every key begins with: while Django's tests run, something that a live site's keys do not."""
-    return f"{conf.TEST_PREFIX}{conf.PREFIX}" if is_testing() else conf.PREFIX
+    if not is_testing() or not conf.TEST_PREFIX:
+        return conf.PREFIX
+    process = test_process()
+    return f"{conf.TEST_PREFIX}{process}:{conf.PREFIX}" if process else f"{conf.TEST_PREFIX}{conf.PREFIX}"
 
 
 def _one(name: str) -> Callable[[], str]:

@@ -33,6 +33,11 @@ def traces(visitor: str) -> str:
     return _glob(f"*{visitor}*")
 
 
+def everything() -> str:
+    """Matches every key of ours, by its prefix: without one, every key there is."""
+    return _glob("*")
+
+
 def _glob(pattern: str) -> str:
     prefix = "".join(f"\\{char}" if char in "*?[]\\" else char for char in keys.prefix())
     return f"{prefix}{pattern}"

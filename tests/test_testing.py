@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 
 import readtrack
-from readtrack import conf, keys, reports, tracker
+from readtrack import conf, keys, reports, testing, tracker
 from readtrack.conf import Conf
 from readtrack.flush import flush
 from tests import factories
@@ -40,7 +40,7 @@ def nine(redis_url: str) -> Iterator[Redis]:
         client.flushdb()
 
 
-def run_tests(folder: Path, code: str, *, redis: Redis) -> str:
+def run_tests(folder: Path, code: str, *words: str, redis: Redis) -> str:
     """What Django's own test runner says of that code."""
     (folder / "test_recipe.py").write_text(code.replace("blog.models", "tests.site.models"))
     server = redis.connection_pool.connection_kwargs
@@ -51,7 +51,7 @@ def run_tests(folder: Path, code: str, *, redis: Redis) -> str:
         "DATABASE_URL": "sqlite://",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    command = [sys.executable, "-m", "django", "test", "test_recipe"]
+    command = [sys.executable, "-m", "django", "test", "test_recipe", *words]
     done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
     return done.stderr
 
@@ -74,14 +74,41 @@ def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redi
 def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: Redis) -> None:
     live = {"views:total:site.post:1": "7", "category:site.category:1:read": "x", "views:skips:2026112012": "y"}
     nine.mset(live)
-    code = recipe().replace("cache.clear()", "pass")
-    assert "\nOK\n" in run_tests(tmp_path, code + BESIDE, redis=nine)
+    assert "\nOK\n" in run_tests(tmp_path, recipe() + BESIDE, redis=nine)
     found: set[Any] = set(nine.scan_iter())
     ours = {key for key in found if str(key).startswith("test:")}
     assert {key: nine.get(key) for key in found - ours} == live
     assert "test:views:total:site.post:1" not in ours
     robots = [nine.hget(key, "bot") for key in ours if key.startswith("test:views:skips:")]
     assert sum(int(count or 0) for count in robots) == 5
+
+
+def test_tests_that_run_side_by_side_have_keys_of_their_own(tmp_path: Path, nine: Redis) -> None:
+    more = "".join(f"\n\nclass More{number}(PostTests):\n    pass\n" for number in range(5))
+    said = run_tests(tmp_path, recipe() + more, "--parallel", "2", redis=nine)
+    assert "Ran 12 tests" in said
+    assert "\nOK\n" in said
+    assert {str(key).split(":")[1] for key in nine.scan_iter()} <= {"1", "2"}
+
+
+def test_pytests_processes_have_keys_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw1")
+    assert keys.total("a:1") == "test:gw1:views:total:a:1"
+
+
+@pytest.mark.django_db
+def test_only_keys_of_tests_are_cleared(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    redis.mset({"views:total:site.post:1": 7, "test": 1})
+    with pytest.raises(RuntimeError, match="TEST_PREFIX"):
+        testing.clear()
+    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
+    tracker.record(factories.hit("site.post:1"))
+    tracker.skip(["site.post:1"], "bot")
+    assert redis.exists("test:views:total:site.post:1")
+    testing.clear()
+    assert set(redis.scan_iter()) == {"views:total:site.post:1", "test"}
+    assert reports.skips()["bot"] == 0
 
 
 @pytest.mark.django_db

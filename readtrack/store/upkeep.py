@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from readtrack import keys
+from readtrack import keys, patterns
 from readtrack.store.connection import connect
 from readtrack.store.counters import Epoch
 from readtrack.store.scripts import Call
 
+SCAN_COUNT = 1000
 ORPHAN_NOTE = 30 * 86_400_000_000  # microseconds after which a note about a missing row is forgotten
 
 
@@ -119,3 +120,11 @@ def forget_reset(token: str, *, at: int) -> None:
     client: Any = connect(patient=True)
     if client.zscore(keys.reset(), token) == at:
         client.zrem(keys.reset(), token)
+
+
+def clear() -> None:
+    """Removes every key with our prefix."""
+    client: Any = connect(patient=True)
+    names = list(client.scan_iter(match=patterns.everything(), count=SCAN_COUNT))
+    for start in range(0, len(names), SCAN_COUNT):
+        client.unlink(*names[start : start + SCAN_COUNT])

@@ -1,0 +1,17 @@
+"""For a site's own tests."""
+
+from readtrack.conf import conf, is_testing
+from readtrack.store import skips, upkeep
+
+
+def clear() -> None:
+    """Removes the keys of tests that TEST_PREFIX keeps apart, those of this process where several run them.
+
+    Raises RuntimeError where that would be a live site's keys, and redis.RedisError.
+    """
+    if not is_testing() or not conf.TEST_PREFIX:
+        raise RuntimeError(
+            "This is for tests: Django's test environment has to be set up, and TEST_PREFIX be a prefix."
+        )
+    skips.tally.clear()
+    upkeep.clear()
