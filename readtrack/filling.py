@@ -4,19 +4,24 @@ Tags leave placeholders; the middleware replaces all of them at once. So a fragm
 count and the present reader's dots.
 """
 
+import gzip
 import json
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.utils.text import compress_string
 
 from readtrack import placeholders, readers, rendering, reports, visitors
 from readtrack.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READERS, PATTERN, READER_MARK, Placeholder
 from readtrack.readers import Reader
 
 FindReader = Callable[[], Reader | None]
+
+PADDING = 100  # bytes at random, at most, as Django's GZipMiddleware adds against BREACH
 
 
 def left(content: str, request: Any | None, user: Any | None) -> str:
@@ -62,7 +67,8 @@ def fill(response: Any, find_reader: FindReader) -> None:
         return found[0]
 
     content = filled(content, find, is_json="json" in response.get("Content-Type", ""))
-    response.content = _recoded(content, "utf-8", response.charset)
+    content = _recoded(content, "utf-8", response.charset)
+    response.content = compress_string(content, max_random_bytes=PADDING) if _is_packed(response) else content
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
     if found:
@@ -78,8 +84,21 @@ def _keep_apart(response: Any, *, is_personal: bool) -> None:
         del response[name]
 
 
+def _is_packed(response: Any) -> bool:
+    """Whether the view's own decorator, gzip_page, was there before us."""
+    return bool(response.get("Content-Encoding", "") == "gzip")
+
+
 def _utf8(response: Any) -> bytes:
-    return _recoded(response.content, response.charset, "utf-8")
+    content = _unpacked(response.content) if _is_packed(response) else response.content
+    return _recoded(content, response.charset, "utf-8")
+
+
+def _unpacked(content: bytes) -> bytes:
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):  # it says so, but is no such thing
+        return b""
 
 
 def _recoded(content: bytes, source: str, target: str) -> bytes:

@@ -1,5 +1,6 @@
 """Counts and dots in finished pages: filled in together, for this reader, and only where we left a place for them."""
 
+import gzip
 import json
 from collections.abc import AsyncIterator, Iterator
 from io import BytesIO
@@ -12,6 +13,7 @@ from django.template import engines
 from django.test import AsyncClient
 from django.urls import path
 from django.utils.translation import override
+from django.views.decorators.gzip import gzip_page
 from redis import Redis
 
 from readtrack import filling, tracker
@@ -51,6 +53,16 @@ def download(request: Any) -> FileResponse:
     return FileResponse([text.encode()], content_type="application/octet-stream")
 
 
+@gzip_page
+def packed(request: Any) -> HttpResponse:
+    source = "{% unread_dot c %}{% view_count post exact %}" + "." * 500  # shorter pages are not worth packing
+    return HttpResponse(template(source, request, post=Post.objects.get(), c=Category.objects.get()))
+
+
+def mistaken(request: Any) -> HttpResponse:
+    return HttpResponse(b"as it is", headers={"Content-Encoding": "gzip"})
+
+
 def dots(request: Any) -> StreamingHttpResponse:
     def parts() -> Iterator[str]:
         yield template("{% unread_dot c %}", request, c=Category.objects.get())
@@ -81,7 +93,7 @@ urlpatterns = [
     *site_urls,
     *(
         path(f"{page.__name__}/", page)
-        for page in (comment, fragment, named, sized, download, dots, astream, counted_json)
+        for page in (comment, fragment, named, sized, download, packed, mistaken, dots, astream, counted_json)
     ),
 ]
 
@@ -140,6 +152,21 @@ def test_json_stays_valid(redis: Redis) -> None:
     html = '<span class="readtrack-count" title="1">1</span>'
     assert [text.strip() for text in factories.browser().get("/json/").json()["posts"]] == [html]
     assert json.loads(factories.browser().get("/counted_json/").content) == {"html": html}
+
+
+def test_a_page_that_its_view_packed_is_filled_in(redis: Redis) -> None:
+    post, category, user = factories.post(), factories.category(), factories.user()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    tracker.mark_unread([category])
+    response = factories.browser(user).get("/packed/", headers={"Accept-Encoding": "gzip"})
+    text = gzip.decompress(response.content).decode()
+    assert text.startswith("<span")
+    assert text.endswith("</span>1" + "." * 500)
+    assert response["Content-Length"] == str(len(response.content))
+
+
+def test_what_only_says_that_it_is_packed_is_left_alone() -> None:
+    assert factories.browser(factories.user()).get("/mistaken/").content == b"as it is"
 
 
 def test_a_response_with_a_length_gets_its_new_one() -> None:
