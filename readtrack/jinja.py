@@ -54,6 +54,8 @@ class ReadTrackExtension(Extension):
 @pass_context
 def view_count(context: Context, obj: Any, form: str = "") -> Markup:
     """`{{ view_count(post) }}`, with "words" or "exact" behind the post."""
+    if form not in KINDS:
+        raise ValueError(f"view_count takes 'words' or 'exact' behind the object, not {form!r}.")
     return _tag(context, KINDS[form], obj)
 
 

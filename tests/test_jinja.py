@@ -100,3 +100,8 @@ def test_it_counts_where_the_site_counts(rf: Any, settings: Any) -> None:
     tracker.mark_unread([category])
     tracker.mark_unread([category])
     assert '<span class="readtrack-unread" title="2">2 ' in page(rf, user, "{{ unread_count(c) }}", c=category)
+
+
+def test_an_unknown_form_says_which_there_are(rf: Any) -> None:
+    with pytest.raises(ValueError, match=r"'words' or 'exact' .* not 'short'"):
+        page(rf, factories.user(), "{{ view_count(p, 'short') }}", p=factories.post())

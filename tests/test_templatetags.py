@@ -93,6 +93,7 @@ def test_a_variable_that_is_no_saved_object_shows_nothing(source: str) -> None:
         "view_count",
         "view_count post short",
         "view_count post exact exact short",
+        "view_count post exact words",
         "view_count post as",
         "view_count as n",
         "unread_dot",

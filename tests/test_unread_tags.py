@@ -195,6 +195,11 @@ def test_a_tag_that_is_written_wrongly_says_so(tag: str) -> None:
         rendered(tag)
 
 
+def test_a_row_has_no_name_to_give_it() -> None:
+    with pytest.raises(TemplateSyntaxError, match="unread_dot object as name"):
+        rendered("{% if_unread c as is_new %}{% endif_unread %}")
+
+
 def test_a_value_outside_a_request_is_the_templates_users(user: Any, pair: list[Any]) -> None:
     source = "{% unread_dot c as is_unread %}{{ is_unread }}"
     assert rendered(source, c=pair[1], user=user) == "True"

@@ -53,7 +53,11 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
     """`{% if_unread category %}…{% else %}…{% endif_unread %}`; both are rendered, one is sent."""
-    obj, _, _ = _words(parser, token)
+    obj, _, target = _words(parser, token)
+    if target:
+        raise template.TemplateSyntaxError(
+            "if_unread gives no name a value; unread_dot does: {% unread_dot object as name %}"
+        )
     unread, read = parser.parse(("else", "endif_unread")), template.NodeList()
     if parser.next_token().contents == "else":
         read = parser.parse(("endif_unread",))
@@ -146,7 +150,7 @@ def _words(
     target = None
     if len(words) > 2 and words[-2] == "as":
         *words, _, target = words
-    if not words or any(word not in options for word in words[1:]):
-        usage = "".join(f" [{option}]" for option in options)
+    if not words or len(words) > 2 or any(word not in options for word in words[1:]):
+        usage = f" [{' or '.join(options)}]" if options else ""
         raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
     return parser.compile_filter(words[0]), words[1:], target
