@@ -1,7 +1,6 @@
 """Making categories unread: what posts are news for, sent on commit, and kept in SQL while Redis is gone."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -62,7 +61,11 @@ def _news(found: dict[str, list[Any]]) -> list[News]:
 def _send_on_commit(news: list[News], *, using: str | None) -> None:
     if news:
         # Robust, for the post is saved: whatever fails here is logged, and the page served.
-        transaction.on_commit(partial(_send_or_keep, news), using=using, robust=True)
+
+        def send() -> None:  # no partial: what it raises Django 5.2 logs by its name
+            _send_or_keep(news)
+
+        transaction.on_commit(send, using=using, robust=True)
 
 
 def _send_or_keep(news: Sequence[News]) -> None:
