@@ -404,6 +404,14 @@ def test_a_row_has_to_be_missing_twice_before_its_keys_go(post: Post, redis: Red
     assert flush().orphans == 0
 
 
+def test_a_deleted_row_leaves_no_mark(post: Post, redis: Redis) -> None:
+    view(post)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    assert redis.zcard("views:unbased") == 2
+    post.delete()
+    assert not redis.exists("views:unbased")
+
+
 def test_a_row_that_is_missing_for_a_moment_keeps_its_count(post: Post, redis: Redis) -> None:
     view(post, 2)
     with connection.cursor() as cursor:

@@ -10,6 +10,7 @@ from readtrack import flush as flushing
 from readtrack.flush import flush
 from readtrack.models import Lineage
 from readtrack.store import counters, scripts
+from readtrack.store.counters import Epoch
 from readtrack.visitors import Visitor
 from tests import factories
 from tests.interference import Dump, dump, restore
@@ -41,6 +42,20 @@ def test_a_restored_redis_is_taken_into_the_line_only_when_none_of_its_old_marks
     snapshot = dump(redis)
     flush()
     restore(redis, snapshot)
+    flush()
+    assert stored() == [BASE + 1] * 3
+
+
+@pytest.mark.usefixtures("database")
+def test_a_flush_that_is_killed_before_it_tells_of_what_it_settled_leaves_no_other_base_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scripts, "SLICE", 1)
+    for _ in range(3):
+        view(factories.post(view_count=BASE))
+    epoch = settle_and_die()
+    lineage.follow(epoch.current, previous=epoch.previous)
+    settle_and_die()  # the last mark is older than what SQL was told of
     flush()
     assert stored() == [BASE + 1] * 3
 
@@ -99,10 +114,12 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     assert [stage.count for stage in reports.funnel(Post.objects.get())][1] == 2
 
 
-def settle_and_die() -> None:
-    """A flush that is killed when it has settled, before it tells SQL."""
+def settle_and_die() -> Epoch:
+    """A flush that is killed when it has settled, before it tells SQL; gives what it would have told."""
     bases = flushing._bases(counters.unbased(until=counters.clock()))
-    assert scripts.run(counters.settle(bases, head=lineage.head())).counters == 1
+    settled = scripts.run(counters.settle(bases, head=lineage.head()))
+    assert settled.counters == 1
+    return settled.epoch
 
 
 def view(post: Post) -> None:

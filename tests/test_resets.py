@@ -236,10 +236,12 @@ def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(post: P
     Archive.objects.create(subject=token, views=5, visitors=5, sketch=b"", hour=1)
     flush()
     assert redis.zscore("views:reset", token)
+    click(post, "a")
     redis.zadd("views:reset", {token: 1})
     flush()
     assert not redis.exists("views:reset")
     assert not Archive.objects.exists()
+    assert Breakdown.objects.get(field="click").count == 1
 
 
 def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: Redis) -> None:
