@@ -86,7 +86,17 @@ class Conf:
 _has_tested = False  # what is left to tell when tests are over is still theirs
 
 
-def is_testing() -> bool:
+def test_prefix() -> str:
+    """What keys of tests begin with, those of this process where several run them side by side; "" outside of tests."""
+    if not _is_testing() or not conf.TEST_PREFIX:
+        return ""
+    # By Django's runner or pytest-xdist.
+    runner = sys.modules.get("django.test.runner")
+    process = os.environ.get("PYTEST_XDIST_WORKER") or str(getattr(runner, "_worker_id", 0) or "")
+    return f"{conf.TEST_PREFIX}{process}:" if process else conf.TEST_PREFIX
+
+
+def _is_testing() -> bool:
     """Whether Django's test environment was set up in this process, by its own runner or pytest's."""
     global _has_tested
     if not _has_tested:
@@ -94,12 +104,6 @@ def is_testing() -> bool:
         tools = sys.modules.get("django.test.utils")
         _has_tested = tools is not None and hasattr(tools._TestState, "saved_data")
     return _has_tested
-
-
-def test_process() -> str:
-    """Which of several processes that run tests side by side this is, by Django's runner or pytest-xdist; or ""."""
-    runner = sys.modules.get("django.test.runner")
-    return os.environ.get("PYTEST_XDIST_WORKER") or str(getattr(runner, "_worker_id", 0) or "")
 
 
 def _reload(*, setting: str, **kwargs: Any) -> None:

@@ -57,16 +57,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from readtrack import dimensions
-from readtrack.conf import conf, is_testing, test_process
+from readtrack.conf import conf, test_prefix
 from readtrack.visitors import Visitor
 
 
 def prefix() -> str:
     """What every key begins with: while Django's tests run, something that a live site's keys do not."""
-    if not is_testing() or not conf.TEST_PREFIX:
-        return conf.PREFIX
-    process = test_process()
-    return f"{conf.TEST_PREFIX}{process}:{conf.PREFIX}" if process else f"{conf.TEST_PREFIX}{conf.PREFIX}"
+    return f"{test_prefix()}{conf.PREFIX}"
 
 
 def _one(name: str) -> Callable[[], str]:

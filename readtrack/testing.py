@@ -1,6 +1,6 @@
 """For a site's own tests."""
 
-from readtrack.conf import conf, is_testing
+from readtrack.conf import test_prefix
 from readtrack.store import skips, upkeep
 
 
@@ -9,7 +9,7 @@ def clear() -> None:
 
     Raises RuntimeError where that would be a live site's keys, and redis.RedisError.
     """
-    if not is_testing() or not conf.TEST_PREFIX:
+    if not test_prefix():
         raise RuntimeError(
             "This is for tests: Django's test environment has to be set up, and TEST_PREFIX be a prefix."
         )

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from readtrack import keys, patterns
+from readtrack.store import scripts
 from readtrack.store.connection import connect
-from readtrack.store.counters import Epoch
+from readtrack.store.counters import SCAN_COUNT, Epoch
 from readtrack.store.scripts import Call
 
-SCAN_COUNT = 1000
 ORPHAN_NOTE = 30 * 86_400_000_000  # microseconds after which a note about a missing row is forgotten
 
 
@@ -125,6 +125,5 @@ def forget_reset(token: str, *, at: int) -> None:
 def clear() -> None:
     """Removes every key with our prefix."""
     client: Any = connect(patient=True)
-    names = list(client.scan_iter(match=patterns.everything(), count=SCAN_COUNT))
-    for start in range(0, len(names), SCAN_COUNT):
-        client.unlink(*names[start : start + SCAN_COUNT])
+    for some in scripts.sliced(list(client.scan_iter(match=patterns.everything(), count=SCAN_COUNT))):
+        client.unlink(*some)
