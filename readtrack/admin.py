@@ -13,7 +13,8 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from readtrack import dashboard, numerals
+from readtrack import numerals
+from readtrack.dashboard.context import dashboard_context
 from readtrack.models import Dashboard, FlushRun, Tracked
 
 # The type stubs make it generic, Django does not.
@@ -76,7 +77,7 @@ class DashboardAdmin(ReadOnlyAdmin):
             "title": gettext("Dashboard"),
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
-            **dashboard.context(request.GET.get("range", "")),
+            **dashboard_context(request.GET.get("range", "")),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/readtrack/dashboard.html", context)

@@ -13,11 +13,11 @@ class ReadTrackConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from readtrack import deletions, news
+        from readtrack import receivers
         from readtrack.checks.setup import check_setup
         from readtrack.conf import conf
 
         conf.load()
         checks.register(check_setup)
-        news.connect()
-        deletions.connect()
+        receivers.connect_news()
+        receivers.connect_deletions()

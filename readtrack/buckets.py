@@ -1,9 +1,12 @@
 """Slots of time: the names that hours and minutes have in keys. All of them are UTC."""
 
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
+from itertools import takewhile
+from typing import Literal, get_args
 
-from django.utils.timezone import get_default_timezone, make_aware
+from django.utils.timezone import get_current_timezone, get_default_timezone, make_aware
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -68,3 +71,38 @@ def hour_named(bucket: str) -> int:
 def hour_start(number: int) -> datetime:
     """The time that `hour_number` numbers."""
     return datetime.fromtimestamp(number * 3600, timezone.utc)
+
+
+Period = Literal["hour", "day", "week", "month"]
+
+
+def starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
+    """The starts of all periods that `since` to `until` (exclusive) touches, oldest first, in local time.
+
+    Raises ValueError for another period.
+    """
+    if by not in get_args(Period):
+        raise ValueError(f"There is no period {by!r}; choose one of: {', '.join(get_args(Period))}.")
+    zone = get_current_timezone()
+    if by == "hour":
+        first = since.astimezone(timezone.utc).replace(minute=0, second=0, microsecond=0)
+        count = max(0, -((first - until) // timedelta(hours=1)))
+        return [(first + timedelta(hours=hour)).astimezone(zone) for hour in range(count)]
+    # By way of UTC: where clocks skip midnight, the day starts at one.
+    days = _days(since.astimezone(zone).date(), by)
+    midnights = (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(timezone.utc) for day in days)
+    return [start.astimezone(zone) for start in takewhile(lambda start: start < until, midnights)]
+
+
+def _days(day: date, by: Period) -> Iterator[date]:
+    """The first days of the period that holds the day, and of all that follow."""
+    if by == "week":
+        day -= timedelta(days=day.weekday())
+    if by == "month":
+        day = day.replace(day=1)
+    while True:
+        yield day
+        if by == "month":
+            day = (day + timedelta(days=31)).replace(day=1)
+        else:
+            day += timedelta(days=7 if by == "week" else 1)

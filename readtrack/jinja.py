@@ -13,8 +13,8 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from readtrack import filling, placeholders
-from readtrack.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, NEWS, WORDS, Placeholder
+from readtrack.page import filling, placeholders
+from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, NEWS, WORDS, Placeholder
 
 KINDS = {"": COUNT, EXACT: EXACT, WORDS: WORDS}
 

@@ -15,7 +15,7 @@ from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 
 from readtrack.conf import conf
 from readtrack.models import Tracked
-from readtrack.tables import SUBJECT_LENGTH
+from readtrack.models.tables import SUBJECT_LENGTH
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 

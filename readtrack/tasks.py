@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from readtrack import tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 
 
 @shared_task(name="readtrack.flush_views", ignore_result=True)

@@ -1,7 +1,8 @@
 """For a site's own tests."""
 
 from readtrack.conf import test_prefix
-from readtrack.store import skips, upkeep
+from readtrack.store import lifecycle
+from readtrack.store.skips import tally
 
 
 def clear() -> None:
@@ -13,5 +14,5 @@ def clear() -> None:
         raise RuntimeError(
             "This is for tests: Django's test environment has to be set up, and TEST_PREFIX be a prefix."
         )
-    skips.tally.clear()
-    upkeep.clear()
+    tally.clear()
+    lifecycle.clear()

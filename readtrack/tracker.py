@@ -8,19 +8,22 @@ from urllib.parse import quote
 from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
 
-from readtrack import buckets, readers, resets, subjects, visitors
-from readtrack.hits import Hit, Outcome, Reason
+from readtrack import buckets, subjects
+from readtrack.flush import resets
+from readtrack.hits import readers, visitors
+from readtrack.hits.hit import Hit, Outcome, Reason
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
-from readtrack.publishing import mark_unread as mark_unread
-from readtrack.publishing import publish as publish
-from readtrack.publishing import publish_to as publish_to
-from readtrack.publishing import resend as resend
-from readtrack.store import counters, reads, robots, scripts, tallies, traces, trending
-from readtrack.store.connection import fail_open
+from readtrack.store import breakdowns, erasure, read_state, recording, scripts
+from readtrack.store.circuit import fail_open
+from readtrack.store.erasure import Erased, Progress
 from readtrack.store.scripts import Call
 from readtrack.store.skips import tally
-from readtrack.store.traces import Erased, Progress
-from readtrack.visitors import Visitor
+from readtrack.store.trending import refresh_lists
+from readtrack.unread.publishing import mark_unread as mark_unread
+from readtrack.unread.publishing import publish as publish
+from readtrack.unread.publishing import publish_to as publish_to
+from readtrack.unread.publishing import resend as resend
 
 
 def record(hit: Hit) -> Outcome:
@@ -28,9 +31,9 @@ def record(hit: Hit) -> Outcome:
 
     Views come first: a step taken on the page that is viewed comes after it.
     """
-    viewed = [counters.record(hit)] if hit.views else []
-    read = [reads.mark(hit)] if hit.reads else []
-    steps = [tallies.step(token, stage, visitor=hit.visitor, at=hit.at) for token, stage in hit.steps]
+    viewed = [recording.record(hit)] if hit.views else []
+    read = [read_state.mark(hit)] if hit.reads else []
+    steps = [breakdowns.step(token, stage, visitor=hit.visitor, at=hit.at) for token, stage in hit.steps]
     answers = _answers([*viewed, *read, *steps])
     outcome: Outcome = answers[0] if viewed else Outcome()
     if outcome.skipped:
@@ -66,14 +69,14 @@ def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: dat
 
 def mark_robot(names: Iterable[str]) -> None:
     """Makes what the visitors known by those names do not count for a day. Raises redis.RedisError."""
-    robots.mark(names)
+    recording.mark_robots(names)
 
 
 def forget(pk: Any, *, progress: Progress = int) -> Erased:
     """Erases what Redis holds of the user with that primary key. Raises redis.RedisError."""
-    number = pk if isinstance(pk, int) and 0 <= pk <= traces.HIGHEST else None
-    user = traces.User(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
-    return traces.forget(user, progress=progress)
+    number = pk if isinstance(pk, int) and 0 <= pk <= erasure.HIGHEST else None
+    user = erasure.User(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
+    return erasure.forget(user, progress=progress)
 
 
 def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
@@ -82,7 +85,7 @@ def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
     subjects.check_stage(stage)
-    return scripts.run(tallies.step(subjects.token(obj), stage, visitor=visitor, at=buckets.now()))
+    return scripts.run(breakdowns.step(subjects.token(obj), stage, visitor=visitor, at=buckets.now()))
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:
@@ -123,7 +126,7 @@ apublish = sync_to_async(publish)
 
 def refresh_trending(*, at: datetime | None = None) -> int:
     """Computes anew what is trending; gives the number of subjects. Raises redis.RedisError."""
-    return trending.refresh(at=buckets.now(at))
+    return refresh_lists(at=buckets.now(at))
 
 
 def reset_views(obj: Tracked) -> None:

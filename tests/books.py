@@ -25,9 +25,10 @@ from typing import Any
 
 from redis import Redis
 
-from readtrack import buckets, history, keys, reports, subjects
+from readtrack import buckets, reports, subjects
 from readtrack.models import Archive, Breakdown, History
-from readtrack.store import counters, scripts
+from readtrack.sql import history
+from readtrack.store import counters, keys, scripts
 from tests.site.models import Post
 
 Name = tuple[str, str]  # of a count: family and field

@@ -14,11 +14,11 @@ from django.conf import settings
 from pytest_django import Settings
 from redis import Redis
 
+from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.store import connection
-from readtrack.store.connection import circuit
+from readtrack.store.circuit import circuit
 from readtrack.store.skips import tally
-from tests.engines.valkey import Valkey
 from tests.pseudo import pseudo as pseudo
 from tests.wire import Wire
 

@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from readtrack import buckets
-from readtrack.hits import Hit
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
-from readtrack.visitors import Visitor
 from tests.site.models import Category, Headline, Journal, Page, Post, Product, Profile, Review
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -12,7 +12,7 @@ def main() -> None:
     django.setup()
     from django.db import connection, connections
 
-    from readtrack.flush import flush
+    from readtrack.flush.run import flush
     from readtrack.store.connection import connect
 
     # What is imported here, no fork has to import.

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.postgres import Postgres
-from tests.engines.valkey import Valkey
+from demo_project.engines.postgres import Postgres
+from demo_project.engines.valkey import Valkey
 
 REDIS = "READTRACK_TEST_REDIS_URL"
 DATABASE = "DATABASE_URL"

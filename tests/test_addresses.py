@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from readtrack.addresses import bad_proxies, network
+from readtrack.hits.addresses import bad_proxies, network
 
 TWO_PROXIES = {"TRUSTED_PROXIES": ["10.0.0.0/8", "192.0.2.7"]}
 

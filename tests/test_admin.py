@@ -10,11 +10,11 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import buckets, tracker
-from readtrack.dashboard import RANGES
-from readtrack.flush import flush
+from readtrack.dashboard.context import RANGES
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
 from readtrack.store.skips import tally
-from readtrack.visitors import Visitor
 from tests import factories
 from tests.conftest import Start
 from tests.pseudo import unmarked

@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from readtrack import addresses, bots, keys, subjects, visitors
+from readtrack import subjects
 from readtrack.conf import conf
-from readtrack.hits import refusal
+from readtrack.hits import addresses, bots, visitors
+from readtrack.hits.hit import refusal
+from readtrack.store import keys
 from tests import factories
 from tests.site.models import Page
 

@@ -9,8 +9,8 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import reports, subjects, tracker
-from readtrack.store.strategies import UniquesError
-from readtrack.visitors import Visitor, user_id
+from readtrack.hits.visitors import Visitor, user_id
+from readtrack.store.uniques import UniquesError
 from tests import factories
 from tests.site.models import Counted, Post, Product
 

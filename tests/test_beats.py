@@ -7,8 +7,7 @@ import pytest
 from celery.schedules import crontab, schedule
 from pytest_django import Settings
 
-from readtrack import beats
-from readtrack.schedule import readtrack_schedule
+from readtrack.schedule import flush_interval, readtrack_schedule
 
 MINUTE = timedelta(minutes=1)
 CHANGED, FULL, OTHER = "readtrack.flush_changed", "readtrack.flush_views", "site.tidy"
@@ -32,15 +31,15 @@ CHANGED, FULL, OTHER = "readtrack.flush_changed", "readtrack.flush_views", "site
 )
 def test_the_schedule_says_how_often(settings: Settings, entries: Any, interval: timedelta) -> None:
     settings.CELERY_BEAT_SCHEDULE = {task: {"task": task, "schedule": every} for task, every in entries}
-    assert beats.interval() == interval
+    assert flush_interval() == interval
 
 
 def test_our_own_schedule_is_once_a_minute(settings: Settings) -> None:
     settings.CELERY_BEAT_SCHEDULE = {**readtrack_schedule}
-    assert beats.interval() == MINUTE
+    assert flush_interval() == MINUTE
 
 
 @pytest.mark.parametrize("nonsense", [None, ["readtrack.flush_changed"]])
 def test_a_site_without_a_schedule_is_taken_to_flush_once_a_minute(settings: Settings, nonsense: Any) -> None:
     settings.CELERY_BEAT_SCHEDULE = nonsense
-    assert beats.interval() == MINUTE
+    assert flush_interval() == MINUTE

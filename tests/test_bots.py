@@ -2,7 +2,7 @@
 
 import pytest
 
-from readtrack.bots import is_bot
+from readtrack.hits.bots import is_bot
 from tests.factories import BROWSER
 
 

@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import reports, subjects, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from readtrack.models import Breakdown
 from tests import factories
 from tests.site.models import Post

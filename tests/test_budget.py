@@ -9,11 +9,12 @@ from django.core.management import CommandError, call_command
 from django.test.utils import override_settings
 from redis import Redis
 
-from readtrack import budget, keys, tracker
-from readtrack.budget import Numbers
-from readtrack.store import memory
+from demo_project.engines.process import free_port
+from readtrack import tracker
+from readtrack.doctor import budget
+from readtrack.doctor.budget import Numbers
+from readtrack.store import keys, server
 from tests import factories
-from tests.engines.process import free_port
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +30,7 @@ def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
         for _ in range(3):
             tracker.record(factories.hit("site.post:1", "site.post:2"))
         redis.set("a cache's own", "x" * 1000)
-        families = memory.families()
+        families = server.key_families()
     assert {name: family.keys for name, family in families.items()} == {
         "views:total:{id}": 2,
         "views:hour:{hour}:{id}": 2,
@@ -64,25 +65,25 @@ def test_a_key_is_known_by_the_table(key: str, family: str) -> None:
 
 
 def test_a_large_redis_is_sampled(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "SCANNED", 2000)
-    monkeypatch.setattr(memory, "STEP", 500)
+    monkeypatch.setattr(server, "SCANNED", 2000)
+    monkeypatch.setattr(server, "STEP", 500)
     redis.mset({f"views:total:site.post:{number}": 1 for number in range(8000)})
     redis.mset({f"rate:v{number}": 1 for number in range(2000)})
-    families = memory.families()
+    families = server.key_families()
     assert families["views:total:{id}"].keys == pytest.approx(8000, rel=0.1)
     assert families["rate:{visitor}"].keys == pytest.approx(2000, rel=0.3)
 
 
 def test_an_empty_redis_takes_nothing() -> None:
-    assert memory.families() == {}
+    assert server.key_families() == {}
 
 
 def test_a_key_that_is_gone_weighs_nothing(redis: Redis) -> None:
-    assert memory._average(redis, [b"gone"]) == 0
+    assert server._average(redis, [b"gone"]) == 0
 
 
 def test_what_is_measured_is_like_the_textbook_and_leaves_nothing(redis: Redis) -> None:
-    sizes = memory.measured(members=20_000, highest=8_000_000)
+    sizes = server.measured(members=20_000, highest=8_000_000)
     assert 30 < sizes.set / 20_000 < 120
     assert 12_288 < sizes.hll < 20_000
     assert 1_000_000 < sizes.bitmap < 2_200_000

@@ -6,8 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from readtrack import categories
+from readtrack import subjects
 from readtrack.models import Tracked
+from readtrack.unread import categories
 from tests.site.models import Category, Manual, Page, Post, Product, Shelf
 
 
@@ -36,5 +37,5 @@ def test_news_belongs_to_the_categories_that_are_set() -> None:
 
 def test_only_foreign_keys_lead_to_categories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Page, "news_for", ("slug", "missing", "section"))
-    assert [field.name for field in categories.news_links(Page)] == ["section"]
+    assert [field.name for field in subjects.news_links(Page)] == ["section"]
     assert issubclass(Page, Tracked)

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from readtrack import charts
+from readtrack.dashboard import charts
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from readtrack import conf as configuration
-from readtrack.conf import conf
+from readtrack.conf import DEFAULTS, TYPES, conf
 
 
 def test_an_override_takes_effect_at_once_and_ends_with_it(settings: Settings) -> None:
@@ -37,10 +36,8 @@ def test_another_setting_changes_nothing(settings: Settings) -> None:
 
 def test_every_setting_has_a_type_and_a_default(settings: Settings) -> None:
     settings.READTRACK = {}
-    assert configuration.TYPES.keys() == configuration.DEFAULTS.keys()
-    assert all(
-        getattr(conf, name) == default for name, default in configuration.DEFAULTS.items() if name != "TEST_PREFIX"
-    )
+    assert TYPES.keys() == DEFAULTS.keys()
+    assert all(getattr(conf, name) == default for name, default in DEFAULTS.items() if name != "TEST_PREFIX")
     assert timedelta(seconds=conf.WINDOW) == timedelta(minutes=30)
 
 

@@ -6,8 +6,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from redis import Redis
 
-from readtrack import conversion, readers, reports, tracker
+from readtrack import reports, tracker
+from readtrack.hits import readers
 from readtrack.store import clock
+from readtrack.unread import conversion
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -63,7 +65,7 @@ def test_news_that_comes_while_a_category_is_converted_stays_unread(
     def then_news() -> int:
         as_of = before()
         numbers = [user.pk]
-        monkeypatch.setattr("readtrack.store.reads.numbers", lambda *args: iter(numbers))
+        monkeypatch.setattr("readtrack.store.read_state.numbers", lambda *args: iter(numbers))
         tracker.mark_unread([category])
         return as_of
 

@@ -9,10 +9,11 @@ from django.db.models import Model
 from django.test.utils import override_settings
 from redis import Redis
 
-from readtrack import archives, databases, history, snapshots, subjects, tracker
-from readtrack.flush import flush
+from readtrack import subjects, tracker
+from readtrack.flush.run import flush
 from readtrack.models import Archive, Breakdown, History, Tracked
-from readtrack.snapshots import Snapshot
+from readtrack.sql import archive, databases, history, row_counts
+from readtrack.sql.row_counts import Snapshot
 from tests import factories
 from tests.site.models import Post
 
@@ -85,7 +86,7 @@ def test_the_apps_own_rows_are_upserts(router: list[str]) -> None:
         rows = [("a", views, 1, bytes([views]), 1) for views in (2, 9)]
         for row in [*rows, *rows]:
             databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=[row])
-        assert archives.sketches(["a", "b"]) == {"a": b"\x09"}
+        assert archive.sketches(["a", "b"]) == {"a": b"\x09"}
         databases.upsert(Breakdown, ("subject", "family", "field"), ("count",), rows=[])
         assert not Breakdown.objects.exists()
 
@@ -95,9 +96,9 @@ def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
     with override_settings(DATABASE_ROUTERS=router):
         low, high = factories.post(), factories.post()
         Post.objects.filter(pk=high.pk).update(view_count=9)
-        written = snapshots.write(Post, {low.pk: Snapshot(2, 1), high.pk: Snapshot(5, 0), 10**9: Snapshot(1, 1)})
+        written = row_counts.write(Post, {low.pk: Snapshot(2, 1), high.pk: Snapshot(5, 0), 10**9: Snapshot(1, 1)})
         assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], {high.pk: 9}, [10**9])
-        assert snapshots.write(Post, {high.pk: Snapshot(5, 3)}).ahead == {high.pk: 9}
+        assert row_counts.write(Post, {high.pk: Snapshot(5, 3)}).ahead == {high.pk: 9}
 
 
 @pytest.mark.parametrize("failures", [1, 2])

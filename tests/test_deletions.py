@@ -8,8 +8,9 @@ import pytest
 from django.db import transaction
 from redis import Redis
 
-from readtrack import readership, subjects, tracker
-from readtrack.flush import flush
+from readtrack import subjects, tracker
+from readtrack.flush import readers
+from readtrack.flush.run import flush
 from readtrack.models import Breakdown, History, Readership, Tracked
 from tests import factories
 from tests.site.models import Category, Post, Review, Topic
@@ -66,7 +67,7 @@ def test_a_deleted_category_leaves_nothing(model: Any, redis: Redis, noon: datet
         settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
         tracker.mark_unread([gone, other])
         tracker.mark_read(factories.user(), [gone, other])
-    readership.keep(at=noon)
+    readers.keep(at=noon)
     token = subjects.token(gone)
     gone.delete()
     assert redis.keys(f"category:{token}:*") == []

@@ -2,7 +2,7 @@
 
 from pytest_django import Settings
 
-from readtrack.digests import digest
+from readtrack.hits.hashing import digest
 
 
 def test_a_digest_is_short_stable_and_safe_in_keys_and_pages() -> None:

@@ -16,12 +16,13 @@ from django.utils.translation import override
 from django.views.decorators.gzip import gzip_page
 from redis import Redis
 
-from readtrack import filling, tracker
+from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.placeholders import COUNT, DOT, Placeholder
+from readtrack.page import filling
+from readtrack.page.placeholders import COUNT, DOT, Placeholder
 from tests import factories
 from tests.site.models import Category, Post
-from tests.site.urls import urlpatterns as site_urls
+from tests.site.urls import urlpatterns
 from tests.wire import Wire
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
@@ -90,7 +91,7 @@ def named(request: Any) -> HttpResponse:
 
 
 urlpatterns = [
-    *site_urls,
+    *urlpatterns,
     *(
         path(f"{page.__name__}/", page)
         for page in (comment, fragment, named, sized, download, packed, mistaken, dots, astream, counted_json)

@@ -12,7 +12,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from readtrack import reports, signals, subjects, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from tests import factories
 from tests.interference import database_down, disconnect, dump, restore

@@ -9,12 +9,13 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from redis import Redis
 
-from readtrack import buckets, reports, resets, runs, subjects, tracker
-from readtrack import flush as flushing
-from readtrack.flush import flush
+from readtrack import buckets, reports, subjects, tracker
+from readtrack.flush import resets, run, writing
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History
-from readtrack.store import upkeep
-from readtrack.visitors import Visitor
+from readtrack.sql import runs
+from readtrack.store import lifecycle
 from tests import factories
 from tests.interference import Dump, dump, restore
 from tests.site.models import Post
@@ -137,13 +138,13 @@ def test_a_snapshot_from_in_the_midst_of_a_flush_is_an_old_one_too(
 ) -> None:
     view(post)
     snapshot: Dump = {}
-    read = flushing._live
+    read = writing._live
 
     def save_first(*args: Any) -> Any:
         snapshot.update(dump(redis))
         return read(*args)
 
-    monkeypatch.setattr(flushing, "_live", save_first)
+    monkeypatch.setattr(writing, "_live", save_first)
     flush()
     restore(redis, snapshot)
     assert flush(only_changed=True).kind == Kind.FULL
@@ -177,7 +178,7 @@ def test_a_full_flush_stays_owed_until_one_has_ended_well(
     flush()
     redis.delete("flush:last")
     with monkeypatch.context() as patched:
-        patched.setattr(flushing, "_finish", _fail)
+        patched.setattr(run, "_finish", _fail)
         with pytest.raises(ValueError, match="killed here"):
             flush(only_changed=True)
     assert [flush(only_changed=True).kind for _ in range(2)] == [Kind.FULL, Kind.CHANGED]
@@ -318,16 +319,16 @@ def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
     _archive()
     Archive.objects.update(hour=1)
     redis.delete(*redis.keys("trending:*"))
-    read = upkeep.held
+    read = lifecycle.held
 
     def be_late(tokens: Any, **kwargs: Any) -> Any:
         found = read(tokens, **kwargs)
         if tokens:
-            monkeypatch.setattr(upkeep, "held", read)
+            monkeypatch.setattr(lifecycle, "held", read)
             deed(redis, post)
         return found
 
-    monkeypatch.setattr(upkeep, "held", be_late)
+    monkeypatch.setattr(lifecycle, "held", be_late)
     _archive()
     flush()
     clicks = Breakdown.objects.get(family="funnel", field="click").count

@@ -16,7 +16,7 @@ from django.db import connection
 from redis import Redis
 
 from readtrack import reports, subjects, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from tests import factories
 from tests.site.models import Post
 from tests.wire import Moment, Wire

@@ -9,9 +9,11 @@ from django.db import OperationalError, connection
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, keys, lineage, reports, subjects, tracker
-from readtrack.flush import flush
+from readtrack import buckets, reports, subjects, tracker
+from readtrack.flush.run import flush
 from readtrack.models import FlushRun, Lineage
+from readtrack.sql import epochs
+from readtrack.store import keys
 from readtrack.store.connection import RedisError
 from tests.conftest import Start, use_redis
 from tests.factories import hit, post
@@ -190,7 +192,7 @@ def test_a_replica_that_lagged_and_was_promoted_is_lifted_by_one_flush(start_red
 
 @pytest.mark.django_db
 def test_a_backup_of_the_database_that_comes_back_is_healed_by_one_flush(redis: Redis, row: Post) -> None:
-    head, runs = lineage.head(), list(FlushRun.objects.values())
+    head, runs = epochs.head(), list(FlushRun.objects.values())
     flush()
     fresh = post()
     view(fresh, 1)

@@ -13,7 +13,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from readtrack import reports, subjects, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from tests import factories
 from tests.interference import Dump, at_step, dump, restore, shared_connections

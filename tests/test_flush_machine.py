@@ -22,11 +22,11 @@ from hypothesis.stateful import (
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, keys, subjects, tracker
-from readtrack.flush import flush
+from readtrack import buckets, subjects, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Lineage, Reset
-from readtrack.store import counters, scripts, upkeep
-from readtrack.visitors import Visitor
+from readtrack.store import counters, keys, lifecycle, scripts
 from tests.books import DEVICES, ENTERED, Books, on
 from tests.factories import hit, post
 from tests.site.models import Post
@@ -176,7 +176,7 @@ class FlushMachine(RuleBasedStateMachine):
     @rule()
     def let_time_pass(self) -> None:
         """Weeks in which only the flush runs: what is idle leaves Redis."""
-        for token, time in upkeep.resets().items():
+        for token, time in lifecycle.resets().items():
             self.redis.zadd(keys.reset(), {token: time - MICROSECONDS})
         self._flush(only_changed=False)
         FlushRun.objects.update(covers=F("covers") - MICROSECONDS)

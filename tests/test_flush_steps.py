@@ -12,7 +12,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import subjects, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from readtrack.models import FlushRun, Lineage
 from tests.factories import hit, post
 from tests.site.models import Post

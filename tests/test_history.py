@@ -10,11 +10,12 @@ from django.test.utils import override_settings
 from django.utils import timezone as current
 from redis import Redis
 
-from readtrack import buckets, history, periods, reports, subjects, tracker
-from readtrack.flush import flush
+from readtrack import buckets, reports, subjects, tracker
+from readtrack.flush.run import flush
 from readtrack.models import History
-from readtrack.reports import series
-from readtrack.snapshots import Snapshot
+from readtrack.reports import series, timelines
+from readtrack.sql import history
+from readtrack.sql.row_counts import Snapshot
 from tests import factories
 from tests.site.models import Headline, Post
 
@@ -72,15 +73,15 @@ def test_periods_are_those_of_the_sites_time_zone(by: Any, expected: dict[str, i
 
 def test_an_hour_that_comes_twice_is_two_and_one_that_is_skipped_none() -> None:
     with current.override(ZoneInfo("Europe/Berlin")):
-        autumn = periods.starts(utc(2026, 10, 24, 23), utc(2026, 10, 25, 3), by="hour")
-        spring = periods.starts(utc(2026, 3, 29, 0), utc(2026, 3, 29, 3), by="hour")
+        autumn = buckets.starts(utc(2026, 10, 24, 23), utc(2026, 10, 25, 3), by="hour")
+        spring = buckets.starts(utc(2026, 3, 29, 0), utc(2026, 3, 29, 3), by="hour")
     assert [start.hour for start in autumn] == [1, 2, 2, 3]
     assert [start.hour for start in spring] == [1, 3, 4]
 
 
 def test_a_day_without_a_midnight_starts_at_one() -> None:
     with current.override(ZoneInfo("America/Santiago")):
-        starts = periods.starts(utc(2026, 9, 5, 12), utc(2026, 9, 7, 12), by="day")
+        starts = buckets.starts(utc(2026, 9, 5, 12), utc(2026, 9, 7, 12), by="day")
     assert [(start.day, start.hour) for start in starts] == [(5, 0), (6, 1), (7, 0)]
 
 
@@ -103,7 +104,7 @@ def test_an_overview_has_the_last_24_hours_beside_any_series(
     back: timedelta, by: Any, shown: int, noon: datetime
 ) -> None:
     keep("site.post", {noon - 30 * HOUR: 1, noon - 24 * HOUR: 4, noon - 23 * HOUR: 8})
-    overview = reports.overview(back=back, by=by, at=noon)
+    overview = timelines.overview(back=back, by=by, at=noon)
     assert (overview.day, sum(point.views for point in overview.points)) == (4, shown)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 
-from readtrack import hits
+from readtrack.hits.hit import REASONS, refusal
 from tests.factories import BROWSER
 
 
@@ -28,8 +28,8 @@ def test_an_exchange_is_refused_for_a_reason(
     rf: Any, method: str, status: int, headers: dict[str, str], reason: str | None
 ) -> None:
     request = getattr(rf, method)("/", headers={"User-Agent": BROWSER, **headers})
-    assert hits.refusal(request, HttpResponse(status=status)) == reason
+    assert refusal(request, HttpResponse(status=status)) == reason
 
 
 def test_every_reason_is_listed() -> None:
-    assert {"method", "status", "prefetch", "bot", "rate", "repeat"} <= set(hits.REASONS)
+    assert {"method", "status", "prefetch", "bot", "rate", "repeat"} <= set(REASONS)

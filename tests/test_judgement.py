@@ -10,8 +10,9 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker, visitors
-from readtrack.hits import REASONS, Hit, Outcome
+from readtrack import reports, tracker
+from readtrack.hits import visitors
+from readtrack.hits.hit import REASONS, Hit, Outcome
 from readtrack.store.skips import tally
 from tests import factories
 from tests.factories import BROWSER

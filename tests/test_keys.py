@@ -5,8 +5,9 @@ import re
 import pytest
 from redis import Redis
 
-from readtrack import keys, reports, tracker
-from readtrack.flush import flush
+from readtrack import reports, tracker
+from readtrack.flush.run import flush
+from readtrack.store import keys
 from tests import factories
 
 

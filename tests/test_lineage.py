@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from readtrack import archives, lineage, reports, subjects, tracker
-from readtrack import flush as flushing
-from readtrack.flush import flush
+from readtrack import reports, subjects, tracker
+from readtrack.flush import archiving, settling, writing
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Lineage
+from readtrack.sql import epochs
 from readtrack.store import counters, scripts
 from readtrack.store.counters import Epoch
-from readtrack.visitors import Visitor
 from tests import factories
 from tests.interference import Dump, dump, restore
 from tests.site.models import Post
@@ -23,12 +24,12 @@ BASE = 100  # what SQL held before Redis ever heard of it
 
 @pytest.mark.usefixtures("database")
 def test_sql_follows_only_from_where_it_is() -> None:
-    assert lineage.head() == 0
-    assert lineage.follow(10, previous=0)
-    assert lineage.follow(10, previous=0)
-    assert lineage.follow(20, previous=10)
-    assert not lineage.follow(30, previous=10)
-    assert lineage.head() == 20
+    assert epochs.head() == 0
+    assert epochs.follow(10, previous=0)
+    assert epochs.follow(10, previous=0)
+    assert epochs.follow(20, previous=10)
+    assert not epochs.follow(30, previous=10)
+    assert epochs.head() == 20
     assert str(Lineage.objects.get()) == "20"
 
 
@@ -54,7 +55,7 @@ def test_a_flush_that_is_killed_before_it_tells_of_what_it_settled_leaves_no_oth
     for _ in range(3):
         view(factories.post(view_count=BASE))
     epoch = settle_and_die()
-    lineage.follow(epoch.current, previous=epoch.previous)
+    epochs.follow(epoch.current, previous=epoch.previous)
     settle_and_die()  # the last mark is older than what SQL was told of
     flush()
     assert stored() == [BASE + 1] * 3
@@ -68,18 +69,18 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it
     view(post)
     flush()
     snapshot: Dump = {}
-    read = flushing._live
+    read = writing._live
 
     def be_late(*args: Any) -> Any:
         """Settled on one's own part, one reads what another flush, killed since, has settled."""
-        monkeypatch.setattr(flushing, "_live", read)
+        monkeypatch.setattr(writing, "_live", read)
         redis.delete(f"views:total:{subjects.token(post)}")
         view(post)
         snapshot.update(dump(redis))
         settle_and_die()
         return read(*args)
 
-    monkeypatch.setattr(flushing, "_live", be_late)
+    monkeypatch.setattr(writing, "_live", be_late)
     flush()
     assert stored() == [BASE + 2]
     restore(redis, snapshot)
@@ -95,7 +96,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     click(post, "a")
     flush()
     snapshot: Dump = {}
-    keep = archives.keep_breakdowns
+    keep = archiving.keep_breakdowns
 
     def be_late_and_die(tokens: Any) -> None:
         redis.delete(f"funnel:{subjects.token(post)}")
@@ -106,7 +107,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
         raise ValueError("killed here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(archives, "keep_breakdowns", be_late_and_die)
+        patched.setattr(archiving, "keep_breakdowns", be_late_and_die)
         with pytest.raises(ValueError, match="killed here"):
             flush(only_changed=True)
     restore(redis, snapshot)
@@ -116,8 +117,8 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
 
 def settle_and_die() -> Epoch:
     """A flush that is killed when it has settled, before it tells SQL; gives what it would have told."""
-    bases = flushing._bases(counters.unbased(until=counters.clock()))
-    settled = scripts.run(counters.settle(bases, head=lineage.head()))
+    bases = settling._bases(counters.unbased(until=counters.clock()))
+    settled = scripts.run(counters.settle(bases, head=epochs.head()))
     assert settled.counters == 1
     return settled.epoch
 

@@ -12,7 +12,8 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import reports, subjects, tracker
-from readtrack.middleware import ReadTrackMiddleware, Recorder
+from readtrack.middleware import ReadTrackMiddleware
+from readtrack.request import Recorder
 from readtrack.store import clock
 from tests import factories
 from tests.site.models import Manual, Post

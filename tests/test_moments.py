@@ -9,8 +9,9 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from readtrack.models import FlushRun, Import
+from readtrack.reports import site
 from tests import factories
 from tests.imports import weblogs
 
@@ -46,8 +47,8 @@ def test_the_hour_that_comes_twice_is_in_order() -> None:
     last = FlushRun.objects.first()
     assert last
     assert last.started == SECOND
-    assert reports.is_late(last, at=SECOND + timedelta(hours=1))
-    assert not reports.is_late(last, at=SECOND)
+    assert site.is_late(last, at=SECOND + timedelta(hours=1))
+    assert not site.is_late(last, at=SECOND)
 
 
 def test_what_one_kind_of_site_stored_the_other_reads(settings: Settings) -> None:

@@ -5,7 +5,8 @@ from django.template import Context, Template
 from django.test import Client
 from redis import Redis
 
-from readtrack import outbound, tracker
+from readtrack import tracker
+from readtrack.views import outbound
 from tests import factories
 from tests.site.models import Post
 

@@ -4,7 +4,8 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import keys, patterns, tracker
+from readtrack import tracker
+from readtrack.store import keys
 from tests import factories
 
 
@@ -13,7 +14,7 @@ def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, setting
     tracker.record(factories.hit("site.post:1"))
     redis.set("sx1:views:total:site.post:2", 5)
     redis.set("s[many]?\\:views:total:site.post:3", 5)
-    assert redis.keys(patterns.totals()) == ["s[*]?\\:views:total:site.post:1"]
+    assert redis.keys(keys.matching_totals()) == ["s[*]?\\:views:total:site.post:1"]
 
 
 @pytest.mark.parametrize("prefix", ["", "site:"])
@@ -21,7 +22,7 @@ def test_the_kinds_of_a_thing_are_told_apart(prefix: str, redis: Redis, settings
     settings.READTRACK = {"PREFIX": prefix}
     for key in (keys.unique("a.b:1"), keys.bitmap("a.b:1"), keys.state("a.c:1", "read"), keys.state("a.c:1", "seen")):
         redis.set(key, 1)
-    assert redis.keys(patterns.unique_sets()) == [f"{prefix}views:unique:a.b:1"]
-    assert redis.keys(patterns.unique_bitmaps()) == [f"{prefix}views:bitmap:a.b:1"]
-    assert redis.keys(patterns.family("read")) == [f"{prefix}category:a.c:1:read"]
-    assert len(redis.keys(patterns.read_state())) == 2
+    assert redis.keys(keys.matching_unique_sets()) == [f"{prefix}views:unique:a.b:1"]
+    assert redis.keys(keys.matching_unique_bitmaps()) == [f"{prefix}views:bitmap:a.b:1"]
+    assert redis.keys(keys.matching_family("read")) == [f"{prefix}category:a.c:1:read"]
+    assert len(redis.keys(keys.matching_read_state())) == 2

@@ -3,8 +3,9 @@
 import pytest
 from django.db.models import F
 
-from readtrack import placeholders, subjects
-from readtrack.placeholders import COUNT, DOT, Placeholder
+from readtrack import subjects
+from readtrack.page import placeholders
+from readtrack.page.placeholders import COUNT, DOT, Placeholder
 from tests.site.models import Category, Page, Post
 
 

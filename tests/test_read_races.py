@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from readtrack import readers, reports, subjects, tracker
-from readtrack.store import clock, reads, scripts
+from readtrack import reports, subjects, tracker
+from readtrack.hits import readers
+from readtrack.reports import live
+from readtrack.store import clock, read_state, scripts
 from readtrack.store.connection import connect
 from tests import factories
 from tests.site.models import Category, Post
@@ -89,7 +91,7 @@ def reader_of(options: dict[str, Any]) -> Any:
 
 
 def is_unread(page: Page) -> bool:
-    return bool(reports.glance(dots=[page.token], reader=page.reader).unread[page.token])
+    return bool(live.page_state(dots=[page.token], reader=page.reader).unread[page.token])
 
 
 ORDERS = sorted(set(permutations(["begin", "query", "record", "commit", "publish"])))
@@ -133,7 +135,7 @@ def test_a_hit_that_is_late_on_its_way_hides_no_news(redis: Redis) -> None:
     page = Page(factories.category(), 7)
     page.visit()
     page.begin()
-    call = reads.mark(page.hit())  # the page's time is measured here
+    call = read_state.mark(page.hit())  # the page's time is measured here
     tracker.mark_unread([page.category])
     for _ in range(50):
         redis.ping()  # longer than the page took
@@ -145,7 +147,7 @@ def test_a_hit_that_is_sent_again_hides_no_news(redis: Redis) -> None:
     page = Page(factories.category(), 7)
     page.visit()
     page.begin()
-    call = reads.mark(page.hit())
+    call = read_state.mark(page.hit())
     scripts.run(call)
     tracker.mark_unread([page.category])
     for _ in range(50):

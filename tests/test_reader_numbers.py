@@ -10,7 +10,7 @@ from django.db import models
 from django.test import Client
 from redis import Redis
 
-from readtrack import readers
+from readtrack.hits import readers
 from tests import factories
 from tests.site.models import Review
 

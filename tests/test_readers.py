@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from readtrack import readers, reports, tracker
-from readtrack.readers import ReaderError
+from readtrack import reports, tracker
+from readtrack.hits import readers
+from readtrack.hits.readers import ReaderError
 from tests import factories
 
 

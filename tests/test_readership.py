@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from django.test.utils import override_settings
 
-from readtrack import buckets, history, readership, reports, subjects, tracker
-from readtrack.flush import flush
+from demo_project.engines.valkey import Valkey
+from readtrack import buckets, reports, subjects, tracker
+from readtrack.flush import readers
+from readtrack.flush.run import flush
 from readtrack.models import Readership
-from readtrack.store import reads
+from readtrack.sql import history
+from readtrack.store import read_state
 from tests import factories
-from tests.engines.valkey import Valkey
 from tests.site.models import Category
 from tests.wire import Wire
 
@@ -46,13 +48,13 @@ def test_what_changed_is_kept_and_falls_at_a_publication(
     category, _ = factories.category(), factories.category()
     hour = buckets.hour_number(noon)
     read(category, 1, 2)
-    assert readership.keep(at=noon) == 1
-    assert readership.keep(at=noon + HOUR) == 0
+    assert readers.keep(at=noon) == 1
+    assert readers.keep(at=noon + HOUR) == 0
     read(category, 3)
-    assert readership.keep(at=noon + 2 * HOUR) == 1
+    assert readers.keep(at=noon + 2 * HOUR) == 1
     tracker.mark_unread([category])
-    assert readership.keep(at=noon + 3 * HOUR) == 1
-    assert readership.keep(at=noon + 4 * HOUR) == 0
+    assert readers.keep(at=noon + 3 * HOUR) == 1
+    assert readers.keep(at=noon + 4 * HOUR) == 0
     assert stored(category) == [(hour, 2), (hour + 2, 3), (hour + 3, 0)]
     assert Readership.objects.count() == 3
 
@@ -60,21 +62,21 @@ def test_what_changed_is_kept_and_falls_at_a_publication(
 def test_the_last_number_of_an_hour_counts_even_if_it_is_lower(noon: datetime, database: str) -> None:
     category = factories.category()
     read(category, 1, 2)
-    readership.keep(at=noon)
+    readers.keep(at=noon)
     tracker.mark_unread([category])
     read(category, 4)
-    assert readership.keep(at=noon) == 1
+    assert readers.keep(at=noon) == 1
     assert stored(category) == [(buckets.hour_number(noon), 1)]
 
 
 def test_many_categories_are_few_round_trips(noon: datetime, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reads, "COUNTED_AT_ONCE", 2)
-    monkeypatch.setattr(readership, "SLICE", 3)
+    monkeypatch.setattr(read_state, "COUNTED_AT_ONCE", 2)
+    monkeypatch.setattr(readers, "SLICE", 3)
     categories = [factories.category() for _ in range(5)]
     for category in categories:
         tracker.mark_read(factories.user(), [category])
     with wire.counted() as trips:
-        assert readership.keep(at=noon) == 5
+        assert readers.keep(at=noon) == 5
     assert trips == [3]  # two slices: of two and one, and of two
     assert [stored(category)[0][1] for category in categories] == [1] * 5
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from readtrack import keys
 from readtrack.conf import DEFAULTS
+from readtrack.store import keys
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

@@ -3,27 +3,27 @@
 from django.test.signals import template_rendered
 from django.utils.translation import override
 
-from readtrack import rendering
-from readtrack.placeholders import COUNT, DOT, EXACT, IF, Placeholder
-from readtrack.reports import Glance
+from readtrack.page import markup
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, Placeholder
+from readtrack.reports.live import PageState
 from readtrack.store.counters import Total
 
 
 def test_a_count_in_words_is_one_view_or_many() -> None:
-    assert rendering.count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
-    assert ">1.2k views<" in rendering.count(1234, kind="words")
+    assert markup.count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
+    assert ">1.2k views<" in markup.count(1234, kind="words")
 
 
 def test_a_dot_is_read_aloud_in_the_readers_language() -> None:
     with override("en"):
-        dot = rendering.dot(is_unread=True)
+        dot = markup.dot(is_unread=True)
     assert '<span class="readtrack-dot__text">unread</span>' in dot
-    assert rendering.dot(is_unread=False) == ""
+    assert markup.dot(is_unread=False) == ""
 
 
 def test_a_short_count_has_the_exact_number_as_its_title() -> None:
-    assert rendering.count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
-    assert rendering.count(12345, kind="exact") == "12,345"
+    assert markup.count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
+    assert markup.count(12345, kind="exact") == "12,345"
 
 
 def test_the_dots_of_a_page_are_rendered_once() -> None:
@@ -35,8 +35,8 @@ def test_the_dots_of_a_page_are_rendered_once() -> None:
 
     template_rendered.connect(note)
     waiting = {token.encode(): Placeholder(DOT, token) for token in tokens}
-    html = rendering.render(waiting, Glance({}, {token: number for number, token in enumerate(tokens)}))
-    assert set(html.values()) == {"", rendering.dot(is_unread=True)}
+    html = markup.render(waiting, PageState({}, {token: number for number, token in enumerate(tokens)}))
+    assert set(html.values()) == {"", markup.dot(is_unread=True)}
     assert len(templates) == 2  # the page's, and ours to compare with
 
 
@@ -47,5 +47,5 @@ def test_what_is_alike_in_a_page_is_still_told_apart() -> None:
         b"c": Placeholder(DOT, "site.post:1"),
         b"d": Placeholder(IF, "site.post:1"),
     }
-    html = rendering.render(waiting, Glance({"site.post:1": Total(7)}, {}))
+    html = markup.render(waiting, PageState({"site.post:1": Total(7)}, {}))
     assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}

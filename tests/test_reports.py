@@ -10,8 +10,9 @@ from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
 from readtrack import buckets, reports, subjects, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from readtrack.models import FlushRun
+from readtrack.reports import site, timelines
 from tests import factories
 from tests.site.models import Page, Post, Product
 from tests.wire import Wire
@@ -138,7 +139,7 @@ def test_hours_come_without_gaps_and_never_extend_their_life(redis: Redis, noon:
     post = factories.post()
     view(post, post, at=noon)
     view(post, at=noon - timedelta(hours=2))
-    points = reports.hourly(4, at=noon)
+    points = timelines.hourly(4, at=noon)
     assert [point.views for point in points] == [0, 1, 0, 2]
     assert points[-1].start == noon.replace(minute=0, second=0)
     redis.expire("views:hour:2026112012:site.post", 5)
@@ -149,19 +150,19 @@ def test_hours_come_without_gaps_and_never_extend_their_life(redis: Redis, noon:
 def test_the_most_viewed_rows_of_all_models() -> None:
     post, product = factories.post(view_count=3), Product.objects.create(name="x", view_count=9)
     factories.post()
-    assert reports.top() == [product, post]
-    assert reports.top(1) == [product]
-    assert reports.stored_views() == 12
+    assert site.top() == [product, post]
+    assert site.top(1) == [product]
+    assert site.stored_views() == 12
 
 
 def test_an_empty_site_has_nothing_to_report() -> None:
-    assert reports.top() == []
-    assert reports.stored_views() == 0
-    assert reports.last_flush() is None
+    assert site.top() == []
+    assert site.stored_views() == 0
+    assert site.last_flush() is None
 
 
 def test_the_last_flush_is_the_newest_that_ended() -> None:
     flush()
     ended = flush()
     FlushRun.objects.create(started=buckets.now())
-    assert reports.last_flush() == ended
+    assert site.last_flush() == ended

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from readtrack import flush as flushing
-from readtrack import history, reports, resets, subjects, tracker
-from readtrack.flush import flush
+from readtrack import reports, subjects, tracker
+from readtrack.flush import resets, settling, writing
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, History, Reset
-from readtrack.snapshots import Snapshot
-from readtrack.visitors import Visitor
+from readtrack.sql import history
+from readtrack.sql.row_counts import Snapshot
 from tests import factories
 from tests.interference import dump, restore
 from tests.site.models import Page, Post
@@ -56,17 +57,17 @@ def test_a_chunk_that_was_read_before_the_reset_and_is_written_after_it_does_not
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view(post)
-    written = flushing._write
+    written = writing._write
 
     def reset_first(*args: Any, **kwargs: Any) -> Any:
-        monkeypatch.setattr(flushing, "_write", written)
+        monkeypatch.setattr(writing, "_write", written)
         tracker.reset_views(post)
         view(post)
         done = written(*args, **kwargs)
         assert counts(post) == (6, 6)
         return done
 
-    monkeypatch.setattr(flushing, "_write", reset_first)
+    monkeypatch.setattr(writing, "_write", reset_first)
     flush()
     assert counts(post) == (1, 1)
     assert redis.get(f"views:total:{subjects.token(post)}") == "1"
@@ -106,7 +107,7 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
 ) -> None:
     redis.delete(f"views:total:{subjects.token(post)}")
     view(post)
-    read = flushing._bases
+    read = settling._bases
 
     def reset_then(names: list[str]) -> Any:
         bases = read(names)
@@ -115,9 +116,9 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
             view(post)
         return bases
 
-    monkeypatch.setattr(flushing, "_bases", reset_then)
+    monkeypatch.setattr(settling, "_bases", reset_then)
     flush()
-    monkeypatch.setattr(flushing, "_bases", read)
+    monkeypatch.setattr(settling, "_bases", read)
     flush()
     assert counts(post) == (1, 1)
 
@@ -252,7 +253,7 @@ def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: R
 
 def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
     redis.zadd("views:reset", {"site.post:0": 5})
-    from readtrack.store import upkeep
+    from readtrack.store import lifecycle as upkeep
 
     upkeep.forget_reset("site.post:0", at=4)
     assert redis.zscore("views:reset", "site.post:0") == 5

@@ -7,7 +7,7 @@ from django.test import Client, override_settings
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import bots
+from readtrack.hits import bots
 from tests import factories
 from tests.factories import BROWSER
 

@@ -8,8 +8,8 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, subjects, tracker
+from readtrack.hits.visitors import Visitor
 from readtrack.reports import Stage
-from readtrack.visitors import Visitor
 from tests import factories
 from tests.site.models import Counted, Post
 

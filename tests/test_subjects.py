@@ -7,7 +7,8 @@ import pytest
 from django.utils.functional import SimpleLazyObject
 from pytest_django import Settings
 
-from readtrack import categories, subjects
+from readtrack import subjects
+from readtrack.unread import categories
 from tests.site.models import (
     Article,
     Category,

@@ -8,11 +8,14 @@ from django.test.utils import override_settings
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import buckets, history, reports, subjects, sums, tracker
-from readtrack.flush import flush
+from readtrack import buckets, reports, subjects, tracker
+from readtrack.flush import hours
+from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.imports.batches import Batch
+from readtrack.imports.backfill import Batch
 from readtrack.models import History, Import, Lineage
+from readtrack.reports import timelines
+from readtrack.sql import history
 from readtrack.store import scripts
 from tests import factories
 from tests.interference import at_step, dump, restore
@@ -47,7 +50,9 @@ def agreed() -> int:
     """What all charts and totals say, which is the same."""
     posts = list(Post.objects.all())
     totals = sum(reports.views(posts).values())
-    assert totals == sum(map(shown, posts)) == shown(Post) == shown() == sum(point.views for point in reports.hourly())
+    assert (
+        totals == sum(map(shown, posts)) == shown(Post) == shown() == sum(point.views for point in timelines.hourly())
+    )
     return totals
 
 
@@ -91,14 +96,14 @@ def test_a_view_of_an_earlier_hour_raises_the_later_rows_with_it(redis: Redis) -
     flush()
     assert rows() == [6, 7, 9]
     assert flush().written == 0
-    assert [point.views for point in reports.hourly(4, at=now)] == [6, 1, 2, 0]
+    assert [point.views for point in timelines.hourly(4, at=now)] == [6, 1, 2, 0]
 
 
 def test_flushing_again_writes_no_row(redis: Redis, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     view(factories.post(), 5)
     flush()
     with django_assert_max_num_queries(7) as queries:
-        assert sums.keep(at=buckets.now()) == 0
+        assert hours.keep(at=buckets.now()) == 0
     assert not [query for query in queries.captured_queries if "INSERT" in query["sql"]]
 
 
@@ -111,7 +116,7 @@ def test_an_hour_without_its_base_waits_and_others_do_not(redis: Redis, is_full:
     redis.delete(name(now - 2 * HOUR))  # evicted
     view(post, 7, at=now - 2 * HOUR)
     view(post, at=now - HOUR)
-    assert sums.keep(at=now) == 0
+    assert hours.keep(at=now) == 0
     assert rows() == [5, 11]
     assert shown() == 18
     flush(only_changed=not is_full)
@@ -173,7 +178,7 @@ def test_nothing_is_stored_of_a_redis_that_sql_cannot_follow(redis: Redis) -> No
     flush()
     Lineage.objects.update(epoch=2**53)
     view(factories.post(), 4)
-    assert sums.keep(at=buckets.now()) is None
+    assert hours.keep(at=buckets.now()) is None
     assert rows() == [4]
     flush()
     assert rows() == [8]

@@ -2,8 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from readtrack import models, tables
-from readtrack.tables import FlushRun
+from readtrack import models
+from readtrack.models import tables
+from readtrack.models.tables import FlushRun
 
 
 def test_the_apps_models_are_where_django_looks_for_them() -> None:

@@ -12,9 +12,10 @@ import pytest
 from redis import Redis
 
 import readtrack
-from readtrack import conf, keys, reports, testing, tracker
+from readtrack import conf, reports, testing, tracker
 from readtrack.conf import Conf
-from readtrack.flush import flush
+from readtrack.flush.run import flush
+from readtrack.store import keys
 from tests import factories
 
 DOCUMENT = Path(readtrack.__file__).parent / "docs" / "counting.md"

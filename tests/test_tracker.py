@@ -9,8 +9,8 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.hits import Outcome
-from readtrack.visitors import Visitor
+from readtrack.hits.hit import Outcome
+from readtrack.hits.visitors import Visitor
 from tests import factories
 from tests.wire import Wire
 

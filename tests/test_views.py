@@ -12,7 +12,9 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from readtrack import categories, reports, subjects, tracker, views
+from readtrack import reports, subjects, tracker
+from readtrack.unread import categories
+from readtrack.views import unread
 from tests import factories
 from tests.site.models import Category, Product, Shelf
 
@@ -126,7 +128,7 @@ def test_a_site_says_what_a_user_may_see(client: Client, user: User, settings: A
         (["site.nothing:1"], "unknown_category"),
         (["site.manual:\0"], "unknown_category"),
         (["site.shelf:%00"], "unknown_category"),
-        (["site.category:1"] * (views.MOST + 1), "too_many"),
+        (["site.category:1"] * (unread.MOST + 1), "too_many"),
     ],
 )
 def test_a_category_that_cannot_be_is_a_clear_error(names: list[str], code: str, client: Client, redis: Redis) -> None:

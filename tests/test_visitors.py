@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.utils.functional import SimpleLazyObject
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from readtrack import visitors
+from readtrack.hits import visitors
 from tests import factories
 from tests.factories import BROWSER
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import redis
 
+from demo_project.engines.engine import Engine
+from demo_project.engines.postgres import Postgres
+from demo_project.engines.process import Child, ChildError
+from demo_project.engines.valkey import Valkey
 from demo_project.environment import ROOT
 from demo_project.run.options import PREFIX, Options
-from tests.engines.engine import Engine
-from tests.engines.postgres import Postgres
-from tests.engines.process import Child, ChildError
-from tests.engines.valkey import Valkey
 
 GRACE = 3.0  # seconds for all of them together; a flush that is killed loses nothing
 CELERY = ["celery", "-A", "demo_project"]

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import NoReturn
 
+from demo_project.engines.engine import Engine
+from demo_project.engines.process import Child, ChildError, is_free
 from demo_project.run.options import Options
 from demo_project.run.services import ALONE, WEB, WORKER, Services
 from demo_project.state import told
-from tests.engines.engine import Engine
-from tests.engines.process import Child, ChildError, is_free
 
 ANSWERS_WITHIN = 60.0  # seconds
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

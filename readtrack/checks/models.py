@@ -8,9 +8,10 @@ from django.core.checks import WARNING
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
-from readtrack import readers, subjects
+from readtrack import subjects
 from readtrack.checks.check import Check
 from readtrack.conf import conf
+from readtrack.hits import readers
 from readtrack.models import CountField
 from readtrack.store.uniques import STRATEGIES
 

@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 
 from readtrack.checks.check import Check
 from readtrack.conf import conf
-from readtrack.store import clients
+from readtrack.store import connection
 
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
@@ -29,7 +29,7 @@ def missing_cache() -> Iterator[tuple[Any]]:
 
 def wrong_cache() -> Iterator[tuple[Any, str]]:
     backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
-    if backend is not None and not clients.is_django_redis(backend):
+    if backend is not None and not connection.is_django_redis(backend):
         yield conf.CACHE, backend
 
 
@@ -48,7 +48,7 @@ def bad_location() -> Iterator[tuple[Any, str]]:
 
 
 def unusable_cache() -> Iterator[tuple[Any, str]]:
-    if not [*missing_cache(), *wrong_cache(), *bad_location()] and (problem := clients.problem(conf.CACHE)):
+    if not [*missing_cache(), *wrong_cache(), *bad_location()] and (problem := connection.problem(conf.CACHE)):
         yield conf.CACHE, problem
 
 

@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext, ngettext
 
-from readtrack import beats, buckets, lineage, snapshots, subjects
-from readtrack.doctor import wording
+from readtrack import buckets, schedule, subjects
+from readtrack.doctor import findings
 from readtrack.doctor.findings import Finding, Order
-from readtrack.doctor.flushing import FLUSH, LATE
+from readtrack.doctor.flushes import FLUSH, LATE
 from readtrack.numerals import exact
-from readtrack.runs import last_good
+from readtrack.sql import epochs, row_counts
+from readtrack.sql.runs import last_good
 from readtrack.store import counters, scripts, server
 from readtrack.store.counters import Total
 
@@ -20,14 +21,14 @@ REMEMBERED = timedelta(hours=1)  # that the minute buckets tell views of
 def marks(order: Order) -> Iterator[Finding]:
     """Whether counts get their base."""
     found = server.marks()
-    words = {"count": exact(found.counts), "time": wording.span(timedelta(seconds=found.oldest))}
-    if found.oldest > LATE * beats.interval().total_seconds():
+    words = {"count": exact(found.counts), "time": findings.span(timedelta(seconds=found.oldest))}
+    if found.oldest > LATE * schedule.flush_interval().total_seconds():
         message = ngettext(
             "%(count)s count lacks SQL's base, for %(time)s.",
             "%(count)s counts lack SQL's base, the oldest for %(time)s.",
             found.counts,
         )
-        yield Finding("warning", message % words, wording.run(FLUSH))
+        yield Finding("warning", message % words, findings.run(FLUSH))
     else:
         message = ngettext(
             "%(count)s count waits for SQL's base, which the next flush gives it.",
@@ -42,12 +43,12 @@ def line(order: Order) -> Iterator[Finding]:
     if last_good() is None:
         yield Finding("ok", gettext("Nothing was flushed that Redis could have fallen behind."))
         return
-    head = lineage.head()
+    head = epochs.head()
     if head in scripts.run(counters.epoch(), patient=True):
         yield Finding("ok", gettext("Redis is the one of the last flush."))
     else:
         message = gettext("Redis was emptied, or restored from a snapshot, since the last flush.")
-        yield Finding("warning", message, f"{gettext('The next flush merges the two.')} {wording.run(FLUSH)}")
+        yield Finding("warning", message, f"{gettext('The next flush merges the two.')} {findings.run(FLUSH)}")
 
 
 def drift(order: Order) -> Iterator[Finding]:
@@ -56,7 +57,7 @@ def drift(order: Order) -> Iterator[Finding]:
     # Taken first: what is viewed from here on may be in the totals, and is in the buckets then.
     good = last_good()
     if good is None or now - good.started > REMEMBERED:
-        yield Finding("note", gettext("No flush in the last hour to compare Redis and SQL by."), wording.run(FLUSH))
+        yield Finding("note", gettext("No flush in the last hour to compare Redis and SQL by."), findings.run(FLUSH))
         return
     totals = {token: total for token, total in server.some_totals(order.sample).items() if total.is_based}
     off = _off(totals, since=good.started) if totals else []
@@ -67,7 +68,7 @@ def drift(order: Order) -> Iterator[Finding]:
             "%(off)s of %(count)s totals differ from SQL, such as %(some)s.",
             len(off),
         )
-        yield Finding("warning", message % words, wording.run(FLUSH))
+        yield Finding("warning", message % words, findings.run(FLUSH))
     else:
         message = ngettext(
             "%(count)s total compared with SQL: it agrees.",
@@ -81,7 +82,7 @@ def _off(totals: Mapping[str, Total], *, since: datetime) -> list[str]:
     """Those that SQL holds more of, or less than the views since then explain."""
     stored: dict[str, int] = {}
     for model, rows in subjects.rows(totals).items():
-        stored.update((rows[pk], row.views) for pk, row in snapshots.stored(model, list(rows)).items())
+        stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
     now = buckets.now() + buckets.MINUTE  # the web servers' clocks name the buckets
     minutes = buckets.minutes(int((now - since) / buckets.MINUTE) + 2, until=now)
     recent = server.recent(list(totals), minutes=minutes)

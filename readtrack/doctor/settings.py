@@ -7,7 +7,7 @@ from django.utils.translation import gettext, gettext_noop
 from readtrack.conf import conf
 from readtrack.doctor.findings import Finding, Order
 from readtrack.numerals import exact
-from readtrack.store import windows as compact
+from readtrack.store import windows
 
 FEW_WAIT = gettext_noop(
     "Set READTRACK['CIRCUIT'] to some seconds, so that only a few pages wait for a Redis that hangs."
@@ -27,10 +27,10 @@ def timeouts(order: Order) -> Iterator[Finding]:
         yield Finding("ok", message % times)
 
 
-def windows(order: Order) -> Iterator[Finding]:
+def repeats(order: Order) -> Iterator[Finding]:
     """When a visitor's reload counts as another view."""
     message = gettext("A reload counts again after %(seconds)s s.") % {"seconds": exact(conf.WINDOW)}
-    if compact.is_compact():
-        late = gettext("Compact windows end up to %(seconds)s s late.") % {"seconds": exact(compact.late())}
+    if windows.is_compact():
+        late = gettext("Compact windows end up to %(seconds)s s late.") % {"seconds": exact(windows.late())}
         message = f"{message} {late}"
     yield Finding("ok", message)

@@ -19,10 +19,36 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Case, F, QuerySet, Value, When
 from django.db.models.constants import OnConflict
 
-from readtrack import buckets, databases, lineage, subjects, sums
+from readtrack import buckets, subjects
 from readtrack.conf import conf
-from readtrack.imports.batches import Batch
 from readtrack.models import History
+from readtrack.sql import databases, epochs
+from readtrack.store import model_hours
+
+VIEWS = 2_000  # in a batch: a script that applies more would keep the server from its pages
+
+
+class Batch:
+    """Views by subject, by subject and hour, and who the visitors were."""
+
+    def __init__(self) -> None:
+        self.views: Counter[str] = Counter()
+        self.hours: Counter[tuple[str, datetime]] = Counter()
+        self.visitors: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self.size = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has to be applied before more comes."""
+        return self.size >= VIEWS
+
+    def add(self, token: str, *, visitor: str, at: datetime) -> None:
+        """One view."""
+        self.views[token] += 1
+        self.hours[token, at.replace(minute=0, second=0, microsecond=0)] += 1
+        self.visitors[token][visitor] = None
+        self.size += 1
+
 
 ANY = 2**63 - 1  # what every row is below: a sum has no such limit
 STEPS = 100  # hours of a subject in one UPDATE; SQLite takes some 1,000 parameters
@@ -42,7 +68,7 @@ def part(batch: Batch, *, at: datetime) -> str:
     found = {
         "tokens": list(batch.views),
         "hours": [[*key, count] for key, count in hours.items()],
-        "sums": [[*key, count] for key, count in models.items() if key[1] < sums.first(at)],
+        "sums": [[*key, count] for key, count in models.items() if key[1] < model_hours.first_hour(at)],
     }
     return json.dumps(found, separators=(",", ":"))
 
@@ -62,7 +88,7 @@ def fill(part: str, totals: Sequence[int]) -> None:
     if not gains:
         return
     # What others insert meanwhile would not be seen, and so not be raised: they take turns.
-    lineage.hold()
+    epochs.hold()
     connection = databases.of(History)
     if connection.vendor == "postgresql":
         _fill_postgresql(

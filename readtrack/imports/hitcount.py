@@ -10,10 +10,13 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 
-from readtrack import buckets, flush, snapshots, subjects, visitors
+from readtrack import buckets, subjects
+from readtrack.flush.run import flush
+from readtrack.hits import visitors
 from readtrack.imports import ledger
-from readtrack.imports.batches import Batch
+from readtrack.imports.backfill import Batch
 from readtrack.models import Import, Tracked
+from readtrack.sql import row_counts
 
 ROWS = 500  # of django-hitcount's counts in a batch
 HITS = 5_000  # fetched at once
@@ -83,7 +86,7 @@ def run(
     resumed = ledger.resume(record, dry_run=dry_run)
     if not dry_run:
         record.save()
-        flush.flush()  # a Redis restored from before the last flush catches up with SQL first
+        flush()  # a Redis restored from before the last flush catches up with SQL first
     rows = HitCount._base_manager.using(using).order_by("pk")
     report = Report(known=rows.filter(pk__lte=resumed.position).count(), lost=resumed.lost)
     for some in _chunks(rows, after=resumed.position):
@@ -139,7 +142,7 @@ def _tokens(rows: list[HitCount], report: Report) -> dict[int, str]:
             report.gone += 1
     tokens = {}
     for model, pks in wanted.items():
-        present = snapshots.stored(model, list(pks.values()))
+        present = row_counts.stored(model, list(pks.values()))
         report.gone += sum(pk not in present for pk in pks.values())
         tokens.update({row: subjects.token_of(model, pk) for row, pk in pks.items() if pk in present})
     return tokens

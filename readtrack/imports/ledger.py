@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.utils.translation import gettext
 
-from readtrack import buckets, databases, flush, sums
+from readtrack import buckets
+from readtrack.flush import settling
+from readtrack.flush.run import carry, flush
 from readtrack.imports import backfill
-from readtrack.imports.batches import Batch
+from readtrack.imports.backfill import Batch
 from readtrack.models import Import
-from readtrack.store import imports as store
-from readtrack.store import scripts
+from readtrack.sql import databases
+from readtrack.store import imports, model_hours, scripts
 
 
 class ImportConflictError(RuntimeError):
@@ -45,10 +47,10 @@ def resume(
     if record.pk is None:
         return Resumed(0)
     before, intended = record.position, record.intended
-    begun, done, totals = store.state(record.source)
+    begun, done, totals = imports.state(record.source)
     if done is not None and done > before:
         if not dry_run and (found := digest(done)) is not None:
-            flush.flush()
+            flush()
             # A database restored from a backup may not know of the part any more.
             _confirm(record, done, digest=found, part=record.part if done == intended else "", totals=totals)
         return Resumed(done)
@@ -68,18 +70,18 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     part = ""
     totals: Sequence[int] = ()
     if batch.views:
-        scripts.run_all(*store.meet({token: list(ids) for token, ids in batch.visitors.items()}), patient=True)
-        _check(scripts.run(store.intend(record.source, before=before, after=position), patient=True))
+        scripts.run_all(*imports.meet({token: list(ids) for token, ids in batch.visitors.items()}), patient=True)
+        _check(scripts.run(imports.intend(record.source, before=before, after=position), patient=True))
         at = buckets.now()
         part = backfill.part(batch, at=at)
         _check(_update(record, intended=position, part=part))
-        parts: Any = {"views": batch.views, "hours": batch.hours, "since": sums.first(at)}
-        call = store.apply(record.source, before=before, after=position, at=at, **parts)
-        while (answer := scripts.run(call, patient=True)) is store.Answer.UNSETTLED:
-            flush.settle()
-        _check(answer is store.Answer.APPLIED)
-        flush.carry(batch.views)
-        _, done, totals = store.state(record.source)
+        parts: Any = {"views": batch.views, "hours": batch.hours, "since": model_hours.first_hour(at)}
+        call = imports.apply(record.source, before=before, after=position, at=at, **parts)
+        while (answer := scripts.run(call, patient=True)) is imports.Answer.UNSETTLED:
+            settling.settle()
+        _check(answer is imports.Answer.APPLIED)
+        carry(batch.views)
+        _, done, totals = imports.state(record.source)
         _check(done == position)
     _confirm(record, position, digest=digest, part=part, totals=totals)
 

@@ -1,25 +1,68 @@
 """Takes over the views in a web server's logs: judged as live hits are, by the times of the log."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import lru_cache
 from itertools import islice
 
 from django.utils.translation import gettext, ngettext
 
-from readtrack import buckets, flush, hits, visitors
+from readtrack import buckets
+from readtrack.flush.run import flush
+from readtrack.hits import visitors
+from readtrack.hits.hit import judged
 from readtrack.imports import ledger
-from readtrack.imports.batches import Batch
+from readtrack.imports.backfill import Batch
 from readtrack.imports.lines import Line, parser
-from readtrack.imports.logs import Log, LogLine
-from readtrack.imports.objects import Objects
-from readtrack.imports.pieces import Piece, piece, unfinished
-from readtrack.imports.report import Report
-from readtrack.imports.urls import Target, Urls
+from readtrack.imports.pieces import Log, LogLine, Piece, piece, unfinished
+from readtrack.imports.urls import Objects, Target, Urls
 from readtrack.imports.windows import Windows
 from readtrack.models import FlushRun
 from readtrack.numerals import exact
-from readtrack.store import imports as store
+from readtrack.store import imports
+
+PATTERNS = 1_000  # of paths that did not resolve, told apart
+LONGEST_PATTERN = 80  # characters of such a pattern
+OTHERS = "(others)"
+
+_NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
+
+
+@dataclass(slots=True)
+class Report:
+    """Of `lines`, so many `counted`; every other one is in one of the rest."""
+
+    lines: int = 0
+    counted: int = 0
+    known: int = 0  # imported before
+    malformed: int = 0
+    outside: int = 0  # of the times that were asked for, or inside another piece of the same log
+    gone: int = 0  # the object of the path does not exist
+    skipped: Counter[str] = field(default_factory=Counter)  # by reason, as of a live hit
+    unresolved: Counter[str] = field(default_factory=Counter)  # by pattern of path
+    since: datetime | None = None
+    until: datetime | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def see(self, at: datetime) -> None:
+        """Widens the report's times."""
+        self.since = min(at, self.since or at)
+        self.until = max(at, self.until or at)
+
+    def miss(self, path: str) -> None:
+        """A path whose view does not say what it shows."""
+        pattern = _pattern(path)
+        self.unresolved[pattern if pattern in self.unresolved or len(self.unresolved) < PATTERNS else OTHERS] += 1
+
+
+@lru_cache(maxsize=1024)
+def _pattern(path: str) -> str:
+    """The path without its numbers. A visitor chose its characters, and a terminal obeys some."""
+    return "".join(char if char.isprintable() else "?" for char in _NUMBERS.sub("…", path)[:LONGEST_PATTERN])
+
 
 LINES = 1_000  # judged together, so that their objects are looked up together
 PATIENCE = 200_000  # lines after which the position is kept even though little counted
@@ -63,7 +106,7 @@ class Importer:
             pieces = unfinished(found)
             self._pass_over([one for one in found if one not in pieces])
             if pieces and not self.options.dry_run:
-                flush.flush()  # a Redis restored from before the last flush catches up with SQL first
+                flush()  # a Redis restored from before the last flush catches up with SQL first
             for one in pieces:
                 self._take(one)
         finally:
@@ -114,7 +157,7 @@ class Importer:
                 unsaved = 0
         self._save(piece, end)
         if not self.options.dry_run:
-            store.finish(piece.record.source)
+            imports.finish(piece.record.source)
         if piece.log.is_damaged:
             self.report.notes.append(gettext("%(name)s is damaged after what was read.") % {"name": piece.log.name})
 
@@ -149,7 +192,7 @@ class Importer:
             report.outside += 1
             return None
         is_refused = visitors.is_refused(None)
-        if reason := hits.judged(method=line.method, status=line.status, agent=line.agent, is_refused=is_refused):
+        if reason := judged(method=line.method, status=line.status, agent=line.agent, is_refused=is_refused):
             report.skipped[reason] += 1
             return None
         target = self._urls.target(line.path)

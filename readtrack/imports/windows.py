@@ -1,7 +1,7 @@
 """The rate and the window of a live hit, by the times in a log instead of Redis's clock."""
 
 from readtrack.conf import conf
-from readtrack.hits import Reason
+from readtrack.hits.hit import Reason
 
 LIMIT = 500_000  # entries of a generation: two of them take some 100 MB at most
 

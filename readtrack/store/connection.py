@@ -1,31 +1,118 @@
 """The way to Redis, and the way around it when it is slow or gone."""
 
-import logging
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
-from threading import Lock
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
+from django.core.cache import caches
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
-from redis import Redis
-from redis.exceptions import AuthenticationError
+from django.utils.module_loading import import_string
+from django_redis import get_redis_connection
+from django_redis.cache import RedisCache
+from django_redis.client import SentinelClient
+from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
+from redis import BlockingConnectionPool, ConnectionPool, Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, RedisClusterException
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError as RedisError
+from redis.retry import Retry
+from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
-from readtrack.signals import redis_failed
-from readtrack.store import clients
+from readtrack.store.circuit import circuit
+
+
+class UnusableError(RedisError):
+    """The configured cache gives no client that we could use."""
+
+
+def make(alias: str, timeout: float) -> Redis:
+    """A client of the cache's write server that waits that many seconds, at most, for a connection or an answer."""
+    factory = _factory(alias)
+    if not isinstance(factory, ConnectionFactory):
+        return _as_it_is(alias)
+    pool = _pool(alias, timeout=timeout)
+    client: Redis = factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)
+    return client
+
+
+def problem(alias: str) -> str:
+    """Why the cache cannot be used, as far as that shows without asking any server; "" where nothing does."""
+    try:
+        if isinstance(_factory(alias), ConnectionFactory):
+            pool = _pool(alias, timeout=1)
+            pool.connection_class(**pool.connection_kwargs)
+    except UnusableError as error:
+        return str(error)
+    except (ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def is_django_redis(backend: str) -> bool:
+    """Whether that cache backend has the connections we need; Django's own RedisCache has not."""
+    return issubclass(import_string(backend), RedisCache)
+
+
+def _factory(alias: str) -> Any:
+    return getattr(caches[alias].client, "connection_factory", None)  # type: ignore[attr-defined]
+
+
+def _as_it_is(alias: str) -> Redis:
+    """The client of a factory of the site's own, which knows best."""
+    try:
+        client = get_redis_connection(alias, write=True)
+    except (RedisClusterException, NotImplementedError) as error:
+        raise UnusableError(str(error)) from error
+    _refuse_other_than_redis(type(client))
+    return client  # type: ignore[no-any-return]
+
+
+def _pool(alias: str, *, timeout: float) -> ConnectionPool:
+    # django-redis shares a pool between all aliases of one URL, time-outs included, so we build
+    # ours beside it, by the site's own factory: credentials, TLS and Sentinel stay as configured.
+    client, factory = caches[alias].client, _factory(alias)  # type: ignore[attr-defined]
+    _refuse_other_than_redis(factory.redis_client_cls)
+    # One retry, and only of a broken connection: redis-py's own default repeats time-outs ten times.
+    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+    if isinstance(factory, SentinelConnectionFactory):
+        # None: whoever finds no primary has asked every Sentinel, and they will not know better at once.
+        factory, retry = _with_quick_sentinels(factory, timeout=timeout), Retry(NoBackoff(), 0)
+    # Of several servers the first takes the writes, and on shards it takes all that is ours.
+    pool: ConnectionPool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
+    if isinstance(client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
+        raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
+    pool.connection_kwargs.update(
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=retry,
+        retry_on_timeout=False,
+        retry_on_error=(),
+        decode_responses=False,
+    )
+    if isinstance(pool, BlockingConnectionPool):
+        pool.timeout = timeout  # its own wait, for a connection that others use, is 20 s
+    return pool
+
+
+def _with_quick_sentinels(factory: SentinelConnectionFactory, *, timeout: float) -> SentinelConnectionFactory:
+    """The same factory, asking Sentinels that together take no longer than one answer of Redis may."""
+    share = timeout / len(factory.options["SENTINELS"])
+    own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": Retry(NoBackoff(), 0)}
+    return type(factory)(
+        {**factory.options, "SENTINEL_KWARGS": {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}}
+    )
+
+
+def _refuse_other_than_redis(found: type) -> None:
+    if not issubclass(found, Redis):
+        raise UnusableError(f"it gives a {found.__name__}, and readtrack needs a redis.Redis: one server, no cluster")
+
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 
-logger = logging.getLogger("readtrack")
-
-_client = lru_cache(maxsize=8)(clients.make)
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+_client = lru_cache(maxsize=8)(make)
 
 
 def connect(*, patient: bool = False) -> Redis:
@@ -36,7 +123,7 @@ def connect(*, patient: bool = False) -> Redis:
 def misconfiguration() -> str:
     """Why CACHES cannot be used, before any server is asked; "" where it can."""
     try:
-        return clients.problem(conf.CACHE)
+        return problem(conf.CACHE)
     except AttributeError as error:  # of a cache that has no client
         return f"{type(error).__name__}: {error}"
 
@@ -52,78 +139,6 @@ def address() -> str:
 def is_refused(error: RedisError) -> bool:
     """Whether Redis answers, and wants another user or password."""
     return isinstance(error, AuthenticationError)
-
-
-class Circuit:
-    """Opens when Redis fails; while it is open nobody waits, then one caller tries again."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.reset()
-
-    def reset(self) -> None:
-        self._opened: float | None = None
-
-    def lets_pass(self) -> bool:
-        if self._opened is None:
-            return True
-        with self._lock:
-            if self._opened is None or time.monotonic() - self._opened < conf.CIRCUIT:
-                return self._opened is None
-            self._opened = time.monotonic()  # this caller tries; the others go on without
-            return True
-
-    def open(self, error: Exception) -> None:
-        with self._lock:
-            was_closed, self._opened = self._opened is None, time.monotonic()
-        if was_closed:
-            logger.warning("Redis failed, pages go on without it: %s: %s", type(error).__name__, error)
-            redis_failed.send_robust(sender=None, error=error)
-
-
-circuit = Circuit()
-
-
-class Absence:
-    """Whether something had to do without Redis."""
-
-    is_noticed = False
-
-
-_absence: ContextVar[Absence | None] = ContextVar("absence", default=None)
-
-
-@contextmanager
-def noticing_absence() -> Iterator[Absence]:
-    """Tells of what runs in the block whether any of it was given a default in place of what Redis has."""
-    absence = Absence()
-    token = _absence.set(absence)
-    try:
-        yield absence
-    finally:
-        _absence.reset(token)
-
-
-def _notice_absence() -> None:
-    if absence := _absence.get():
-        absence.is_noticed = True
-
-
-def fail_open(
-    call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
-) -> Result:
-    """What the call gives; `default` when Redis fails or has just failed. For the edges of a request only."""
-    if not circuit.lets_pass():
-        _notice_absence()
-        return default
-    try:
-        result = call(*args, **kwargs)
-    except (RedisError, OSError) as error:
-        circuit.open(error)
-        _notice_absence()
-        return default
-    circuit.reset()
-    return result
 
 
 def _forget(*, setting: str, **kwargs: Any) -> None:

@@ -2,20 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
-from readtrack import buckets, keys, patterns
-from readtrack.conf import conf
-from readtrack.hits import Hit, Outcome, Reason
-from readtrack.store import effects, robots, scripts
+from readtrack import buckets
+from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 HOUR_LIFE = 172_800  # seconds that a model's hour lives; record.lua sets it
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
-
-_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
 
 
 class Epoch(NamedTuple):
@@ -47,38 +42,6 @@ class Total(NamedTuple):
 
     views: int
     is_based: bool = True
-
-
-def record(hit: Hit) -> Call[Outcome]:
-    """Counts the hit's views."""
-    visitor, seen_as = hit.visitor.id, hit.visitor.seen_as
-    hour = buckets.hour(hit.at)
-    names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at))
-    if effects.wants(hit):
-        rate = (conf.RATE_LIMIT or robots.NO_LIMIT, conf.RATE_WINDOW or 1)
-        return Call("record", *effects.named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
-    for token in hit.views:
-        names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
-    args: list[str | int] = [
-        conf.WINDOW or 1,  # no window at all would count a hit that is sent again twice
-        conf.RATE_LIMIT or robots.NO_LIMIT,
-        conf.RATE_WINDOW or 1,
-        visitor,
-        6 if seen_as else 5,
-        len(hit.views),
-        *hit.views,
-    ]
-    return Call("record", names, args, partial(_outcome, hit))
-
-
-def _outcome(hit: Hit, codes: list[int]) -> Outcome:
-    if codes == [1]:
-        return Outcome(hit.views)
-    views = dict(zip(hit.views, codes, strict=True))
-    return Outcome(
-        counted=tuple(token for token, code in views.items() if code == 1),
-        skipped={token: _SKIPPED[code] for token, code in views.items() if code != 1},
-    )
 
 
 def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:
@@ -122,7 +85,7 @@ def hours(times: Sequence[datetime], *, token: str) -> list[int]:
 def scan() -> Iterator[str]:
     """The tokens of all totals, unordered; one may come twice, as SCAN has it."""
     client: Any = connect(patient=True)
-    start, pattern, cursor = len(keys.total("")), patterns.totals(), None
+    start, pattern, cursor = len(keys.total("")), keys.matching_totals(), None
     while cursor != 0:
         cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
         yield from [name.decode()[start:] for name in names]
@@ -174,3 +137,20 @@ def clock() -> int:
     """Redis's own time in microseconds."""
     seconds, microseconds = connect(patient=True).time()
     return seconds * 1_000_000 + microseconds
+
+
+BUCKET_LIFE = 70  # minutes; record.lua sets it
+AT_ONCE = 8  # buckets in one round trip: a busy minute has thousands of members
+
+
+def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
+    """The tokens viewed in each of those minutes."""
+    client: Any = connect(patient=True)
+    for start in range(0, len(minutes), AT_ONCE):
+        some = minutes[start : start + AT_ONCE]
+        with client.pipeline(transaction=False) as pipeline:
+            for minute in some:
+                pipeline.zrange(keys.trending_bucket(buckets.minute(minute)), 0, -1)
+            answers = pipeline.execute()
+        for found in answers:
+            yield [member.decode() for member in found]

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from readtrack import buckets, keys
-from readtrack.store import scripts, uniques
+from readtrack import buckets
+from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 

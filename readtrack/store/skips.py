@@ -9,10 +9,11 @@ from datetime import datetime
 from threading import Lock, Timer
 from typing import Any
 
-from readtrack import buckets, keys
-from readtrack.hits import REASONS, Reason
-from readtrack.store import scripts
-from readtrack.store.connection import connect, fail_open
+from readtrack import buckets
+from readtrack.hits.hit import REASONS, Reason
+from readtrack.store import keys, scripts
+from readtrack.store.circuit import fail_open
+from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 LIFE = 49 * 3600  # seconds that an hour's skips are kept after the last one
@@ -97,7 +98,7 @@ tally = Tally()
 atexit.register(tally.settle)
 
 
-def hours(times: Sequence[datetime]) -> Skips:
+def skips_by_hour(times: Sequence[datetime]) -> Skips:
     """The skips of those hours that Redis was told of."""
     pipeline: Any = connect().pipeline(transaction=False)
     names = [buckets.hour(at) for at in times]

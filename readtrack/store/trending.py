@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from readtrack import buckets, keys
-from readtrack.store import scripts
+from readtrack import buckets
+from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
@@ -45,7 +45,7 @@ class Window(NamedTuple):
         return cls(int(minutes), float(half_life))
 
 
-def top(limit: int, *, at: datetime, window: Window = Window(), label: str = "") -> list[tuple[str, float]]:  # noqa: B008 - immutable
+def top_subjects(limit: int, *, at: datetime, window: Window = Window(), label: str = "") -> list[tuple[str, float]]:  # noqa: B008 - immutable
     """Tokens and views, most viewed first, of one model (`blog.post`) or of all.
 
     Where there is no list yet, one caller computes it, and all others go on with an empty one.
@@ -65,7 +65,7 @@ def top(limit: int, *, at: datetime, window: Window = Window(), label: str = "")
     return (found if found is not None else _alone(begin)) or []
 
 
-def refresh(*, at: datetime) -> int:
+def refresh_lists(*, at: datetime) -> int:
     """Brings all lists up to date, unless another refresher is at it; gives how many subjects the hour's list has."""
 
     def work() -> int:

@@ -9,9 +9,9 @@ a repeat once in 2**32 / entries of its shards in a window: with five slices of 
 from hashlib import blake2b
 from math import ceil
 
-from readtrack import keys
 from readtrack.conf import conf
-from readtrack.hits import Hit
+from readtrack.hits.hit import Hit
+from readtrack.store import keys
 
 
 def is_compact() -> bool:

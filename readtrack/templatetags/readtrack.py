@@ -12,8 +12,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from readtrack import filling, outbound, placeholders, rendering, reports, subjects
-from readtrack.placeholders import COUNT, DOT, EXACT, IF, NEWS, WORDS, Placeholder
+from readtrack import reports, subjects
+from readtrack.page import filling, markup, placeholders
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, NEWS, WORDS, Placeholder
+from readtrack.reports import live
+from readtrack.views import outbound
 
 HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
 
@@ -88,7 +91,7 @@ class CountNode(PlaceholderNode):
 
     def value(self, obj: Any, context: Context) -> int | str:
         views: int = reports.views([obj])[obj]
-        return views if self.kind == COUNT else rendering.text(views, kind=self.kind)
+        return views if self.kind == COUNT else markup.text(views, kind=self.kind)
 
 
 class UnreadCountNode(PlaceholderNode):
@@ -97,7 +100,7 @@ class UnreadCountNode(PlaceholderNode):
     def value(self, obj: Any, context: Context) -> int:
         token = subjects.token(obj)
         reader = filling.finder(_request(context), context.get("user"))()
-        return reports.glance(dots=[token], reader=reader).unread.get(token, 0)
+        return live.page_state(dots=[token], reader=reader).unread.get(token, 0)
 
 
 class DotNode(UnreadCountNode):

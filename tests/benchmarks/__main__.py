@@ -5,9 +5,9 @@ import os
 import pkgutil
 from importlib import import_module
 
+from demo_project.engines.postgres import Postgres
+from demo_project.engines.valkey import Valkey
 from tests import benchmarks
-from tests.engines.postgres import Postgres
-from tests.engines.valkey import Valkey
 
 NAMES = [
     name.removeprefix("bench_") for _, name, _ in pkgutil.iter_modules(benchmarks.__path__) if name[:6] == "bench_"

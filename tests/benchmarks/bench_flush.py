@@ -12,7 +12,7 @@ from django.db import connection
 from redis import Redis
 
 from readtrack import buckets
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from readtrack.models import FlushRun, History
 from readtrack.reports import series
 from readtrack.store.connection import connect

@@ -11,13 +11,14 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import override_settings
 
-from readtrack import buckets, keys, readers, reports, tracker
-from readtrack.hits import Hit
-from readtrack.readers import Reader
-from readtrack.store import reads, scripts
+from readtrack import buckets, reports, tracker
+from readtrack.hits import readers
+from readtrack.hits.hit import Hit
+from readtrack.hits.readers import Reader
+from readtrack.hits.visitors import Visitor
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
-from readtrack.store.reads import News
-from readtrack.visitors import Visitor
+from readtrack.store.read_state import News
 from tests.benchmarks.measuring import compare, table
 from tests.benchmarks.peer import Peer
 from tests.site.models import Category, Post
@@ -95,7 +96,7 @@ def draw_rows() -> None:
 
 def draw_ours() -> None:
     for user in range(1, OPENS + 1):
-        scripts.run(reads.unread(user, TOKENS))
+        scripts.run(read_state.unread(user, TOKENS))
 
 
 def hit(reader: Reader, tokens: list[str], began: float | None = None) -> Hit:
@@ -107,7 +108,7 @@ def published() -> tuple[float, float]:
     theirs, ours = [], []
     for number, token in enumerate(TOKENS[1:4], start=2):
         theirs.append(timed(lambda number=number: sql(PUBLISH, (number,))))  # type: ignore[misc]
-        ours.append(timed(lambda token=token: scripts.run(reads.publish([News(token)]))))  # type: ignore[misc]
+        ours.append(timed(lambda token=token: scripts.run(read_state.publish([News(token)]))))  # type: ignore[misc]
     return median(theirs), median(ours)
 
 
@@ -209,9 +210,9 @@ def contention() -> None:
     def writer() -> None:
         while not stop.wait(0.002):
             posts[0] += 1
-            scripts.run(reads.publish([News(TOKENS[0])]))
+            scripts.run(read_state.publish([News(TOKENS[0])]))
             stop.wait(0.002)
-            found = set(reads.numbers("bitmap", TOKENS[0], readers.family()))
+            found = set(read_state.numbers("bitmap", TOKENS[0], readers.family()))
             is_read[0] += len(found)
             lost[0] += sum(1 for number in found if seen[number] < posts[0])
 

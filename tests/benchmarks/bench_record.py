@@ -5,9 +5,9 @@ from functools import partial
 from itertools import count
 
 from readtrack import buckets, tracker
-from readtrack.hits import Hit
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor
 from readtrack.store.connection import connect
-from readtrack.visitors import Visitor
 from tests.benchmarks.measuring import compare, table
 from tests.benchmarks.peer import Peer
 

@@ -7,9 +7,9 @@ from typing import Any
 from django.test import override_settings
 
 from readtrack import buckets, tracker
-from readtrack.hits import Hit
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor
 from readtrack.store.connection import connect
-from readtrack.visitors import Visitor
 from tests.benchmarks.measuring import compare, table
 
 VIEWS = 1000

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta, timezone
 from itertools import count
 from typing import Any
 
-from readtrack import buckets, keys
-from readtrack.store import trending
+from readtrack import buckets
+from readtrack.store import keys
 from readtrack.store.connection import connect
+from readtrack.store.trending import MINUTES, refresh_lists
 from tests.benchmarks.measuring import compare, table
 
 POSTS = 20_000  # viewed within the hour
@@ -22,9 +23,9 @@ _minutes = count(1)
 def main() -> None:
     """Prints a table; a round is a minute, with the two refreshes that beat makes in it."""
     connect(patient=True).flushdb()
-    for minute in range(-trending.MINUTES, 2 * ROUNDS):
+    for minute in range(-MINUTES, 2 * ROUNDS):
         fill(FIRST + timedelta(minutes=minute))
-    trending.refresh(at=FIRST)
+    refresh_lists(at=FIRST)
     names = ["60 hashes, fetched and added up", "a refresh"]
     found = compare(dict(zip(names, (fetch, refresh), strict=True)), each=1, rounds=ROUNDS)
     fetched, refreshed = found[names[0]][0], found[names[1]][0] / 2
@@ -51,12 +52,12 @@ def refresh() -> None:
     """The first refresh of a minute slides the list, the second one takes up what came since."""
     minute = FIRST + timedelta(minutes=next(_minutes))
     for seconds in (0, 30):
-        trending.refresh(at=minute + timedelta(seconds=seconds))
+        refresh_lists(at=minute + timedelta(seconds=seconds))
 
 
 def fetch() -> None:
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for slot in buckets.minutes(trending.MINUTES, until=FIRST):
+    for slot in buckets.minutes(MINUTES, until=FIRST):
         pipeline.hgetall(f"hash:{buckets.minute(slot)}")
     total: Counter[bytes] = Counter()
     for views in pipeline.execute():

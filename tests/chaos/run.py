@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from redis import Redis
 from tqdm import tqdm
 
+from demo_project.engines.postgres import Postgres
+from demo_project.engines.process import Child
+from demo_project.engines.valkey import Valkey
 from tests.chaos.journal import sums
 from tests.chaos.watcher import Watcher
-from tests.engines.postgres import Postgres
-from tests.engines.process import Child
-from tests.engines.valkey import Valkey
 
 POSTS = 40
 # Every command is on the disk before it is answered: a Redis that is killed comes back as it was.
@@ -162,7 +162,7 @@ class Chaos:
 
     def _settle_down(self) -> None:
         """Recorders finish the view they are at, flushers just end; one flush then carries what is left."""
-        from readtrack.flush import flush
+        from readtrack.flush.run import flush
 
         for name, worker in self.workers.items():
             worker.stop(signal.SIGTERM if name.startswith("record") else signal.SIGKILL)

@@ -33,9 +33,9 @@ def record(journal: Journal) -> None:
 def _view(pk: int, visitor: str, journal: Journal) -> None:
     """Sends the hit until it is answered: a repeat means that an earlier try counted."""
     from readtrack import buckets, subjects, tracker
-    from readtrack.hits import Hit
+    from readtrack.hits.hit import Hit
+    from readtrack.hits.visitors import Visitor
     from readtrack.store.connection import RedisError
-    from readtrack.visitors import Visitor
     from tests.site.models import Post
 
     hit = Hit(Visitor(visitor), buckets.now(), views=(subjects.token_of(Post, pk),))
@@ -52,7 +52,7 @@ def _view(pk: int, visitor: str, journal: Journal) -> None:
 
 def flush(journal: Journal) -> None:
     """Flushes over and over, whatever fails."""
-    from readtrack.flush import flush
+    from readtrack.flush.run import flush
     from readtrack.store.connection import RedisError
 
     while not is_leaving:

@@ -7,8 +7,8 @@ from django.db import models
 from django.test.utils import isolate_apps
 from pytest_django import Settings
 
-from readtrack import readers
 from readtrack.checks.setup import check_setup
+from readtrack.hits import readers
 from readtrack.models import Tracked
 from tests.checks.findings import found, the_message
 from tests.site.models import Article, Counted, Page

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from demo_project.engines.process import Child, free_port
 from demo_project.traffic.browser import Browser
-from tests.engines.process import Child, free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Display

@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from demo_project.engines.process import free_port
 from tests.demo.conftest import ROOT
-from tests.engines.process import free_port
 
 WORDS = ("--no-traffic",)
 OURS = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")  # the suite's servers are not the demo's

@@ -17,11 +17,11 @@ import psycopg
 import pytest
 from redis import Redis
 
+from demo_project.engines.valkey import Valkey
 from demo_project.run.options import PREFIX, parse
 from demo_project.traffic.browser import Browser
 from tests.demo.conftest import AGENT, ROOT
 from tests.demo.running import Demo, comes_true, command, environment, processes, running
-from tests.engines.valkey import Valkey
 
 ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 

@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
+from demo_project.engines.process import free_port
 from demo_project.traffic import agents, visitor
 from demo_project.traffic.browser import site
 from demo_project.traffic.crowd import Crowd
-from readtrack.bots import is_bot
+from readtrack.hits.bots import is_bot
 from tests.demo.conftest import ROOT
-from tests.engines.process import free_port
 
 TRAFFIC = [sys.executable, "-m", "demo_project.traffic"]
 

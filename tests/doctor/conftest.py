@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from readtrack import buckets
-from readtrack.doctor.examination import examine
 from readtrack.doctor.findings import Named
+from readtrack.doctor.report import examine
 from readtrack.models import FlushRun
 
 SECOND = timedelta(seconds=1)

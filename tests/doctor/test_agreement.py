@@ -4,8 +4,9 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import keys, subjects, tracker
-from readtrack.flush import flush
+from readtrack import subjects, tracker
+from readtrack.flush.run import flush
+from readtrack.store import keys
 from tests.doctor.conftest import found, levels, run
 from tests.factories import hit, post
 from tests.site.models import Post

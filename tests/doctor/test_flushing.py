@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
-from readtrack.doctor.examination import examine
+from readtrack.doctor.report import examine
 from tests.doctor.conftest import found, levels, run
 
 pytestmark = pytest.mark.django_db

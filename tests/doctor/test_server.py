@@ -12,10 +12,9 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import subjects, tracker
-from readtrack.doctor import server
+from readtrack.doctor import redis
 from readtrack.doctor.findings import Order
-from readtrack.store import memory
-from readtrack.store import server as server_store
+from readtrack.store import server
 from readtrack.store.server import families
 from tests.conftest import Start, use_redis
 from tests.doctor.conftest import found, levels
@@ -181,12 +180,12 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
     ],
 )
 def test_versions_are_judged_by_the_servers_own(info: dict[str, Any], finding: tuple[str, str]) -> None:
-    [(level, message, _)] = server.version(Order(1, print, info))
+    [(level, message, _)] = redis.version(Order(1, print, info))
     assert (level, message) == finding
 
 
 def test_a_log_that_cannot_be_written_is_an_error() -> None:
-    first, *_ = server.persistence(Order(1, print, {"aof_enabled": 1, "aof_last_write_status": "err"}))
+    first, *_ = redis.persistence(Order(1, print, {"aof_enabled": 1, "aof_last_write_status": "err"}))
     assert first[:2] == ("error", "Redis's last write to the log failed.")
 
 
@@ -198,7 +197,7 @@ def test_memory_is_told_by_kind_for_our_keys_only(redis: Redis, settings: Settin
         tracker.record(hit(subjects.token(post())))
     kinds = {family.name: family.keys for family in families(sample=100, progress=len_of)}
     assert kinds["views:total:{id}"] == kinds["viewed:{visitor}:{id}"] == 3
-    ours = {name: family for name, family in memory.families().items() if name != "other"}
+    ours = {name: family for name, family in server.key_families().items() if name != "other"}
     assert kinds == {name: family.keys for name, family in ours.items()}
     assert "views:total:{id}" in found("memory")[0].message
 
@@ -212,7 +211,7 @@ def test_an_empty_server_has_no_keys(redis: Redis) -> None:
 def test_a_sample_of_the_keys_stands_for_all_of_them(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, sample: int, scans: int
 ) -> None:
-    monkeypatch.setattr(server_store, "SCANS", scans)
+    monkeypatch.setattr(server, "SCANS", scans)
     redis.mset({f"views:total:site.post:{number}": 1 for number in range(20_000)})
     [(name, keys, size)] = families(sample=sample, progress=len_of)
     assert (name, keys) == ("views:total:{id}", 20_000)

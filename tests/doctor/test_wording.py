@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from pytest_django import Settings
 
-from readtrack.doctor import wording
-from readtrack.doctor.examination import examine
+from readtrack.doctor import findings
+from readtrack.doctor.report import examine
 from tests.conftest import use_redis
 from tests.pseudo import unmarked
 
@@ -16,7 +16,7 @@ from tests.pseudo import unmarked
     [(-5, "0 s"), (1, "1 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (172_799, "47 h"), (172_800, "2 days")],
 )
 def test_a_time_is_told_as_far_as_one_has_to_know(seconds: int, words: str) -> None:
-    assert wording.span(timedelta(seconds=seconds)) == words
+    assert findings.span(timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.django_db

@@ -7,8 +7,8 @@ import signal
 import socket
 from pathlib import Path
 
-from tests.engines.engine import Engine
-from tests.engines.process import Child, ChildError
+from demo_project.engines.engine import Engine
+from demo_project.engines.process import Child, ChildError
 
 
 def is_installed() -> bool:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from redis import Redis
 
-from tests.engines.engine import READY_WITHIN
-from tests.engines.process import ChildError
-from tests.engines.valkey import Valkey
+from demo_project.engines.engine import READY_WITHIN
+from demo_project.engines.process import ChildError
+from demo_project.engines.valkey import Valkey
 
 if TYPE_CHECKING:
     from typing_extensions import Self

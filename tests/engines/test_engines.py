@@ -16,10 +16,10 @@ import psycopg
 import pytest
 import redis
 
-from tests.engines.engine import Engine
-from tests.engines.postgres import Postgres
-from tests.engines.process import Child, ChildError, free_port, is_free
-from tests.engines.valkey import Valkey
+from demo_project.engines.engine import Engine
+from demo_project.engines.postgres import Postgres
+from demo_project.engines.process import Child, ChildError, free_port, is_free
+from demo_project.engines.valkey import Valkey
 
 ROOT = Path(__file__).parents[2]
 
@@ -176,8 +176,8 @@ def test_root_runs_servers_as_another_user(request: pytest.FixtureRequest, name:
 
 PARENT = """
 import time
-from tests.engines.postgres import Postgres
-from tests.engines.valkey import Valkey
+from demo_project.engines.postgres import Postgres
+from demo_project.engines.valkey import Valkey
 for engine in (Valkey(), Postgres()):
     engine.start()
     print(engine.port, engine.folder, flush=True)

@@ -9,16 +9,18 @@ import pytest
 from django.test.utils import override_settings
 from redis import Redis
 
-from readtrack import buckets, flush, history, sums, tracker
+from readtrack import buckets, tracker
+from readtrack.flush import settling
+from readtrack.flush.run import flush
 from readtrack.imports import backfill, ledger
-from readtrack.imports.batches import Batch
+from readtrack.imports.backfill import Batch
 from readtrack.imports.ledger import ImportConflictError
 from readtrack.imports.weblog import Importer, Options
 from readtrack.models import History, Import
 from readtrack.reports import series
-from readtrack.snapshots import Snapshot
-from readtrack.store import imports as store
-from readtrack.store import scripts
+from readtrack.sql import history
+from readtrack.sql.row_counts import Snapshot
+from readtrack.store import imports, model_hours, scripts
 from tests import factories
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line
@@ -48,12 +50,12 @@ def add(*times: datetime) -> None:
 def begin(added: Batch) -> Import:
     """An import up to where the part is in Redis and SQL knows nothing of it."""
     record, at = Import.objects.create(source="test"), buckets.now()
-    assert scripts.run(store.intend("test", before=0, after=100))
+    assert scripts.run(imports.intend("test", before=0, after=100))
     Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
-    parts: Any = {"views": added.views, "hours": added.hours, "since": sums.first(at)}
-    call = store.apply("test", before=0, after=100, at=at, **parts)
-    while scripts.run(call) is store.Answer.UNSETTLED:
-        flush.settle()
+    parts: Any = {"views": added.views, "hours": added.hours, "since": model_hours.first_hour(at)}
+    call = imports.apply("test", before=0, after=100, at=at, **parts)
+    while scripts.run(call) is imports.Answer.UNSETTLED:
+        settling.settle()
     return Import.objects.get()
 
 
@@ -87,8 +89,8 @@ def test_days_of_a_log_are_charted_and_live_views_follow(post: Post, tmp_path: P
     for _ in range(2):
         assert Importer(Options()).run([path]).counted in {6, 0}
     view()
-    flush.flush(only_changed=True)
-    flush.flush(only_changed=True)
+    flush(only_changed=True)
+    flush(only_changed=True)
     midnights = [day.replace(hour=0) for day in days]
     today = buckets.now().replace(hour=0, minute=0, second=0, microsecond=0)
     since = START - DAY * 9
@@ -114,14 +116,14 @@ def test_rows_from_before_the_import_rise_by_what_came_before_them(post: Post) -
 def test_rows_that_a_flush_writes_before_the_part_is_confirmed_hold_it_already(post: Post) -> None:
     now = buckets.now()
     view(now)
-    flush.flush(only_changed=True)
+    flush(only_changed=True)
     record = begin(batch(START, START, now))
     for _ in range(3):
         view(now)
-        flush.flush(only_changed=True)
+        flush(only_changed=True)
     ledger.resume(record)
     ledger.resume(record)
-    flush.flush(only_changed=True)
+    flush(only_changed=True)
     hour = now.replace(minute=0, second=0, microsecond=0)
     for of in (post, Post, None):
         found = shown(of, since=START)
@@ -137,14 +139,14 @@ def test_views_of_the_running_hours_are_counted_once_beside_live_ones(post: Post
     hours = [now - back * HOUR for back in (60, 40, 4, 3, 2, 1, 0)]
     if is_seen:
         view(now)
-        flush.flush(only_changed=True)
+        flush(only_changed=True)
     add(*hours, *hours)
-    flush.flush(only_changed=True)
+    flush(only_changed=True)
     view(now)
-    flush.flush(only_changed=True)
+    flush(only_changed=True)
     add(*hours)
-    flush.flush(only_changed=True)
-    flush.flush(only_changed=True)
+    flush(only_changed=True)
+    flush(only_changed=True)
     expected = Counter(hour.replace(minute=0, second=0, microsecond=0) for hour in hours * 3)
     expected[now.replace(minute=0, second=0, microsecond=0)] += 1 + is_seen
     for of in (post, Post, None):
@@ -187,7 +189,7 @@ def test_redis_lost_before_the_part_is_confirmed_is_no_success(redis: Redis, mon
     def carry(tokens: object) -> None:
         redis.flushdb()
 
-    monkeypatch.setattr(flush, "carry", carry)
+    monkeypatch.setattr(ledger, "carry", carry)
     with pytest.raises(ImportConflictError):
         add(START)
     assert rows("site.post:1") == {}

@@ -9,10 +9,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import override_settings
 
-from readtrack import flush
+from demo_project.engines.process import free_port
+from readtrack.flush.run import flush
 from readtrack.models import Import
 from tests import factories
-from tests.engines.process import free_port
 from tests.imports import weblogs
 from tests.imports.test_hitcount import Tables
 from tests.imports.weblogs import line
@@ -138,7 +138,7 @@ def test_an_import_that_is_overtaken_is_said(tmp_path: Path) -> None:
     rules = {"IMPORT_VIEWS": {"tests.site.views.post_page": overtake}}
     with override_settings(READTRACK=rules), pytest.raises(CommandError, match="Another import"):
         call_command("readtrack", "import", path)
-    flush.flush()
+    flush()
     assert Post.objects.get().view_count == 0
 
 

@@ -11,11 +11,12 @@ from django.db import connections, models
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import flush, reports, tracker
+from readtrack import reports, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import logged
 from readtrack.imports import hitcount
 from readtrack.imports.hitcount import MissingTablesError, Report
 from readtrack.models import Import
-from readtrack.visitors import logged
 from tests import factories
 from tests.factories import BROWSER
 from tests.site.models import Category, Post, Product
@@ -95,7 +96,7 @@ def test_counts_and_visitors_are_added_once(tables: Tables) -> None:
     assert hitcount.run() == Report(rows=1, subjects=1, views=100, hits=5)
     assert stored(post) == (106, 4)
     assert hitcount.run() == Report(known=1)
-    flush.flush()
+    flush()
     assert stored(post) == (106, 4)
 
 

@@ -13,15 +13,16 @@ import pytest
 from django.db import connection
 from redis import Redis
 
-from readtrack import flush, tracker
+from readtrack import tracker
+from readtrack.flush import settling
+from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.imports.batches import Batch
+from readtrack.imports.backfill import Batch
 from readtrack.imports.ledger import ImportConflictError, Resumed
 from readtrack.imports.weblog import Importer, Options
 from readtrack.models import Import
 from readtrack.reports import series
-from readtrack.store import imports as store
-from readtrack.store import scripts
+from readtrack.store import imports, scripts
 from tests import factories
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
@@ -48,24 +49,24 @@ def batch(post: Post, views: int = 1) -> Batch:
 
 
 def views(post: Post) -> int:
-    flush.flush()
+    flush()
     return int(Post.objects.values_list("view_count", flat=True).get(pk=post.pk))
 
 
 def begin(record: Import, *, after: int) -> None:
     """What an import does before it adds anything."""
-    assert scripts.run(store.intend(record.source, before=record.position, after=after))
+    assert scripts.run(imports.intend(record.source, before=record.position, after=after))
     Import.objects.filter(pk=record.pk).update(intended=after)
     record.refresh_from_db()
 
 
 def apply(record: Import, added: Batch, *, after: int) -> bool:
     before, views = record.position, added.views
-    call = store.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START, since=0)
-    if (answer := scripts.run(call)) is store.Answer.UNSETTLED:
-        flush.settle()
+    call = imports.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START, since=0)
+    if (answer := scripts.run(call)) is imports.Answer.UNSETTLED:
+        settling.settle()
         answer = scripts.run(call)
-    return answer is store.Answer.APPLIED
+    return answer is imports.Answer.APPLIED
 
 
 def test_a_batch_is_in_sql_once_it_is_added(record: Import, post: Post) -> None:
@@ -131,7 +132,7 @@ def test_redis_lost_while_a_part_is_open_never_counts_it_twice(
     if is_applied:
         apply(record, batch(post), after=100)
     if is_flushed:
-        flush.flush()
+        flush()
     redis.flushdb()
     assert ledger.resume(record, digest=lambda position: None) == Resumed(100, lost=100)
     assert ledger.resume(record, dry_run=True) == Resumed(100, lost=100)
@@ -145,9 +146,9 @@ def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, 
     ledger.add(record, batch(post), position=100)
     snapshot = Snapshot(redis)
     ledger.add(record, batch(post), position=200)
-    flush.flush()
+    flush()
     snapshot.restore()
-    flush.flush()  # as every run begins with
+    flush()  # as every run begins with
     assert ledger.resume(Import.objects.get()) == Resumed(200)
     ledger.add(record, batch(post), position=300)
     assert views(post) == 3
@@ -156,7 +157,7 @@ def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, 
 def test_a_batch_on_a_redis_restored_from_before_a_flush_adds_no_base_twice(post: Post, redis: Redis) -> None:
     tracker.record(factories.hit(f"site.post:{post.pk}"))
     snapshot = Snapshot(redis)  # its mark says that SQL's base is missing
-    flush.flush()
+    flush()
     snapshot.restore()
     other = factories.post()
     ledger.add(Import.objects.create(source="test"), batch(other), position=100)
@@ -244,7 +245,7 @@ def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: V
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
     again = Importer(Options()).run([path])
     assert again.lines == again.known > 80
-    flush.flush()
+    flush()
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
     everything: list[Any] = [None, Post, *Post.objects.all()]
     charts = [series(of, since=weblogs.START, until=weblogs.START + timedelta(minutes=59)) for of in everything]

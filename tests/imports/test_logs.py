@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from readtrack.imports.lines import LONGEST
-from readtrack.imports.logs import Log, LogLine
+from readtrack.imports.pieces import Log, LogLine
 
 
 def read(path: Path) -> list[LogLine]:

@@ -9,9 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from django.urls import set_script_prefix
 
-from readtrack.checks.types import wrong_types
-from readtrack.imports.objects import Objects
-from readtrack.imports.urls import Urls
+from readtrack.checks.values import wrong_types
+from readtrack.imports.urls import Objects, Urls
 from tests import factories
 from tests.site.models import Page, Post, Product, Review
 

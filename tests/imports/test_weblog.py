@@ -11,12 +11,13 @@ import pytest
 from django.test.utils import override_settings
 from redis import Redis
 
-from readtrack import buckets, flush, reports, tracker
+from readtrack import buckets, reports, tracker
+from readtrack.flush.run import flush
 from readtrack.imports import weblog
-from readtrack.imports.report import OTHERS, PATTERNS, Report
-from readtrack.imports.weblog import Importer, Options
+from readtrack.imports.weblog import OTHERS, PATTERNS, Importer, Options, Report
 from readtrack.imports.windows import Windows
 from readtrack.models import Import
+from readtrack.reports import timelines
 from tests import factories
 from tests.factories import BROWSER
 from tests.imports import weblogs
@@ -91,7 +92,7 @@ def test_imported_views_are_added_to_those_counted_live(post: Post, write: Write
     take(write(line(), line(address="192.0.2.2")))
     tracker.record(factories.hit("site.post:1"))
     assert reports.views([post])[post] == 104 - 100 + post.view_count + 100
-    flush.flush()
+    flush()
     assert stored()[1][0] == 104
 
 
@@ -156,7 +157,7 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
     start = now.replace(minute=0, second=0, microsecond=0)
     assert redis.expiretime(f"{hours[22]}:site.post:1") == int((start + timedelta(hours=2)).timestamp())
-    assert sum(point.views for point in reports.hourly(48)) == 5
+    assert sum(point.views for point in timelines.hourly(48)) == 5
     assert [trend.views for trend in reports.trending()] == []
 
 
@@ -285,7 +286,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(write: Write, redis: Redis) 
 
 @pytest.mark.usefixtures("post")
 def test_the_report_warns_of_views_that_were_counted_live(write: Write) -> None:
-    flush.flush()
+    flush()
     path = write(line(start=datetime.now(timezone.utc) + timedelta(minutes=1)))
     (note,) = take(path, dry_run=True).notes
     assert "--until" in note

@@ -2,7 +2,7 @@
 
 import pytest
 
-from readtrack.hits import Reason
+from readtrack.hits.hit import Reason
 from readtrack.imports.windows import Windows
 
 

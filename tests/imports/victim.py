@@ -18,7 +18,8 @@ def main() -> None:
     django.setup()
     from django.db import connections
 
-    from readtrack.imports import batches, weblog
+    from readtrack.imports import backfill as batches
+    from readtrack.imports import weblog
 
     weblog.LINES, batches.VIEWS = 40, 10
     connections.close_all()

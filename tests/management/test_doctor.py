@@ -8,10 +8,10 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
+from demo_project.engines.valkey import Valkey
 from readtrack import subjects, tracker
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 from tests.conftest import Start
-from tests.engines.valkey import Valkey
 from tests.factories import hit, post
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from django.test.utils import override_settings
 from pytest_django import Settings
 
 from readtrack import subjects, tracker
-from readtrack.budget import budget
+from readtrack.doctor.budget import budget
 from tests import factories
 from tests.imports import weblogs
 from tests.pseudo import unmarked

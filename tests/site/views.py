@@ -7,7 +7,7 @@ from django.shortcuts import aget_object_or_404, get_object_or_404, render
 from django.template.loader import render_to_string
 from django.views.generic import DeleteView, DetailView
 
-from readtrack.middleware import TrackedRequest
+from readtrack.request import TrackedRequest
 from tests.site.models import Category, Manual, Post
 
 

@@ -14,10 +14,11 @@ from redis import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
 
 from readtrack import reports, tracker
 from readtrack.checks.setup import check_setup
-from readtrack.doctor.examination import examine
-from readtrack.flush import flush
-from readtrack.store import clients
-from readtrack.store.connection import circuit, connect
+from readtrack.doctor.report import examine
+from readtrack.flush.run import flush
+from readtrack.store import connection
+from readtrack.store.circuit import circuit
+from readtrack.store.connection import connect
 from tests import factories
 from tests.conftest import Start
 from tests.wire import Wire
@@ -273,4 +274,4 @@ def test_time_outs_that_the_site_repeats_are_not_repeated_by_us(settings: Settin
     [("django_redis.cache.RedisCache", True), ("django.core.cache.backends.redis.RedisCache", False)],
 )
 def test_only_django_redis_has_the_connections_we_need(backend: str, is_ours: bool) -> None:
-    assert clients.is_django_redis(backend) == is_ours
+    assert connection.is_django_redis(backend) == is_ours

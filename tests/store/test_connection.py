@@ -18,12 +18,14 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from demo_project.engines.valkey import Valkey
 from readtrack import reports, signals, tracker
-from readtrack.store import connection, counters, scripts
-from readtrack.store.connection import circuit, connect, fail_open
+from readtrack.reports import timelines
+from readtrack.store import connection, recording, scripts
+from readtrack.store.circuit import circuit, fail_open
+from readtrack.store.connection import connect
 from tests import factories
 from tests.conftest import use_redis
-from tests.engines.valkey import Valkey
 from tests.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -120,7 +122,7 @@ def test_reports_for_pages_fall_back_and_have_no_dots(lost: Valkey) -> None:
     assert reports.views([post]) == {post: 7}
     assert reports.unread(user, [category]) == set()
     assert reports.trending() == []
-    assert [point.views for point in reports.hourly(3)] == [0, 0, 0]
+    assert [point.views for point in timelines.hourly(3)] == [0, 0, 0]
 
 
 def test_away_from_pages_a_failure_surfaces(lost: Valkey) -> None:
@@ -134,7 +136,7 @@ def test_of_many_requests_one_tries_a_failed_redis_again(
     failures: list[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = 100.0
-    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: seconds))
+    monkeypatch.setattr("readtrack.store.circuit.time", SimpleNamespace(monotonic=lambda: seconds))
     circuit.open(RedisError("gone"))
     assert not circuit.lets_pass()
     seconds += 5
@@ -262,7 +264,7 @@ def test_a_server_demoted_under_our_connections_is_left_for_its_successor(
         relay.lead_to(successor.port)
         old.replicaof("127.0.0.1", 1)  # which leaves our connections open
         assert tracker.record(factories.hit("site.post:2")).counted
-        assert scripts.run_all(*(counters.record(factories.hit("site.post:2")) for _ in range(2)))
+        assert scripts.run_all(*(recording.record(factories.hit("site.post:2")) for _ in range(2)))
         assert new.get("views:total:site.post:2") == b"3"
     relay.close()
 

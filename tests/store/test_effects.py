@@ -6,8 +6,8 @@ import pytest
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
-from readtrack.store import counters, effects, reads
-from readtrack.visitors import Visitor
+from readtrack.hits.visitors import Visitor
+from readtrack.store import read_state, recording
 from tests import factories
 from tests.wire import Wire
 
@@ -41,18 +41,18 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert trips == [1]
     assert outcome.counted == ("site.post:1", "site.counted:2")
     assert outcome.read == ("site.category:1",)
-    assert set(redis.keys()) <= {*counters.record(hit).keys, *reads.mark(hit).keys}
+    assert set(redis.keys()) <= {*recording.record(hit).keys, *read_state.mark(hit).keys}
     assert all(key.startswith("site:") for key in redis.keys("*"))
     assert not tracker.record(hit).counted
 
 
 def test_by_default_a_hit_has_eight_keys_and_seven_arguments() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
-    call = counters.record(hit)
-    assert not effects.wants(hit)
+    call = recording.record(hit)
+    assert not recording.wants(hit)
     assert (len(call.keys), len(call.args)) == (8, 7)
 
 
 def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) -> None:
     settings.READTRACK = EVERYTHING
-    assert not effects.wants(factories.hit(reads=("site.category:1",), reader=1))
+    assert not recording.wants(factories.hit(reads=("site.category:1",), reader=1))

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from readtrack import readers, reports, tracker
-from readtrack.readers import Reader
-from readtrack.store import reads, scripts
-from readtrack.store.reads import News
+from readtrack import tracker
+from readtrack.hits import readers
+from readtrack.hits.readers import Reader
+from readtrack.reports import live
+from readtrack.store import read_state, scripts
+from readtrack.store.read_state import News
 from tests import factories
 
 ONE, TWO = "site.category:1", "site.category:2"
@@ -30,7 +32,7 @@ def bob(ann: Reader) -> Reader:
 
 
 def unread(reader: Reader, *tokens: str) -> list[int]:
-    found = scripts.run(reads.unread(reader, tokens))
+    found = scripts.run(read_state.unread(reader, tokens))
     return [found[token] for token in tokens]
 
 
@@ -39,7 +41,7 @@ def read(reader: Reader, *tokens: str) -> None:
 
 
 def publish(*news: News) -> None:
-    assert scripts.run(reads.publish(news)) == len(news)
+    assert scripts.run(read_state.publish(news)) == len(news)
 
 
 def test_what_nobody_has_opened_is_unread(ann: Reader) -> None:
@@ -91,22 +93,22 @@ def test_what_one_wrote_oneself_is_read(ann: Reader, bob: Reader) -> None:
 
 
 def test_readers_are_counted_until_there_is_news(ann: Reader, bob: Reader) -> None:
-    assert reads.count_readers([ONE]) == {ONE: 0}
+    assert read_state.count_readers([ONE]) == {ONE: 0}
     for reader in (ann, bob):
         read(reader, ONE)
-    assert reads.count_readers([ONE, TWO]) == {ONE: 2, TWO: 0}
+    assert read_state.count_readers([ONE, TWO]) == {ONE: 2, TWO: 0}
     publish(News(ONE))
-    assert reads.count_readers([ONE]) == {ONE: 0}
+    assert read_state.count_readers([ONE]) == {ONE: 0}
     read(bob, ONE)
-    assert reads.count_readers([ONE]) == {ONE: 1}
+    assert read_state.count_readers([ONE]) == {ONE: 1}
 
 
 def test_a_page_asks_in_one_go_for_as_many_as_one_likes(ann: Reader) -> None:
     tokens = [f"site.category:{number}" for number in range(scripts.SLICE)]
-    assert set(scripts.run(reads.unread(ann, tokens)).values()) == {1}
+    assert set(scripts.run(read_state.unread(ann, tokens)).values()) == {1}
     publish(*map(News, tokens))
     read(ann, *tokens)
-    assert set(scripts.run(reads.unread(ann, tokens)).values()) == {0}
+    assert set(scripts.run(read_state.unread(ann, tokens)).values()) == {0}
 
 
 @pytest.mark.parametrize("options", COUNTING, ids=str)
@@ -131,7 +133,7 @@ def test_ordinals_are_handed_out_once_and_only_to_who_reads(redis: Redis, settin
     for name in [*names, *names]:
         read(name, ONE)
     assert redis.hgetall("readers") == {name: str(number) for number, name in enumerate(names)}
-    assert reads.names() == dict(enumerate(names))
+    assert read_state.names() == dict(enumerate(names))
     assert redis.bitcount("category:site.category:1:read:ordinal") == 3
 
 
@@ -155,8 +157,8 @@ def test_every_publication_ends_the_read_state_of_all_strategies(redis: Redis, s
 def test_the_categories_with_read_state_are_found(settings: Any) -> None:
     settings.READTRACK = {"PREFIX": "a*b:"}
     read(4, ONE, TWO)
-    assert sorted(reads.categories("read")) == [ONE, TWO]
-    assert list(reads.categories("seen")) == []
+    assert sorted(read_state.categories("read")) == [ONE, TWO]
+    assert list(read_state.categories("seen")) == []
 
 
 @pytest.mark.parametrize(
@@ -181,10 +183,10 @@ def test_ten_thousand_scattered_readers_stay_in_their_budget(
     names = [str(2**63 - number * 10**9) for number in range(5_000)]
     names += [f"2b0d7b3d-3d5c-4f5e-9d53-{number:012d}" for number in range(5_000)]
     for some in scripts.sliced(names):
-        scripts.run_all(*(reads.mark(factories.hit(views=(), reads=(ONE,), reader=name)) for name in some))
+        scripts.run_all(*(read_state.mark(factories.hit(views=(), reads=(ONE,), reader=name)) for name in some))
     used = [redis.memory_usage(key, samples=0) for key in redis.keys("*")]
     assert sum(int(str(size)) for size in used) <= 3_000_000
-    assert reads.count_readers([ONE]) == {ONE: 10_000}
+    assert read_state.count_readers([ONE]) == {ONE: 10_000}
 
 
 @pytest.mark.parametrize(("state", "highest"), [("bitmap", 100_000_000), ("sequence", 3_125_000)])
@@ -198,4 +200,4 @@ def test_a_far_id_is_refused_and_allocates_nothing(state: str, highest: int, set
 
 def test_without_redis_there_are_no_dots(settings: Any) -> None:
     settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
-    assert reports.glance(dots=[ONE], reader=4).unread == {}
+    assert live.page_state(dots=[ONE], reader=4).unread == {}

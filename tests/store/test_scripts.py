@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import NoScriptError
 
-from readtrack.store import counters, reads, scripts
+from readtrack.store import counters, read_state, recording, scripts
 from tests import factories
 from tests.wire import Wire
 
@@ -22,7 +22,11 @@ def test_each_script_says_what_it_takes_and_returns(name: str) -> None:
 
 
 def test_several_calls_are_one_round_trip(wire: Wire) -> None:
-    calls = (counters.totals(["a.b:1", "a.b:2"]), reads.unread(1, ["a.c:1"]), counters.record(factories.hit("a.b:1")))
+    calls = (
+        counters.totals(["a.b:1", "a.b:2"]),
+        read_state.unread(1, ["a.c:1"]),
+        recording.record(factories.hit("a.b:1")),
+    )
     scripts.run_all(*calls)
     with wire.counted() as trips:
         totals, read, outcome = scripts.run_all(*calls)
@@ -34,7 +38,7 @@ def test_several_calls_are_one_round_trip(wire: Wire) -> None:
 
 def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> None:
     redis.script_flush()
-    assert scripts.run(counters.record(factories.hit("a.b:1"))).counted
+    assert scripts.run(recording.record(factories.hit("a.b:1"))).counted
     redis.script_flush()
     assert scripts.run_all(counters.totals(["a.b:1"]))[0]["a.b:1"].views == 1
 
@@ -63,4 +67,4 @@ def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
     redis.mset({f"views:total:{token}": 1 for token in tokens})
     assert len(scripts.run(counters.totals(tokens))) == scripts.SLICE
     assert scripts.run(counters.lift(dict.fromkeys(tokens, 2))) == scripts.SLICE
-    assert scripts.run(reads.publish([reads.News(token) for token in tokens])) == scripts.SLICE
+    assert scripts.run(read_state.publish([read_state.News(token) for token in tokens])) == scripts.SLICE

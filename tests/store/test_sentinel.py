@@ -11,15 +11,15 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
+from demo_project.engines.valkey import Valkey
 from readtrack import reports, tracker
-from readtrack.doctor.examination import examine
-from readtrack.flush import flush
+from readtrack.doctor.report import examine
+from readtrack.flush.run import flush
 from readtrack.store import scripts
 from readtrack.store.connection import RedisError, connect
 from readtrack.store.counters import totals
 from tests import factories
 from tests.engines.sentinel import Watched
-from tests.engines.valkey import Valkey
 from tests.site.models import Post
 
 pytestmark = pytest.mark.django_db

@@ -7,9 +7,9 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.store import sketches
-from readtrack.store.strategies import UniquesError
-from readtrack.visitors import Visitor
+from readtrack.hits.visitors import Visitor
+from readtrack.store import daily_visitors
+from readtrack.store.uniques import UniquesError
 from tests import factories
 
 ONE, TWO = "site.post:1", "site.post:2"
@@ -34,20 +34,20 @@ def visits(settings: Settings, redis: Redis, noon: datetime) -> None:
     ("days", "first", "second", "together"), [(1, 2, 1, 2), (2, 3, 1, 3), (7, 4, 2, 5), (8, 5, 2, 6)]
 )
 def test_visitors_of_any_number_of_days(noon: datetime, days: int, first: int, second: int, together: int) -> None:
-    assert sketches.visitors([ONE, TWO], days=days, at=noon) == {ONE: first, TWO: second}
-    assert sketches.together([ONE, TWO], days=days, at=noon) == together
-    assert sketches.together([], days=days, at=noon) == 0
+    assert daily_visitors.visitors([ONE, TWO], days=days, at=noon) == {ONE: first, TWO: second}
+    assert daily_visitors.together([ONE, TWO], days=days, at=noon) == together
+    assert daily_visitors.together([], days=days, at=noon) == 0
 
 
 @pytest.mark.usefixtures("visits")
 def test_a_merged_sketch_is_good_for_an_hour(redis: Redis, noon: datetime) -> None:
-    assert sketches.visitors([ONE], days=7, at=noon) == {ONE: 4}
+    assert daily_visitors.visitors([ONE], days=7, at=noon) == {ONE: 4}
     merged = f"views:hll:days:7:20261120:{ONE}"
     assert 3500 < redis.ttl(merged) <= 3600
     view(redis, ONE, "z", noon, days_ago=0)
-    assert sketches.visitors([ONE], days=7, at=noon) == {ONE: 4}
+    assert daily_visitors.visitors([ONE], days=7, at=noon) == {ONE: 4}
     redis.delete(merged)
-    assert sketches.visitors([ONE], days=7, at=noon) == {ONE: 5}
+    assert daily_visitors.visitors([ONE], days=7, at=noon) == {ONE: 5}
 
 
 @pytest.mark.usefixtures("visits")
@@ -59,7 +59,7 @@ def test_a_days_sketch_lives_as_long_as_it_can_be_asked_for(redis: Redis) -> Non
 @pytest.mark.usefixtures("visits")
 def test_more_subjects_than_a_script_takes_are_asked_for_in_portions(noon: datetime) -> None:
     tokens = [f"site.post:{number}" for number in range(1, 300)]
-    found = sketches.visitors(tokens, days=7, at=noon)
+    found = daily_visitors.visitors(tokens, days=7, at=noon)
     assert list(found) == tokens
     assert sum(found.values()) == 6
 
@@ -68,17 +68,17 @@ def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(redis: Redis
     view(redis, ONE, "a", noon, days_ago=0)
     assert redis.keys("views:hll:day:*") == []
     with pytest.raises(UniquesError, match=r"READTRACK\['UNIQUE_DAYS'\] is 0. Set it to 7 or more"):
-        sketches.visitors([ONE], days=7, at=noon)
+        daily_visitors.visitors([ONE], days=7, at=noon)
     with pytest.raises(UniquesError, match="one day at least"):
-        sketches.together([ONE], days=0, at=noon)
+        daily_visitors.together([ONE], days=0, at=noon)
 
 
 def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon: datetime) -> None:
     settings.READTRACK = {"UNIQUE": "daily"}
     for token, visitor, days_ago in ((ONE, "a", 0), (ONE, "b", 0), (ONE, "b", 1), (ONE, "c", 1), (TWO, "c", 0)):
         view(redis, token, visitor, noon, days_ago=days_ago)
-    assert sketches.visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
-    assert sketches.visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}
-    assert sketches.together([ONE, TWO], days=1, at=noon) == 3
+    assert daily_visitors.visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
+    assert daily_visitors.visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}
+    assert daily_visitors.together([ONE, TWO], days=1, at=noon) == 3
     with pytest.raises(UniquesError, match="3 days are not kept"):
-        sketches.visitors([ONE], days=3, at=noon)
+        daily_visitors.visitors([ONE], days=3, at=noon)

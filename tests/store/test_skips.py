@@ -15,7 +15,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.store import connection, skips
-from readtrack.store.skips import tally
+from readtrack.store.skips import HOURS, LIFE, tally
 from tests import factories
 
 HOUR = timedelta(hours=1)
@@ -35,7 +35,7 @@ def test_the_first_skip_is_told_at_once_and_a_flood_once_a_second(redis: Redis, 
     assert calls(redis) - before < 20
     tally.send()
     assert redis.hgetall("views:skips:2026112012") == {"bot": "501"}
-    assert 48 * 3600 < redis.ttl("views:skips:2026112012") <= skips.LIFE
+    assert 48 * 3600 < redis.ttl("views:skips:2026112012") <= LIFE
 
 
 def test_what_waits_goes_along_with_the_next_view(redis: Redis, noon: datetime) -> None:
@@ -90,7 +90,7 @@ def test_views_that_redis_could_not_take_are_errors(settings: Settings, client: 
 def test_what_waits_is_bounded(noon: datetime) -> None:
     for back in range(500, -1, -1):
         tally.add(["bot", "status"], at=noon - back * HOUR)
-    assert len(tally._skips) <= skips.HOURS * 9
+    assert len(tally._skips) <= HOURS * 9
     tally.send()
     assert reports.skips(48, at=noon)["bot"] == 48
 

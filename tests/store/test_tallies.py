@@ -10,8 +10,8 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.store import scripts, tallies
-from readtrack.visitors import Visitor
+from readtrack.hits.visitors import Visitor
+from readtrack.store import breakdowns, scripts
 from tests import factories
 
 TOKEN = "site.counted:1"  # its views enter the funnel
@@ -19,7 +19,7 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    return scripts.run(tallies.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
+    return scripts.run(breakdowns.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
 
 
 def view(visitor: Visitor, redis: Redis) -> None:
@@ -33,7 +33,7 @@ def funnel() -> list[int]:
 
 
 def counts(family: str, *tokens: str) -> Counter[str]:
-    found = tallies.hashes(tokens, family=family).values()
+    found = breakdowns.hashes(tokens, family=family).values()
     return sum((Counter(one.counts) for one in found), Counter[str]())
 
 

@@ -12,7 +12,7 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.store import connection, scripts, trending
-from readtrack.store.trending import Window
+from readtrack.store.trending import Window, _alone, _compute, refresh_lists, top_subjects
 from tests import factories
 
 MINUTE = timedelta(minutes=1)
@@ -50,7 +50,7 @@ def test_sliding_never_drifts_from_the_sum_of_the_buckets(redis: Redis, noon: da
         # A clock that is put back opens a minute anew, and what comes then is in the list if that is computed then.
         went_back = step < timedelta(0)
         if went_back or chance.random() < 0.7:
-            assert trending.refresh(at=at) == len(summed(redis, at))
+            assert refresh_lists(at=at) == len(summed(redis, at))
             assert listed(redis) == summed(redis, at)
         # Mostly half a minute, at times several, now and then more than the list can slide over, or a clock put back.
         step = chance.choice([MINUTE / 2] * 12 + [MINUTE * 3, MINUTE * 8, MINUTE * 20, MINUTE * 90, -MINUTE])
@@ -60,60 +60,60 @@ def test_sliding_never_drifts_from_the_sum_of_the_buckets(redis: Redis, noon: da
 def test_the_running_minute_is_taken_in_as_it_is_and_again_as_it_grows(redis: Redis, noon: datetime) -> None:
     for views in (1, 2, 3):
         view(redis, "site.post:1", noon)
-        trending.refresh(at=noon)
+        refresh_lists(at=noon)
         assert listed(redis) == {"site.post:1": views}
 
 
 def test_a_late_view_leaves_the_list_as_it_came(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon - 5 * MINUTE, 3)
-    trending.refresh(at=noon)
+    refresh_lists(at=noon)
     view(redis, "site.post:1", noon - 5 * MINUTE, 10)
     view(redis, "site.post:1", noon, 2)
     for minutes in range(1, 54, 6):
-        trending.refresh(at=noon + minutes * MINUTE)
+        refresh_lists(at=noon + minutes * MINUTE)
         assert listed(redis) == {"site.post:1": 5}
-    trending.refresh(at=noon + 55 * MINUTE)
+    refresh_lists(at=noon + 55 * MINUTE)
     assert listed(redis) == {"site.post:1": 2}
-    trending.refresh(at=noon + 60 * MINUTE)
+    refresh_lists(at=noon + 60 * MINUTE)
     assert listed(redis) == {}
 
 
 def test_a_lost_list_is_computed_anew(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon - 30 * MINUTE, 3)
-    trending.refresh(at=noon)
+    refresh_lists(at=noon)
     redis.delete("trending:top")
     view(redis, "site.post:1", noon - 30 * MINUTE, 4)
-    trending.refresh(at=noon + MINUTE)
+    refresh_lists(at=noon + MINUTE)
     assert listed(redis) == {"site.post:1": 7}
 
 
 def test_a_recorded_view_is_trending(noon: datetime) -> None:
     for token in ("site.post:1", "site.post:2", "site.post:1"):
         tracker.record(factories.hit(token, at=noon))
-    assert trending.top(10, at=noon) == [("site.post:1", 2), ("site.post:2", 1)]
-    assert trending.top(1, at=noon) == [("site.post:1", 2)]
-    assert trending.top(0, at=noon) == []
+    assert top_subjects(10, at=noon) == [("site.post:1", 2), ("site.post:2", 1)]
+    assert top_subjects(1, at=noon) == [("site.post:1", 2)]
+    assert top_subjects(0, at=noon) == []
 
 
 def test_the_list_outlives_a_task_that_stops_for_ten_minutes(redis: Redis, noon: datetime) -> None:
-    trending.refresh(at=noon)
+    refresh_lists(at=noon)
     assert 590 < redis.ttl("trending:top") <= 600
     view(redis, "site.post:1", noon)
-    trending.refresh(at=noon)
+    refresh_lists(at=noon)
     assert 4_790 < redis.ttl(f"trending:entered:{buckets.minute(noon)}") <= 4_800
 
 
 def test_a_page_reads_the_old_list_and_computes_nothing(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon)
-    assert trending.top(10, at=noon) == [("site.post:1", 1)]
+    assert top_subjects(10, at=noon) == [("site.post:1", 1)]
     view(redis, "site.post:1", noon)
-    assert trending.top(10, at=noon + 9 * MINUTE) == [("site.post:1", 1)]
+    assert top_subjects(10, at=noon + 9 * MINUTE) == [("site.post:1", 1)]
 
 
 def test_an_empty_list_is_one_that_was_computed(redis: Redis, noon: datetime) -> None:
-    assert trending.top(10, at=noon) == []
+    assert top_subjects(10, at=noon) == []
     redis.config_resetstat()
-    assert trending.top(10, at=noon) == []
+    assert top_subjects(10, at=noon) == []
     assert "cmdstat_zunionstore" not in redis.info("commandstats")
 
 
@@ -125,7 +125,7 @@ def test_a_cold_start_is_computed_once_however_many_ask(redis: Redis, noon: date
 
     def ask(_: int) -> list[tuple[str, float]]:
         barrier.wait()
-        return trending.top(10, at=noon)
+        return top_subjects(10, at=noon)
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(8)))
@@ -136,7 +136,7 @@ def test_a_cold_start_is_computed_once_however_many_ask(redis: Redis, noon: date
 
 def test_one_refresher_at_a_time(redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, go_on = Event(), Event()
-    compute = trending._compute
+    compute = _compute
 
     def slow(*args: Any, **kwargs: Any) -> int:
         inside.set()
@@ -146,10 +146,10 @@ def test_one_refresher_at_a_time(redis: Redis, noon: datetime, monkeypatch: pyte
     view(redis, "site.post:1", noon)
     monkeypatch.setattr(trending, "_compute", slow)
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(trending.refresh, at=noon)
+        first = pool.submit(refresh_lists, at=noon)
         assert inside.wait(10)
-        assert trending.refresh(at=noon) == 0
-        assert trending.top(10, at=noon) == []
+        assert refresh_lists(at=noon) == 0
+        assert top_subjects(10, at=noon) == []
         go_on.set()
         assert first.result() == 1
     assert not redis.exists("trending:lock")
@@ -157,17 +157,17 @@ def test_one_refresher_at_a_time(redis: Redis, noon: datetime, monkeypatch: pyte
 
 def test_a_refresher_that_died_holds_nobody_up_for_long(redis: Redis, noon: datetime) -> None:
     redis.set("trending:lock", "dead", ex=30)
-    assert trending.refresh(at=noon) == 0
+    assert refresh_lists(at=noon) == 0
     redis.delete("trending:lock")  # as its life ends
     view(redis, "site.post:1", noon)
-    assert trending.refresh(at=noon) == 1
+    assert refresh_lists(at=noon) == 1
 
 
 def test_a_refresher_that_was_too_slow_leaves_the_lock_of_the_next(
     redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trending, "_compute", lambda *args, **kwargs: redis.set("trending:lock", "next"))
-    trending.refresh(at=noon)
+    refresh_lists(at=noon)
     assert redis.get("trending:lock") == "next"
 
 
@@ -176,7 +176,7 @@ def test_the_lock_is_given_back_when_computing_fails(
 ) -> None:
     monkeypatch.setattr(trending, "_compute", lambda *args, **kwargs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        trending.refresh(at=noon)
+        refresh_lists(at=noon)
     assert not redis.exists("trending:lock")
 
 
@@ -184,33 +184,33 @@ def test_fewer_minutes_are_a_list_of_their_own(redis: Redis, noon: datetime) -> 
     view(redis, "site.post:1", noon - 20 * MINUTE, 9)
     view(redis, "site.post:2", noon - 14 * MINUTE, 2)
     quarter = Window(minutes=15)
-    assert trending.top(10, at=noon, window=quarter) == [("site.post:2", 2)]
+    assert top_subjects(10, at=noon, window=quarter) == [("site.post:2", 2)]
     view(redis, "site.post:2", noon)
-    assert trending.top(10, at=noon, window=quarter) == [("site.post:2", 2)]
-    trending.refresh(at=noon)
-    assert trending.top(10, at=noon, window=quarter) == [("site.post:2", 3)]
-    assert trending.top(10, at=noon) == [("site.post:1", 9), ("site.post:2", 3)]
+    assert top_subjects(10, at=noon, window=quarter) == [("site.post:2", 2)]
+    refresh_lists(at=noon)
+    assert top_subjects(10, at=noon, window=quarter) == [("site.post:2", 3)]
+    assert top_subjects(10, at=noon) == [("site.post:1", 9), ("site.post:2", 3)]
 
 
 def test_after_a_half_life_a_view_is_worth_half(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon - 20 * MINUTE, 10)
     view(redis, "site.post:2", noon, 6)
-    found = trending.top(10, at=noon, window=Window(half_life=20))
+    found = top_subjects(10, at=noon, window=Window(half_life=20))
     assert found == [("site.post:2", 6), ("site.post:1", 5)]
 
 
 def test_lists_that_nobody_asks_for_any_more_are_left_alone(redis: Redis, noon: datetime) -> None:
-    trending.top(10, at=noon, window=Window(minutes=5))
+    top_subjects(10, at=noon, window=Window(minutes=5))
     redis.delete("trending:top:5:0")
-    trending.refresh(at=noon + 11 * MINUTE)
+    refresh_lists(at=noon + 11 * MINUTE)
     assert not redis.exists("trending:top:5:0")
-    trending.refresh(at=noon + 9 * MINUTE)
+    refresh_lists(at=noon + 9 * MINUTE)
     assert redis.exists("trending:top:5:0")
 
 
 def test_no_more_lists_are_kept_up_than_a_number(redis: Redis, noon: datetime) -> None:
     for minutes in range(1, 30):
-        trending.top(10, at=noon + timedelta(seconds=minutes), window=Window(minutes=minutes))
+        top_subjects(10, at=noon + timedelta(seconds=minutes), window=Window(minutes=minutes))
     kept = redis.zrange("trending:asked", 0, -1)
     assert kept == [f"{minutes}:0" for minutes in range(14, 30)]
     assert 590 < redis.ttl("trending:asked") <= 600
@@ -222,34 +222,34 @@ def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime)
     for number in range(3):
         view(redis, f"site.page:{number}", noon)
     view(redis, "site.pages:1", noon)
-    found = trending.top(2, at=noon, label="site.page")
+    found = top_subjects(2, at=noon, label="site.page")
     assert found == [("site.page:2", 1), ("site.page:1", 1)]
-    assert len(trending.top(700, at=noon, label="site.post")) == 700
-    assert trending.top(2, at=noon, label="site.product") == []
+    assert len(top_subjects(700, at=noon, label="site.post")) == 700
+    assert top_subjects(2, at=noon, label="site.product") == []
 
 
 def test_what_a_lost_bucket_gave_is_not_given_up_twice(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon, 3)
-    trending.refresh(at=noon)
+    refresh_lists(at=noon)
     redis.delete("trending:top", f"trending:bucket:{buckets.minute(noon)}")
     view(redis, "site.post:1", noon + MINUTE, 2)
     for minutes in range(1, 61):
-        trending.refresh(at=noon + minutes * MINUTE)
+        refresh_lists(at=noon + minutes * MINUTE)
         assert listed(redis) == {"site.post:1": 2}
 
 
 def test_a_list_that_somebody_finished_meanwhile_is_taken(
     redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = trending._alone
+    alone = _alone
 
     def late(work: Any) -> Any:
         monkeypatch.undo()
-        trending.refresh(at=noon)
+        refresh_lists(at=noon)
         return alone(work)
 
     view(redis, "site.post:1", noon)
     redis.config_resetstat()
     monkeypatch.setattr(trending, "_alone", late)
-    assert trending.top(10, at=noon) == [("site.post:1", 1)]
+    assert top_subjects(10, at=noon) == [("site.post:1", 1)]
     assert redis.info("commandstats")["cmdstat_zunionstore"]["calls"] == 1

@@ -7,9 +7,9 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.store import scripts, strategies, uniques
-from readtrack.store.strategies import UniquesError
-from readtrack.visitors import Visitor
+from readtrack.hits.visitors import Visitor
+from readtrack.store import scripts, uniques
+from readtrack.store.uniques import UniquesError
 from tests import factories
 
 ALL = ["hll", "set", "daily", "bitmap"]
@@ -144,9 +144,9 @@ def test_bitmaps_of_any_length_are_counted_together_in_pieces(settings: Settings
     use(settings, "bitmap")
     for token, reader in (
         ("1", 0),
-        ("1", strategies.PIECE * 8),
-        ("2", strategies.PIECE * 8),
-        ("2", strategies.PIECE * 24 + 3),
+        ("1", uniques.PIECE * 8),
+        ("2", uniques.PIECE * 8),
+        ("2", uniques.PIECE * 24 + 3),
     ):
         redis.setbit(f"views:bitmap:site.post:{token}", reader, 1)
     assert uniques.together(["site.post:1", "site.post:2"]) == 3
@@ -156,7 +156,7 @@ def test_sets_too_large_to_be_looked_at_are_refused(
     settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(settings, "set")
-    monkeypatch.setattr(strategies, "UNION_LIMIT", 3)
+    monkeypatch.setattr(uniques, "UNION_LIMIT", 3)
     redis.sadd("views:unique:site.post:1", 1, 2)
     redis.sadd("views:unique:site.post:2", 1)
     assert uniques.together(["site.post:1", "site.post:2"]) == 2

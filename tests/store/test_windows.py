@@ -10,9 +10,9 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.hits import Hit
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor
 from readtrack.store import windows
-from readtrack.visitors import Visitor
 from tests import factories
 
 THREADS, TRIALS = 8, 1_000

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from readtrack.management.failures import check_settings
-from readtrack.management.words import budget, convert_reads, doctor, flush, forget, import_
+from readtrack.management.errors import check_settings
+from readtrack.management.subcommands import budget, convert_reads, doctor, flush, forget, import_
 
 WORDS = {
     "flush": flush,

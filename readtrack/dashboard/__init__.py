@@ -1,0 +1,1 @@
+"""The dashboard in the admin: its numbers and its charts."""

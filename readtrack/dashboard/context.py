@@ -1,0 +1,114 @@
+"""The dashboard: what the admin's page of that name shows."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from readtrack import numerals, reports
+from readtrack.buckets import Period
+from readtrack.dashboard import charts
+from readtrack.hits.hit import Reason
+from readtrack.reports import site, timelines
+from readtrack.sql import runs
+from readtrack.store.circuit import noticing_absence
+
+Points = Sequence[tuple[datetime, int | None]]  # None is not known
+
+NOT_KNOWN = "\N{EN DASH}"
+
+REASONS: dict[Reason, Any] = {
+    "bot": _("robot, by its user agent"),
+    "honeypot": _("robot, by the honeypot"),
+    "repeat": _("seen by the same visitor already"),
+    "rate": _("too many in a short time"),
+    "prefetch": _("fetched ahead by a browser"),
+    "method": _("not a GET"),
+    "status": _("not a successful page"),
+    "optout": _("anonymous visitors are not counted"),
+    "error": _("Redis failed"),
+}
+
+
+class Range(NamedTuple):
+    """A choice of how much of the past the chart shows."""
+
+    label: Any
+    back: timedelta
+    by: Period
+    format: str
+    steps: Sequence[int]  # bars from one written label to the next
+
+
+RANGES = {
+    "day": Range(_("24 hours"), timedelta(hours=23), "hour", "H:i", (3, 6)),
+    "week": Range(_("7 days"), timedelta(days=6), "day", "D j", (1, 2)),
+    "month": Range(_("30 days"), timedelta(days=29), "day", "j N", (5, 7, 10)),
+    "year": Range(_("a year"), timedelta(days=364), "week", "j N", (4, 6, 13)),
+}
+
+
+def dashboard_context(name: str) -> dict[str, Any]:
+    """What the template shows, with the chart of that range. What only Redis knows is left open where it is gone."""
+    shown = RANGES.get(name, RANGES["day"])
+    with noticing_absence() as absence:
+        overview = timelines.overview(back=shown.back, by=shown.by)
+        trending, skips = reports.trending(10), _skips()
+    last_flush, is_live = site.last_flush(), not absence.is_noticed
+    return {
+        "is_live": is_live,
+        "stored_views": numerals.exact(site.stored_views()),
+        "day_views": numerals.exact(overview.day) if is_live else NOT_KNOWN,
+        "charts": _charts(overview.points if is_live else _stored(overview.points), shown),
+        "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
+        "top": [(row, numerals.exact(row.view_count)) for row in site.top(10)],
+        "trending": [(trend.obj, numerals.exact(trend.views)) for trend in trending],
+        "skips": skips,
+        "last_flush": last_flush,
+        "is_late": last_flush is not None and site.is_late(last_flush),
+        "flush_read": numerals.exact(last_flush.read) if last_flush else "",
+        "flush_written": numerals.exact(last_flush.written) if last_flush else "",
+        "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
+    }
+
+
+def _skips() -> list[tuple[Any, str, int]]:
+    """Reason, count and share (%) of the hits that did not count, most first."""
+    skips = {reason: count for reason, count in reports.skips(24).items() if count}
+    most_first = sorted(skips.items(), key=lambda skip: -skip[1])
+    return [
+        (REASONS[reason], numerals.exact(count), 100 * count // sum(skips.values())) for reason, count in most_first
+    ]
+
+
+def _stored(points: Points) -> Points:
+    """The points without those that nothing was flushed of."""
+    good = runs.last_good()
+    return [(start, views if good and start <= good.started else None) for start, views in points]
+
+
+def _charts(points: Points, shown: Range) -> list[str]:
+    """The same chart for wide and for narrow screens."""
+    labels = [date_format(timezone.localtime(start), shown.format) for start, _views in points]
+    total = sum(views or 0 for _start, views in points)
+    summary = ngettext(
+        "Views of the whole site, %(range)s; %(views)s in all.",
+        "Views of the whole site, %(range)s; %(views)s in all.",
+        total,
+    )
+    return [
+        charts.bars(
+            gettext("Views over time"),
+            labels,
+            [views for _start, views in points],
+            description=summary % {"range": shown.label, "views": numerals.exact(total)},
+            steps=shown.steps,
+            shape=shape,
+        )
+        for shape in (charts.WIDE, charts.NARROW)
+    ]

@@ -1,0 +1,46 @@
+"""What a site reads for display: counts, visitors, dots, series, funnels, trending. Nothing here writes.
+
+`views` and `unread` are for pages: while Redis is down they return what SQL stores, and no dots.
+"""
+
+from readtrack.reports.breakdowns import Stage, breakdown, funnel
+from readtrack.reports.dots import (
+    areader_counts,
+    as_of,
+    aunread,
+    aunread_counts,
+    reader_counts,
+    unread,
+    unread_counts,
+)
+from readtrack.reports.live import views
+from readtrack.reports.site import skips
+from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
+from readtrack.reports.trends import Trend, trending
+from readtrack.reports.unique_visitors import UniquesError, has_seen, visitors, visitors_together
+
+__all__ = [
+    "Point",
+    "ReaderPoint",
+    "Stage",
+    "Trend",
+    "UniquesError",
+    "areader_counts",
+    "areader_series",
+    "as_of",
+    "aunread",
+    "aunread_counts",
+    "breakdown",
+    "funnel",
+    "has_seen",
+    "reader_counts",
+    "reader_series",
+    "series",
+    "skips",
+    "trending",
+    "unread",
+    "unread_counts",
+    "views",
+    "visitors",
+    "visitors_together",
+]

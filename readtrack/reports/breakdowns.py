@@ -1,0 +1,87 @@
+"""Funnels and breakdowns for display: what Redis counted, and what SQL keeps of hashes that Redis lost."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from readtrack import subjects
+from readtrack.conf import conf
+from readtrack.hits import dimensions
+from readtrack.models import Tracked
+from readtrack.reports.live import views
+from readtrack.sql import archive
+from readtrack.store import breakdowns, keys
+from readtrack.store.breakdowns import Hash
+from readtrack.store.circuit import fail_open
+
+FUNNEL = "funnel"  # the family of its hashes
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of a funnel: how often it was reached, as a share of the first stage and of the one before (0 to 1)."""
+
+    name: str
+    count: int
+    rate: float
+    step_rate: float
+
+
+def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
+    """The stages in their order, of one object or of several together, in at most two round trips.
+
+    Never less than SQL keeps of a hash that Redis lost: that takes a query and another round trip. Where views
+    do not enter the funnel (setting FUNNELS, `has_funnel`), the live count stands for its first stage.
+    """
+    if not conf.FUNNEL:
+        return []
+    several = [objs] if isinstance(objs, Tracked) else list(objs)
+    viewed = [obj for obj in several if not subjects.has_funnel(type(obj))]
+    found = _hashes([subjects.token(obj) for obj in several], family=FUNNEL)
+    others = _summed(found.pop(subjects.token(obj), Counter[str]()) for obj in viewed)
+    totals = _summed(found.values())
+    # Who took a step without a view that counted stands in the first stage all the same.
+    totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(views(viewed).values()))
+    totals.update(others)
+    first = totals[conf.FUNNEL[0]]
+    counts = [totals[name] for name in conf.FUNNEL]
+    return [
+        Stage(name, count, _share(count, first), _share(count, before))
+        for name, count, before in zip(conf.FUNNEL, counts, [first, *counts])  # noqa: B905 - nothing comes after the last
+    ]
+
+
+def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, int]:
+    """Views by value of the dimension, of one object or of several together, most first, in one round trip.
+
+    Never less than SQL keeps of a hash that Redis lost: that takes a query and another round trip. Raises ValueError
+    for a dimension that DIMENSIONS lacks.
+    """
+    dimensions.check(dimension)
+    several = [objs] if isinstance(objs, Tracked) else list(objs)
+    found = _summed(_hashes([subjects.token(obj) for obj in several], family=f"views:{dimension}").values())
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _hashes(tokens: Sequence[str], *, family: str) -> dict[str, Counter[str]]:
+    """The counts of each subject; with Redis gone, those that SQL keeps."""
+    found = fail_open(breakdowns.hashes, {}, tokens, family=family)
+    lacking = [token for token in tokens if token not in found or not found[token].is_based]
+    stored = archive.breakdowns([keys.member(family, token) for token in lacking]) if lacking else {}
+    if any(kept.counts for kept in stored.values()):
+        # Read again after SQL: what was settled in between has its base by now, and is not given it twice.
+        found |= fail_open(breakdowns.hashes, {}, tokens, family=family)
+    counts = {token: Counter(one.counts) for token, one in found.items()}
+    for token in lacking:
+        kept = Counter(stored[keys.member(family, token)].counts)
+        live = found.get(token, Hash({}))
+        counts[token] = Counter(live.counts) | kept if live.is_based else Counter(live.counts) + kept
+    return counts
+
+
+def _summed(found: Iterable[Counter[str]]) -> Counter[str]:
+    return sum(found, Counter[str]())
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,48 @@
+"""Numbers of the whole site."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Sum
+
+from readtrack import buckets, schedule, subjects
+from readtrack.hits.hit import REASONS, Reason
+from readtrack.models import FlushRun, Tracked
+from readtrack.store.circuit import fail_open
+from readtrack.store.skips import skips_by_hour
+
+
+def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
+    """How many hits of the last hours (48 at most) did not count, by every reason there is."""
+    starts = buckets.hours(hours, until=buckets.now(at))
+    totals: Counter[Reason] = Counter()
+    for (_, reason), count in fail_open(skips_by_hour, Counter(), starts).items():
+        totals[reason] += count
+    return {reason: totals[reason] for reason in REASONS}
+
+
+def stored_views() -> int:
+    """All views that SQL holds, of all Tracked models."""
+    models = subjects.tracked_models()
+    return sum(model._default_manager.aggregate(views=Sum("view_count", default=0))["views"] for model in models)
+
+
+def top(limit: int = 10) -> list[Tracked]:
+    """The most viewed rows by SQL's count, of all Tracked models, most viewed first."""
+    rows = [row for model in subjects.tracked_models() for row in _most_viewed(model, limit)]
+    return sorted(rows, key=lambda row: row.view_count, reverse=True)[:limit]
+
+
+def _most_viewed(model: type[Tracked], limit: int) -> Iterable[Tracked]:
+    return model._default_manager.filter(view_count__gt=0).order_by("-view_count", "-pk")[:limit]
+
+
+def last_flush() -> FlushRun | None:
+    """The newest flush that ended, well or not."""
+    return FlushRun.objects.filter(ended__isnull=False).first()
+
+
+def is_late(run: FlushRun | None, *, at: datetime | None = None) -> bool:
+    """Whether the last flush is older than three of beat's intervals, so that beat or its worker may be down."""
+    return run is None or run.ended is None or buckets.now(at) - run.ended > 3 * schedule.flush_interval()

@@ -1,0 +1,108 @@
+"""Absolute counts by the hour: views of any range are the difference of two, so nothing can disagree with the total.
+
+Rows of one subject are written when the flush raises it, those of a model by `sums`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from django.db.models import Max, Min, Model, QuerySet
+
+from readtrack import buckets, subjects
+from readtrack.conf import conf
+from readtrack.models import History, Readership
+from readtrack.sql import databases
+from readtrack.sql.row_counts import Snapshot
+
+DELETED_AT_ONCE = 500
+WHOLE_DAYS = 3  # that keep their hours in any case: what Redis has of an hour is held against its row
+
+
+class Sums(NamedTuple):
+    """Absolute views: ahead of a time, and at the end of each of its hours that has a row."""
+
+    before: int
+    rows: dict[int, int]
+
+    def by_hour(self) -> dict[int, int]:
+        """The views of each of those hours."""
+        return {hour: views - last for (_, last), (hour, views) in pairwise([(0, self.before), *self.rows.items()])}
+
+
+def keep(live: Mapping[str, Snapshot], *, hour: int) -> None:
+    """Stores the counts of subjects as they are in that hour."""
+    rows = ((subjects.column(token), hour, *counts) for token, counts in live.items())
+    databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+
+
+def before(subject: str, *, hour: int) -> int | None:
+    """The subject's views ahead of that hour; None where nothing was kept."""
+    earlier = _rows().filter(subject=subject, hour__lt=hour).order_by("-hour")
+    return earlier.values_list("views", flat=True).first()
+
+
+def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
+    """The rows of subjects whose count never falls, from two queries."""
+    rows = _rows().filter(subject__in=subjects)
+    earlier = rows.filter(hour__lt=since).values("subject").annotate(most=Max("views"))
+    befores = dict(earlier.values_list("subject", "most"))
+    found = {subject: Sums(befores.get(subject, 0), {}) for subject in subjects}
+    later = rows.filter(hour__gte=since, hour__lt=until).order_by("hour")
+    for subject, hour, views in later.values_list("subject", "hour", "views"):
+        found[subject].rows[hour] = views
+    return found
+
+
+def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
+    """The hours of a range in which views were stored, and how many, oldest first."""
+    last = before(subject, hour=since) or 0
+    rows = _rows().filter(subject=subject, hour__gte=since, hour__lt=until).order_by("hour")
+    for hour, absolute in rows.values_list("hour", "views"):
+        # A count that fell was set to zero in between.
+        yield hour, absolute - last if absolute >= last else absolute
+        last = absolute
+
+
+def last(subject: str) -> History | None:
+    """The subject's newest row."""
+    return _rows().filter(subject=subject).order_by("-hour").first()
+
+
+def thin(*, at: datetime) -> int:
+    """Leaves one row a day of days past HISTORY_DAYS, none of years past HISTORY_YEARS; gives how many went."""
+    return sum(_thin(_rows(model), at=at) for model in (History, Readership))
+
+
+def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
+    gone = 0
+    if conf.HISTORY_YEARS:
+        oldest = at - timedelta(days=365.25 * conf.HISTORY_YEARS)
+        gone += rows.filter(hour__lt=buckets.hour_number(oldest)).delete()[0]
+    start = rows.aggregate(oldest=Min("hour"))["oldest"]
+    if start is None:
+        return gone
+    # A month ahead of the limit, in case some runs were missed; all the rest has been thinned.
+    end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
+    start_at = max(buckets.hour_start(start), end - timedelta(days=31))
+    days = [buckets.hour_number(day) for day in buckets.starts(start_at, end, by="day")]
+    return gone + sum(_thin_day(rows, *pair) for pair in pairwise(days))
+
+
+def _thin_day(rows: "QuerySet[Any]", start: int, end: int) -> int:
+    rows = rows.filter(hour__gte=start, hour__lt=end)
+    lasts = rows.values("subject").annotate(last=Max("hour"), first=Min("hour")).values_list("last", "subject", "first")
+    found = sorted((last, subject) for last, subject, first in lasts if first < last)
+    gone = 0
+    for last, group in groupby(found, key=itemgetter(0)):
+        names = [subject for _, subject in group]
+        for begin in range(0, len(names), DELETED_AT_ONCE):
+            some = names[begin : begin + DELETED_AT_ONCE]
+            gone += rows.filter(hour__lt=last, subject__in=some).delete()[0]
+    return gone
+
+
+def _rows(model: type[Model] = History) -> "QuerySet[Any]":
+    return model._default_manager.using(databases.of(model).alias)

@@ -1,0 +1,145 @@
+"""The counts in the site's own rows: reading them, and raising many at once. Nothing here fires a signal."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from readtrack.models import Tracked
+from readtrack.sql import databases
+
+
+class Snapshot(NamedTuple):
+    """The counts of one row."""
+
+    views: int
+    visitors: int
+
+
+class Written(NamedTuple):
+    """What a write did, by primary key: rows raised, views of rows that store more, rows that are not there."""
+
+    raised: Sequence[Any] = ()
+    ahead: Mapping[Any, int] = {}
+    missing: Sequence[Any] = ()
+
+
+def stored(model: type[Tracked], pks: Sequence[Any]) -> dict[Any, Snapshot]:
+    """What SQL stores by primary key, read where it is written; rows that are gone are left out."""
+    rows = model._base_manager.using(databases.of(model).alias)
+    found: dict[Any, Snapshot] = {}
+    for start in range(0, len(pks), 500):  # a database has its limit of parameters, and a planner its patience
+        some = rows.filter(pk__in=pks[start : start + 500])
+        found.update((pk, Snapshot(*counts)) for pk, *counts in some.values_list("pk", "view_count", "visitor_count"))
+    return found
+
+
+def write(model: type[Tracked], snapshots: Mapping[Any, Snapshot]) -> Written:
+    """Raises the rows that store less, by primary key, in one short transaction."""
+    connection = databases.of(model)
+    # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
+    ordered = {pk: snapshots[pk] for pk in sorted(snapshots)}
+    statement = _write_postgresql if connection.vendor == "postgresql" else _write_portable
+    return databases.retried(connection, partial(statement, connection, model, ordered))
+
+
+def _write_postgresql(
+    connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, Snapshot]
+) -> Written:
+    table, pk, views, visitors = _names(connection, model)
+    prepared = _prepared(connection, model, snapshots)
+    pks, *counts = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
+    pk_type = _pk_type(connection, model)
+    # The server tells in arrays, and only of what is not as expected: most rows need no answer.
+    with connection.cursor() as cursor:
+        cursor.execute(  # names are quoted by the backend, values are parameters
+            f"WITH raised AS (UPDATE {table} AS row SET {views} = GREATEST(row.{views}, new.views),"
+            f" {visitors} = GREATEST(row.{visitors}, new.visitors)"
+            f" FROM unnest(%s::{pk_type}[], %s::bigint[], %s::bigint[])"
+            f" AS new(pk, views, visitors)"
+            # Twice the same condition: without the second, chunks of a large table are joined by reading all of it.
+            f" WHERE row.{pk} = new.pk AND row.{pk} = ANY(%s::{pk_type}[])"
+            f" AND (row.{views} < new.views OR row.{visitors} < new.visitors)"
+            f" RETURNING row.{pk} AS pk, row.{views} AS views, row.{views} > new.views AS is_ahead)"
+            f" SELECT CASE WHEN count(*) < %s THEN array_agg(pk) END,"
+            f" array_agg(pk) FILTER (WHERE is_ahead), array_agg(views) FILTER (WHERE is_ahead), count(*) FROM raised",
+            [pks, *counts, pks, len(snapshots)],
+        )
+        some, ahead, counts, count = cursor.fetchone()
+    found = dict(zip((prepared[value] for value in ahead or ()), counts or (), strict=True))
+    if count == len(snapshots):
+        return Written(list(snapshots), found)
+    raised = [prepared[value] for value in some or ()]
+    untouched = prepared.keys() - set(some or ())
+    others = {prepared[value]: views for value, views in _read_postgresql(connection, model, list(untouched)).items()}
+    found.update((pk, views) for pk, views in others.items() if views > snapshots[pk].views)
+    return Written(raised, found, [prepared[value] for value in untouched if prepared[value] not in others])
+
+
+def _read_postgresql(connection: BaseDatabaseWrapper, model: type[Tracked], values: Sequence[Any]) -> dict[Any, int]:
+    """The stored views by the values that the database knows primary keys by."""
+    table, pk, views, _ = _names(connection, model)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {pk}, {views} FROM {table} WHERE {pk} = ANY(%s::{_pk_type(connection, model)}[])",
+            [databases.array(values)],
+        )
+        return dict(cursor.fetchall())
+
+
+def _write_portable(
+    connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, Snapshot]
+) -> Written:
+    table, pk, views, visitors = _names(connection, model)
+    present = stored(model, list(snapshots))
+    # Both counts only ever rise, so a row that another flusher raises meanwhile keeps the higher of the two.
+    behind = {pk: snapshots[pk] for pk, row in present.items() if row != _higher(row, snapshots[pk])}
+    parameters = [
+        (new.views, new.views, new.visitors, new.visitors, value)
+        for value, new in zip(_prepared(connection, model, behind), behind.values(), strict=True)
+    ]
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        if parameters:
+            cursor.executemany(
+                f"UPDATE {table} SET {views} = CASE WHEN {views} < %s THEN %s ELSE {views} END,"
+                f" {visitors} = CASE WHEN {visitors} < %s THEN %s ELSE {visitors} END WHERE {pk} = %s",
+                parameters,
+            )
+    ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
+    return Written(list(behind), ahead, [pk for pk in snapshots if pk not in present])
+
+
+def lower(model: type[Tracked], pk: Any, *, stored: Snapshot, live: Snapshot) -> bool:
+    """Sets a row that was reset to what is live, unless it changed since it was read; gives whether it did."""
+    rows = model._base_manager.using(databases.of(model).alias)
+    row = rows.filter(pk=pk, view_count=stored.views, visitor_count=stored.visitors)
+    return bool(row.update(view_count=live.views, visitor_count=live.visitors))
+
+
+def zero(model: type[Tracked], pk: Any) -> None:
+    """Sets the row's counts to zero."""
+    model._base_manager.using(databases.of(model).alias).filter(pk=pk).update(view_count=0, visitor_count=0)
+
+
+def _higher(one: Snapshot, other: Snapshot) -> Snapshot:
+    return Snapshot(max(one.views, other.views), max(one.visitors, other.visitors))
+
+
+def _names(connection: BaseDatabaseWrapper, model: type[Tracked]) -> list[str]:
+    """The quoted names of the table, its primary key and its two counts."""
+    options = model._meta
+    fields: list[Any] = [options.pk, *map(options.get_field, ("view_count", "visitor_count"))]
+    return [connection.ops.quote_name(name) for name in (options.db_table, *(field.column for field in fields))]
+
+
+def _pk_type(connection: BaseDatabaseWrapper, model: type[Tracked]) -> str | None:
+    return model._meta.pk.rel_db_type(connection)
+
+
+def _prepared(connection: BaseDatabaseWrapper, model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The primary keys by the values that the database knows them by."""
+    if set(map(type, pks)) == {int}:
+        return dict(zip(pks, pks, strict=True))
+    return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in pks}

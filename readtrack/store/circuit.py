@@ -1,0 +1,91 @@
+"""The circuit breaker: after Redis failed, pages go on without it for some seconds."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import ParamSpec, TypeVar
+
+from redis.exceptions import RedisError as RedisError
+
+from readtrack.conf import conf
+from readtrack.signals import redis_failed
+
+logger = logging.getLogger("readtrack")
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Circuit:
+    """Opens when Redis fails; while it is open nobody waits, then one caller tries again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        self._opened: float | None = None
+
+    def lets_pass(self) -> bool:
+        if self._opened is None:
+            return True
+        with self._lock:
+            if self._opened is None or time.monotonic() - self._opened < conf.CIRCUIT:
+                return self._opened is None
+            self._opened = time.monotonic()  # this caller tries; the others go on without
+            return True
+
+    def open(self, error: Exception) -> None:
+        with self._lock:
+            was_closed, self._opened = self._opened is None, time.monotonic()
+        if was_closed:
+            logger.warning("Redis failed, pages go on without it: %s: %s", type(error).__name__, error)
+            redis_failed.send_robust(sender=None, error=error)
+
+
+circuit = Circuit()
+
+
+class Absence:
+    """Whether something had to do without Redis."""
+
+    is_noticed = False
+
+
+_absence: ContextVar[Absence | None] = ContextVar("absence", default=None)
+
+
+@contextmanager
+def noticing_absence() -> Iterator[Absence]:
+    """Tells of what runs in the block whether any of it was given a default in place of what Redis has."""
+    absence = Absence()
+    token = _absence.set(absence)
+    try:
+        yield absence
+    finally:
+        _absence.reset(token)
+
+
+def _notice_absence() -> None:
+    if absence := _absence.get():
+        absence.is_noticed = True
+
+
+def fail_open(
+    call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Result:
+    """What the call gives; `default` when Redis fails or has just failed. For the edges of a request only."""
+    if not circuit.lets_pass():
+        _notice_absence()
+        return default
+    try:
+        result = call(*args, **kwargs)
+    except (RedisError, OSError) as error:
+        circuit.open(error)
+        _notice_absence()
+        return default
+    circuit.reset()
+    return result

@@ -1,0 +1,163 @@
+"""Read state: what each reader has seen of each category, by one of two strategies with one contract.
+
+`Bitmap` knows whether something is new, in one bit a reader; `Sequence` also how much, in four bytes.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Many
+from struct import iter_unpack
+from time import perf_counter
+from typing import Any, NamedTuple, cast
+
+from readtrack.conf import conf
+from readtrack.hits import readers
+from readtrack.hits.hit import Hit
+from readtrack.hits.readers import Reader
+from readtrack.store import clock, keys
+from readtrack.store.connection import connect
+from readtrack.store.scripts import Call
+
+SCAN_COUNT = 1000
+COUNTED_AT_ONCE = 100  # bitmaps: of 100,000,000 readers, counting one takes the server a millisecond
+
+
+class News(NamedTuple):
+    """What is published to a category at once. `author` gets no dot for it; `is_own`: it is the author's own text."""
+
+    token: str
+    items: int = 1
+    author: Reader | None = None
+    is_own: bool = False
+
+
+class Bitmap:
+    """1 is "has read". A publication takes the whole bitmap away."""
+
+    def unread(self, reader: Reader, tokens: Many[str]) -> Call[dict[str, int]]:
+        """For each category 0, or 1 when there is something new."""
+
+        def decode(bits: list[int]) -> dict[str, int]:
+            return {token: 1 - bit for token, bit in zip(tokens, bits, strict=True)}
+
+        return Call("has_read", _asked(reader, tokens), (reader, len(tokens)), decode)
+
+    def readers(self, states: Many[str], *, patient: bool) -> list[int]:
+        """How many have read what each key holds."""
+        counts: list[int] = []
+        for start in range(0, len(states), COUNTED_AT_ONCE):
+            pipeline: Any = connect(patient=patient).pipeline(transaction=False)
+            for state in states[start : start + COUNTED_AT_ONCE]:
+                pipeline.bitcount(state)
+            counts += pipeline.execute()
+        return counts
+
+    def numbers(self, state: str) -> Iterator[int]:
+        """The numbers of those who have, ascending."""
+        content: Any = connect(patient=True).get(state) or b""
+        for start, byte in enumerate(content):
+            if byte:
+                yield from (start * 8 + bit for bit in range(8) if byte & (0x80 >> bit))
+
+
+class Sequence:
+    """Four bytes a reader: how many publications there had been when the reader came, and one. 0 is "never"."""
+
+    def unread(self, reader: Reader, tokens: Many[str]) -> Call[dict[str, int]]:
+        """For each category how much is new; 1 at least in one that the reader has never opened."""
+
+        def decode(counts: list[int]) -> dict[str, int]:
+            return dict(zip(tokens, counts, strict=True))
+
+        return Call("count_unread", _asked(reader, tokens), (reader, len(tokens)), decode)
+
+    def readers(self, states: Many[str], *, patient: bool) -> list[int]:
+        """How many have read what each key holds. Always patient: each may be megabytes."""
+        return [sum(1 for _ in self.numbers(state)) for state in states]
+
+    def numbers(self, state: str) -> Iterator[int]:
+        """The numbers of those who have, ascending."""
+        content: Any = connect(patient=True).get(state) or bytes(4)
+        slots = (slot for (slot,) in iter_unpack(">I", content))
+        published = next(slots)
+        return (number for number, seen in enumerate(slots) if seen > published)
+
+
+def _asked(reader: Reader, tokens: Many[str]) -> list[str]:
+    names = [keys.state(token, readers.family()) for token in tokens]
+    return [*names, keys.readers()] if isinstance(reader, str) else names
+
+
+STATES: dict[str, Bitmap | Sequence] = {"bitmap": Bitmap(), "sequence": Sequence()}
+
+
+def unread(reader: Reader, tokens: Many[str]) -> Call[dict[str, int]]:
+    """How much is new to the reader in each category, as far as the strategy knows."""
+    return STATES[conf.READ_STATE].unread(reader, tokens)
+
+
+def numbers(state: str, token: str, family: str) -> Iterator[int]:
+    """The numbers of the category's readers, as that strategy holds them in that family of keys."""
+    return iter(STATES[state].numbers(keys.state(token, family)))
+
+
+def mark(hit: Hit) -> Call[tuple[str, ...]]:
+    """Marks what the hit reads; gives the tokens that are read now. Raises redis.RedisError."""
+    reader = cast(Reader, hit.reader)
+    names = [name for token in hit.reads for name in (keys.state(token, readers.family()), keys.news(token))]
+    if isinstance(reader, str):
+        names.append(keys.readers())
+
+    def decode(codes: list[Any]) -> tuple[str, ...]:
+        clock.learn(int(codes[-1]))
+        return tuple(token for token, code in zip(hit.reads, codes, strict=False) if code)
+
+    args = (len(hit.reads), reader, *_began(hit), conf.READ_STATE, readers.highest())
+    return Call("mark_read", names, args, decode)
+
+
+def _began(hit: Hit) -> tuple[int | str, int | str]:
+    """How long ago the page began, and when that was by Redis's clock, in microseconds or as mark_read.lua has it."""
+    if hit.began is None:
+        return "", "" if hit.as_of is None else hit.as_of
+    stale = conf.STALE_FOR * 1_000_000
+    since = clock.at(hit.began) - stale
+    return int((perf_counter() - hit.began) * 1_000_000) + stale, since
+
+
+def publish(news: Many[News]) -> Call[int]:
+    """Makes the categories unread."""
+    names: list[str] = []
+    args: list[str | int] = [conf.READ_STATE]
+    for token, items, author, is_own in news:
+        today, *others = (keys.state(token, family) for family in readers.families())
+        names += (today, keys.news(token), *others)
+        args += (items, "" if author is None else author, int(is_own))
+    if any(isinstance(entry.author, str) for entry in news):
+        names.append(keys.readers())
+    return Call("publish", names, args, int)
+
+
+def count_readers(tokens: Many[str], *, patient: bool = False) -> dict[str, int]:
+    """How many have read each category since it was last published to."""
+    family = readers.family()
+    counts = STATES[conf.READ_STATE].readers([keys.state(token, family) for token in tokens], patient=patient)
+    return dict(zip(tokens, counts, strict=True))
+
+
+def remove(token: str) -> None:
+    """Removes everything that the category has."""
+    connect().unlink(*(keys.state(token, family) for family in readers.families()), keys.news(token))
+
+
+def categories(family: str) -> Iterator[str]:
+    """The tokens of the categories with read state of that family, unordered, some maybe twice."""
+    end = -len(f":{family}")
+    start = len(keys.state("", family)) + end
+    for key in connect(patient=True).scan_iter(keys.matching_family(family), count=SCAN_COUNT):
+        yield key.decode()[start:end]
+
+
+def names() -> dict[int, str]:
+    """The names of the readers that have ordinals, by ordinal."""
+    found = connect(patient=True).hscan_iter(keys.readers(), count=SCAN_COUNT)
+    return {int(ordinal): name.decode() for name, ordinal in found}

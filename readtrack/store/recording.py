@@ -1,0 +1,137 @@
+"""Recording a hit: one script, one round trip, and all that a counted view does besides."""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from django.core.signals import setting_changed
+
+from readtrack import buckets, subjects
+from readtrack.conf import conf
+from readtrack.hits.hit import Hit, Outcome, Reason
+from readtrack.store import daily_visitors, keys, uniques, windows
+from readtrack.store.connection import connect
+from readtrack.store.scripts import Call
+from readtrack.store.uniques import Effect, Strategy
+
+
+class Profile(NamedTuple):
+    """What recording a view of one model takes beyond the default."""
+
+    strategy: Strategy
+    has_days: bool
+    stage: str  # the funnel's first, "" for a model without
+
+
+def wants(hit: Hit) -> bool:
+    """Whether the hit is more than record.lua does for everybody."""
+    if hit.dimensions:
+        return True
+    for token in hit.views:  # noqa: SIM110 - every hit comes this way, and a generator costs it half a microsecond
+        if _profile(token.partition(":")[0]):
+            return True
+    return False
+
+
+def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]) -> tuple[list[str], list[str | int]]:
+    """The keys and arguments of the hit, in the order of record.lua's second form."""
+    identities = [who for who in hit.visitor[:2] if who]
+    slices = windows.count() if windows.is_compact() else 0
+    names, members = list(shared), []
+    for token in hit.views:
+        total, own_hour, model_hour, _, *strings = keys.viewing(
+            token, visitor=hit.visitor.id, seen_as=hit.visitor.seen_as, hour=hour
+        )
+        entries = [windows.entry(token, visitor=who, hit=hit) for who in identities] if slices else []
+        names += (total, own_hour, model_hour)
+        names += [name for sets, _ in entries for name in sets] or strings
+        members.append([member for _, member in entries])
+    width = (len(names) - len(shared)) // len(hit.views)
+    args: list[str | int] = [windows.life() if slices else conf.WINDOW or 1, *rate, hit.visitor.id, width]
+    args += [len(hit.views), *hit.views, len(identities), slices]
+    for token, own in zip(hit.views, members, strict=True):
+        effects = list(_effects(token, hit))
+        args += (*own, len(effects))
+        for effect in effects:
+            args += (effect.name, len(names) + 1, effect.argument)
+            names += effect.keys
+    return names, args
+
+
+def _effects(token: str, hit: Hit) -> Iterator[Effect]:
+    label = token.partition(":")[0]
+    profile = _profile(label) or Profile(uniques.strategy_of(token), has_days=False, stage="")
+    if effect := profile.strategy.effect(token, hit):
+        yield effect
+    if profile.has_days:
+        yield Effect("day", (keys.sketch(token, day=buckets.day(hit.at)),), daily_visitors.life())
+    if profile.stage:
+        yield Effect("funnel", (keys.funnel(token), *keys.passes(token, hit.visitor)), profile.stage)
+    for name, value in hit.dimensions:
+        yield Effect("value", (keys.breakdown(token, name=name),), value)
+
+
+@lru_cache(maxsize=256)
+def _profile(label: str) -> Profile | None:
+    strategy = uniques.strategy_of(label)
+    has_funnel = subjects.has_funnel(subjects.model_named(label))
+    stage = conf.FUNNEL[0] if has_funnel and conf.FUNNEL else ""
+    if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
+        return None
+    return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0, stage=stage)
+
+
+def _clear_profiles(*, setting: str, **kwargs: Any) -> None:
+    if setting == "READTRACK":
+        _profile.cache_clear()
+
+
+setting_changed.connect(_clear_profiles)
+
+# A mark is a rate beyond all limits, so recording finds it without asking for anything more (record.lua).
+TRAPPED = 10**15
+NO_LIMIT = TRAPPED - 1  # a rate limit that only the marked exceed
+ROBOT_LIFE = 86_400  # seconds that a mark lasts
+
+
+def mark_robots(visitors: Iterable[str]) -> None:
+    """Makes what they do from now on not count, for a day. Raises redis.RedisError."""
+    pipeline = connect().pipeline(transaction=False)
+    for visitor in visitors:
+        pipeline.set(keys.rate(visitor), TRAPPED, ex=ROBOT_LIFE)
+    pipeline.execute()
+
+
+_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
+
+
+def record(hit: Hit) -> Call[Outcome]:
+    """Counts the hit's views."""
+    visitor, seen_as = hit.visitor.id, hit.visitor.seen_as
+    hour = buckets.hour(hit.at)
+    names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at))
+    if wants(hit):
+        rate = (conf.RATE_LIMIT or NO_LIMIT, conf.RATE_WINDOW or 1)
+        return Call("record", *named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
+    for token in hit.views:
+        names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
+    args: list[str | int] = [
+        conf.WINDOW or 1,  # no window at all would count a hit that is sent again twice
+        conf.RATE_LIMIT or NO_LIMIT,
+        conf.RATE_WINDOW or 1,
+        visitor,
+        6 if seen_as else 5,
+        len(hit.views),
+        *hit.views,
+    ]
+    return Call("record", names, args, partial(_outcome, hit))
+
+
+def _outcome(hit: Hit, codes: list[int]) -> Outcome:
+    if codes == [1]:
+        return Outcome(hit.views)
+    views = dict(zip(hit.views, codes, strict=True))
+    return Outcome(
+        counted=tuple(token for token, code in views.items() if code == 1),
+        skipped={token: _SKIPPED[code] for token, code in views.items() if code != 1},
+    )

@@ -1,0 +1,1 @@
+"""Which categories a post is news for, and making them unread."""

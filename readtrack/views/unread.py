@@ -1,0 +1,176 @@
+"""JSON for apps and single-page front ends: what is unread, and marking it read.
+
+`GET unread/?category=1&category=2` → 200
+
+    {"as_of": 1795000000000000, "categories": {"1": {"unread": true, "count": 1}, "2": {"unread": false, "count": 0}}}
+
+`POST read/` with a CSRF token and `{"categories": ["1", "2"], "as_of": 1795000000000000}` → 200
+
+    {"read": ["1"], "unread": ["2"]}
+
+A category is named by its primary key where the site has one model with read state, or by model and key,
+`blog.category:1`. `as_of` (microseconds, opaque) is optional: with the one that came before the content was
+fetched, what was published since stays unread; one out of the future marks nothing. `unread` in the second
+answer holds that, and what the user may not see. `unread` looks no category up, unless by `READ_QUERYSET`, so
+one that does not exist is unread, as a new one is; `read` marks only what exists. Errors are
+`{"error": {"code": …, "message": …}}` with 400 (`no_category`, `unknown_category`, `too_many`, `bad_json`,
+`bad_as_of`), 401 (`not_signed_in`), 403 (CSRF, Django's page), 405, 503 (`unavailable`).
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.http import HttpRequest, JsonResponse
+from django.utils.module_loading import import_string
+from django.utils.translation import gettext, ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect, ensure_csrf_cookie
+from django.views.decorators.http import require_GET, require_POST
+
+from readtrack import reports, subjects, tracker
+from readtrack.conf import conf
+from readtrack.hits import readers, visitors
+from readtrack.hits.readers import Reader
+from readtrack.reports import live
+from readtrack.store.circuit import fail_open
+from readtrack.unread import categories
+
+MOST = 200  # categories in one request
+LONGEST_NAME = 1_000  # characters of a category's name
+LONGEST_MOMENT = 16  # digits of microseconds, until the year 2286
+
+Category = tuple[type[Model], Any]
+
+
+class RefusalError(Exception):
+    """Why a request cannot be answered; becomes the error in JSON."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+def _answer(request: HttpRequest, work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> JsonResponse:
+    try:
+        reader = readers.find(request, visitors.signed_in(request))
+        if reader is None:
+            raise RefusalError("not_signed_in", gettext("Sign in first."), status=401)
+        return JsonResponse(work(request, reader))
+    except RefusalError as refusal:
+        error = {"code": refusal.code, "message": str(refusal)}
+        return JsonResponse({"error": error}, status=refusal.status)
+
+
+@never_cache
+@ensure_csrf_cookie
+@require_GET
+def unread(request: HttpRequest) -> JsonResponse:
+    """`GET unread/?category=…`: what is new in each."""
+    return _answer(request, _unread)
+
+
+@never_cache
+@csrf_protect
+@require_POST
+def read(request: HttpRequest) -> JsonResponse:
+    """`POST read/`: marks the categories read, but for those with news since `as_of`."""
+    return _answer(request, _read)
+
+
+def _unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+    wanted = _named(request.GET.getlist("category"))
+    as_of = fail_open(reports.as_of, 0)
+    if conf.READ_QUERYSET:
+        wanted = _visible(request, wanted)
+    tokens = {name: subjects.token_of(*category) for name, category in wanted.items()}
+    found = live.page_state(dots=list(tokens.values()), reader=reader).unread
+    if not as_of or len(found) < len(set(tokens.values())):
+        raise RefusalError("unavailable", gettext("Try again later."), status=503)
+    counts = {name: found[token] for name, token in tokens.items()}
+    answers = {name: {"unread": count > 0, "count": count} for name, count in counts.items()}
+    return {"as_of": as_of, "categories": answers}
+
+
+def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+    names, as_of = _body(request)
+    wanted = _named(names)
+    # Bits are set for what exists only, so nobody can make up keys.
+    visible = {name: subjects.token_of(*category) for name, category in _visible(request, wanted).items()}
+    done = fail_open(tracker.mark_tokens_read, None, reader, list(visible.values()), as_of=as_of)
+    if done is None:
+        raise RefusalError("unavailable", gettext("Try again later."), status=503)
+    is_read = {name: visible.get(name) in done for name in wanted}
+    return {
+        key: [name for name in wanted if is_read[name] is value] for key, value in (("read", True), ("unread", False))
+    }
+
+
+def _body(request: HttpRequest) -> tuple[list[str], int | None]:
+    """The names and `as_of` of a JSON body or of a form."""
+    if request.content_type != "application/json":
+        return request.POST.getlist("category"), _moment(request.POST.get("as_of"))
+    try:
+        body = json.loads(request.body)
+        names = [str(name) for name in body["categories"] if isinstance(name, (str, int))]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
+    return names, _moment(body.get("as_of"))
+
+
+def _moment(value: Any) -> int | None:
+    if value is None:
+        return None
+    text = str(value)
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_MOMENT):
+        raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
+    return int(text)
+
+
+def _named(names: Sequence[str]) -> dict[str, Category]:
+    if not names:
+        raise RefusalError("no_category", gettext("Name at least one category."))
+    if len(names) > MOST:
+        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
+        raise RefusalError("too_many", message % {"most": MOST})
+    models = categories.read_state_models()
+    return {name: _category(name, models) for name in names}
+
+
+def _category(name: str, models: Sequence[type[Model]]) -> Category:
+    parsed = None
+    if _can_be(name):
+        parsed = subjects.parse(name) if ":" in name else None
+        if parsed is None and len(models) == 1:
+            parsed = subjects.parse(f"{models[0]._meta.label_lower}:{quote(name)}")
+    if parsed is None or "\0" in unquote(name) or not categories.has_read_state(parsed[0]):
+        raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
+    try:
+        parsed[0]._meta.pk.run_validators(parsed[1])
+    except ValidationError as error:
+        raise RefusalError(
+            "unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]}
+        ) from error
+    return parsed
+
+
+def _can_be(name: str) -> bool:
+    """Whether it may name anything at all; JSON can hold halves of characters, and what is parsed is remembered."""
+    return len(name) <= LONGEST_NAME and not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:
+    """Those that exist and that READ_QUERYSET lets the user see; one query for each model."""
+    allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
+    pks: dict[type[Model], set[Any]] = {}
+    for model, pk in wanted.values():
+        pks.setdefault(model, set()).add(pk)
+    seen = set()
+    for model, some in pks.items():
+        queryset = model._default_manager.filter(pk__in=some)
+        found = allow(request, queryset) if allow else queryset
+        seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
+    return {name: category for name, category in wanted.items() if category in seen}
