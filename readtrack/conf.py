@@ -62,6 +62,7 @@ class Conf:
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> what the user may see, for the JSON views
 
     # Flush
+    FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; later ones are called late
     FLUSH_CHUNK: int = 10_000  # rows in one UPDATE
     FLUSH_RUNS: int = 10_000  # records of past flushes that are kept; a week of one a minute
     ARCHIVE_EVERY: int = 86_400  # seconds after which a full flush also keeps all sketches and breakdowns; 0 is never

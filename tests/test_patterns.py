@@ -24,5 +24,4 @@ def test_the_kinds_of_a_thing_are_told_apart(prefix: str, redis: Redis, settings
         redis.set(key, 1)
     assert redis.keys(keys.matching_unique_sets()) == [f"{prefix}views:unique:a.b:1"]
     assert redis.keys(keys.matching_unique_bitmaps()) == [f"{prefix}views:bitmap:a.b:1"]
-    assert redis.keys(keys.matching_family("read")) == [f"{prefix}category:a.c:1:read"]
     assert len(redis.keys(keys.matching_read_state())) == 2

@@ -12,7 +12,7 @@ from redis import Redis
 from readtrack import buckets, reports, subjects, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.reports import site, timelines
+from readtrack.reports import site
 from tests import factories
 from tests.site.models import Page, Post, Product
 from tests.wire import Wire
@@ -139,7 +139,7 @@ def test_hours_come_without_gaps_and_never_extend_their_life(redis: Redis, noon:
     post = factories.post()
     view(post, post, at=noon)
     view(post, at=noon - timedelta(hours=2))
-    points = timelines.hourly(4, at=noon)
+    points = reports.series(hours=4, until=noon)
     assert [point.views for point in points] == [0, 1, 0, 2]
     assert points[-1].start == noon.replace(minute=0, second=0)
     redis.expire("views:hour:2026112012:site.post", 5)

@@ -14,7 +14,6 @@ from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.backfill import Batch
 from readtrack.models import History, Import, Lineage
-from readtrack.reports import timelines
 from readtrack.sql import history
 from readtrack.store import scripts
 from tests import factories
@@ -50,9 +49,7 @@ def agreed() -> int:
     """What all charts and totals say, which is the same."""
     posts = list(Post.objects.all())
     totals = sum(reports.views(posts).values())
-    assert (
-        totals == sum(map(shown, posts)) == shown(Post) == shown() == sum(point.views for point in timelines.hourly())
-    )
+    assert totals == sum(map(shown, posts)) == shown(Post) == shown() == sum(point.views for point in reports.series())
     return totals
 
 
@@ -96,7 +93,7 @@ def test_a_view_of_an_earlier_hour_raises_the_later_rows_with_it(redis: Redis) -
     flush()
     assert rows() == [6, 7, 9]
     assert flush().written == 0
-    assert [point.views for point in timelines.hourly(4, at=now)] == [6, 1, 2, 0]
+    assert [point.views for point in reports.series(hours=4, until=now)] == [6, 1, 2, 0]
 
 
 def test_flushing_again_writes_no_row(redis: Redis, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:

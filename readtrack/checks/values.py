@@ -198,7 +198,7 @@ CHECKS = (
         "readtrack.E040",
         mixed_readers,
         "READTRACK['READERS'] = 'id' leaves no numbers for ANONYMOUS_READERS.",
-        hint="Set READERS to 'auto' or 'ordinal', and run: manage.py readtrack convert-reads",
+        hint="Set READERS to 'auto' or 'ordinal'.",
     ),
     Check(
         "readtrack.E041",

@@ -89,7 +89,7 @@ def _skips() -> list[tuple[Any, str, int]]:
 def _stored(points: Points) -> Points:
     """The points without those that nothing was flushed of."""
     good = runs.last_good()
-    return [(start, views if good and start <= good.started else None) for start, views in points]
+    return [(start, views if good and start <= good.began else None) for start, views in points]
 
 
 def _charts(points: Points, shown: Range) -> list[str]:

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext, ngettext
 
-from readtrack import buckets, schedule, subjects
+from readtrack import buckets, subjects
+from readtrack.conf import conf
 from readtrack.doctor import findings
 from readtrack.doctor.findings import Finding, Order
 from readtrack.doctor.flushes import FLUSH, LATE
@@ -22,7 +23,7 @@ def marks(order: Order) -> Iterator[Finding]:
     """Whether counts get their base."""
     found = server.marks()
     words = {"count": exact(found.counts), "time": findings.span(timedelta(seconds=found.oldest))}
-    if found.oldest > LATE * schedule.flush_interval().total_seconds():
+    if found.oldest > LATE * conf.FLUSH_INTERVAL:
         message = ngettext(
             "%(count)s count lacks SQL's base, for %(time)s.",
             "%(count)s counts lack SQL's base, the oldest for %(time)s.",
@@ -56,11 +57,11 @@ def drift(order: Order) -> Iterator[Finding]:
     now = buckets.now()
     # Taken first: what is viewed from here on may be in the totals, and is in the buckets then.
     good = last_good()
-    if good is None or now - good.started > REMEMBERED:
+    if good is None or now - good.began > REMEMBERED:
         yield Finding("note", gettext("No flush in the last hour to compare Redis and SQL by."), findings.run(FLUSH))
         return
     totals = {token: total for token, total in server.some_totals(order.sample).items() if total.is_based}
-    off = _off(totals, since=good.started) if totals else []
+    off = _off(totals, since=good.began) if totals else []
     words = {"off": exact(len(off)), "count": exact(len(totals)), "some": ", ".join(off[:3])}
     if off:
         message = ngettext(

@@ -1,14 +1,15 @@
 """Whether flushes run, and end well."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.apps import apps
 from django.db import connections, router
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext
 
-from readtrack import buckets, schedule, subjects
+from readtrack import buckets, subjects
+from readtrack.conf import conf
 from readtrack.doctor import findings
 from readtrack.doctor.findings import Finding, Order
 from readtrack.models import FlushRun
@@ -49,8 +50,8 @@ def beat(order: Order) -> Iterator[Finding]:
     if good is None:
         yield Finding("error", gettext("No flush ever ended well."), _start_beat())
         return
-    began = gettext("The last flush that ended well began %(time)s ago.") % {"time": findings.span(now - good.started)}
-    if now - good.started > LATE * schedule.flush_interval():
+    began = gettext("The last flush that ended well began %(time)s ago.") % {"time": findings.span(now - good.began)}
+    if now - good.began > LATE * timedelta(seconds=conf.FLUSH_INTERVAL):
         yield Finding("error", began, _start_beat())
         return
     yield Finding("ok", began)
@@ -59,11 +60,11 @@ def beat(order: Order) -> Iterator[Finding]:
 
 def _pace(good: FlushRun, *, now: datetime) -> Iterator[Finding]:
     """Whether flushes last too long, or come too often."""
-    interval = schedule.flush_interval()
+    interval = timedelta(seconds=conf.FLUSH_INTERVAL)
     if good.took and good.took > interval:
         message = gettext("It took %(time)s, longer than the interval.") % {"time": findings.span(good.took)}
         yield Finding("warning", message, gettext("Flush less often."))
-    recent = FlushRun.objects.filter(started__gt=now - SPAN * interval).count()
+    recent = FlushRun.objects.filter(started__gt=buckets.for_field(now - SPAN * interval)).count()
     if recent > MANY:
         message = gettext("%(count)s flushes began in the last %(span)s, and one every %(interval)s would do.")
         words = {"count": exact(recent), "span": findings.span(SPAN * interval), "interval": findings.span(interval)}

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
-from readtrack import buckets
+from django.utils import timezone
+
 from readtrack.conf import conf
 from readtrack.flush import archiving, hours, readers, resets
 from readtrack.flush.scope import begin_run, end_run, run_time
@@ -33,7 +34,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
     `progress` is called with the number of totals just read. Raises redis.RedisError or
     django.db.Error; what was written until then stays, and the next flush does the rest.
     """
-    run = FlushRun.objects.create(started=buckets.now())
+    run = FlushRun.objects.create(started=timezone.now())
     try:
         scope = begin_run(run, only_changed=only_changed)
         run.settled += settle()
@@ -50,7 +51,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
         run.error = f"{type(error).__name__}: {error}"
         raise
     finally:
-        run.ended = buckets.now()
+        run.ended = timezone.now()
         run.save()
     flushed.send_robust(sender=None, run=run)
     return run
@@ -59,7 +60,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
 def carry(tokens: Iterable[str]) -> None:
     """Writes these totals and the models' hours, as a flush would, and leaves no record. Raises as `flush` does."""
     now = counters.clock()
-    run = FlushRun(started=buckets.now(), redis_time=now, covers=now, kind=FlushRun.Kind.CHANGED)
+    run = FlushRun(started=timezone.now(), redis_time=now, covers=now, kind=FlushRun.Kind.CHANGED)
     settle()
     for some in _chunks(tokens):
         write_chunk(some, run, changed={})

@@ -14,6 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
+from readtrack import buckets
 from readtrack.imports import ledger
 from readtrack.imports.lines import LONGEST
 from readtrack.models import Import
@@ -140,6 +141,7 @@ class Piece:
 
     def see(self, at: datetime) -> None:
         """Widens the times that the record covers."""
+        at = buckets.for_field(at)
         self.record.since = min(at, self.record.since or at)
         self.record.until = max(at, self.record.until or at)
 
@@ -173,7 +175,7 @@ def _elsewhere(record: Import) -> list[Span]:
     if not record.log:
         return []
     others = Import.objects.filter(log=record.log, since__isnull=False, until__isnull=False).exclude(pk=record.pk)
-    return [(since, until) for since, until in others.values_list("since", "until") if since and until]
+    return [(buckets.now(since), buckets.now(until)) for since, until in others.values_list("since", "until")]
 
 
 def unfinished(pieces: Sequence[Piece]) -> Sequence[Piece]:

@@ -228,7 +228,7 @@ class Importer:
             )
             self.report.notes.append(message % {"visits": exact(self._windows.forgotten)})
         first = FlushRun.objects.order_by("started").values_list("started", flat=True).first()
-        if first and self.report.until and self.report.until >= first and not self.options.until:
+        if first and self.report.until and self.report.until >= buckets.now(first) and not self.options.until:
             message = gettext(
                 "The log goes on after %(start)s. If views were counted live by then, give --until that moment."
             )

@@ -1,12 +1,12 @@
 """The app's own models: the record of its flushes and imports, and what it keeps of subjects beside their rows."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets
-from readtrack.models.fields import MomentField
 
 SUBJECT_LENGTH = 200  # characters of a subject's name in these tables; see subjects.column()
 
@@ -34,8 +34,8 @@ class FlushRun(models.Model):
         ARCHIVE = "archive", _("everything, sketches and breakdowns too")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
-    started = MomentField(_("started"))
-    ended = MomentField(_("ended"), null=True)
+    started = models.DateTimeField(_("started"))
+    ended = models.DateTimeField(_("ended"), null=True)
     # Redis's own clock in microseconds, at the end or at least the start: tells a restored snapshot from a newer Redis.
     redis_time = models.BigIntegerField(default=0, editable=False)
     # The same, were Redis's clock set back: everything recorded before it is stored once this run ends well.
@@ -56,6 +56,11 @@ class FlushRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.started:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def began(self) -> datetime:
+        """The start as aware UTC, with and without USE_TZ."""
+        return buckets.now(self.started)
 
     @property
     def took(self) -> timedelta | None:
@@ -157,9 +162,9 @@ class Import(models.Model):
     position = models.PositiveBigIntegerField(_("position"), default=0)  # what is before it is in SQL's counts
     intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
     part = models.TextField(blank=True, editable=False)  # what that adds to history, as JSON
-    since = MomentField(_("since"), null=True)
-    until = MomentField(_("until"), null=True)
-    started = MomentField(_("started"), default=buckets.now, editable=False)
+    since = models.DateTimeField(_("since"), null=True)
+    until = models.DateTimeField(_("until"), null=True)
+    started = models.DateTimeField(_("started"), default=timezone.now, editable=False)
 
     class Meta:
         verbose_name = _("import")

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Sum
 
-from readtrack import buckets, schedule, subjects
+from readtrack import buckets, subjects
+from readtrack.conf import conf
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
 from readtrack.store.circuit import fail_open
@@ -44,5 +45,7 @@ def last_flush() -> FlushRun | None:
 
 
 def is_late(run: FlushRun | None, *, at: datetime | None = None) -> bool:
-    """Whether the last flush is older than three of beat's intervals, so that beat or its worker may be down."""
-    return run is None or run.ended is None or buckets.now(at) - run.ended > 3 * schedule.flush_interval()
+    """Returns whether the last flush is older than three intervals, so that beat or its worker may be down."""
+    if run is None or run.ended is None:
+        return True
+    return buckets.now(at) - buckets.now(run.ended) > 3 * timedelta(seconds=conf.FLUSH_INTERVAL)

@@ -42,14 +42,6 @@ class ReaderPoint(NamedTuple):
     readers: int
 
 
-def hourly(hours: int = 24, *, at: datetime | None = None) -> list[Point]:
-    """Views of the whole site in each of the last hours, without gaps, oldest first."""
-    starts = buckets.hours(hours, until=buckets.now(at))
-    numbers = list(map(buckets.hour_number, starts))
-    found = _hourly_views(None, since=numbers[0], until=numbers[-1] + 1) if numbers else Counter[int]()
-    return [Point(start, found[number]) for start, number in zip(starts, numbers, strict=True)]
-
-
 def series(
     of: Tracked | type[Tracked] | None = None,
     *,

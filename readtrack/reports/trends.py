@@ -8,7 +8,7 @@ from django.db.models import Model
 
 from readtrack import buckets, subjects
 from readtrack.store.circuit import fail_open
-from readtrack.store.trending import MINUTES, Window, top_subjects
+from readtrack.store.trending import MINUTES, top_subjects
 
 
 class Trend(NamedTuple):
@@ -19,24 +19,18 @@ class Trend(NamedTuple):
 
 
 def trending(
-    limit: int = 10,
-    *,
-    minutes: int = MINUTES,
-    half_life: float = 0,
-    model: type[Model] | None = None,
-    at: datetime | None = None,
+    limit: int = 10, *, minutes: int = MINUTES, model: type[Model] | None = None, at: datetime | None = None
 ) -> list[Trend]:
     """The most viewed subjects of the last hour, or of fewer minutes, most viewed first. Deleted ones are left out.
 
-    With a half-life (minutes) a view is worth half after that time, and the views are rounded. What the task
-    computed last is read, so this is some 30 seconds old. Raises ValueError for a window that is not kept.
+    Reads what the task computed last, so it is some 30 seconds old. Raises ValueError unless `minutes` is 1 to 60.
     """
-    if not 1 <= minutes <= MINUTES or half_life < 0:
-        raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes, and a half-life is positive.")
-    window, label = Window(minutes, half_life), subjects.label_of(model) if model else ""
-    found = fail_open(top_subjects, [], limit, at=buckets.now(at), window=window, label=label)
+    if not 1 <= minutes <= MINUTES:
+        raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes.")
+    label = subjects.label_of(model) if model else ""
+    found = fail_open(top_subjects, [], limit, at=buckets.now(at), minutes=minutes, label=label)
     objs = _objects([token for token, _ in found])
-    return [Trend(objs[token], round(views)) for token, views in found if token in objs]
+    return [Trend(objs[token], views) for token, views in found if token in objs]
 
 
 def _objects(tokens: Sequence[str]) -> dict[str, Model]:

@@ -29,7 +29,7 @@ views:skips:{hour}                hash        49 hours  hits that did not count,
 trending:bucket:{minute}          sorted set  70 min    views by subject in that minute; a funnel's step adds 0
 trending:entered:{minute}         sorted set  80 min    what the list took of that bucket, to give up later
 trending:top                      sorted set  10 min    the sum of the last 60 of them, and in "" the newest
-trending:top:{window}             sorted set  10 min    the same for other windows, while somebody asks for it
+trending:top:{minutes}            sorted set  10 min    the same for other windows, while somebody asks for it
 trending:asked                    sorted set  10 min    those windows, by when they were asked for
 trending:lock                     string      30 s      one process computes lists
 category:{id}:read                bitmap      none      bit by user id: 1 has read; gone on publish
@@ -79,11 +79,6 @@ def matching_unique_bitmaps() -> str:
 def matching_read_state() -> str:
     """Matches the read state of every category."""
     return _glob("category:*")
-
-
-def matching_family(name: str) -> str:
-    """Matches the read state of that family; the families are those of `readers`."""
-    return _glob(f"category:*:{name}")
 
 
 def matching_traces(visitor: str) -> str:

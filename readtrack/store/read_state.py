@@ -3,7 +3,6 @@
 `Bitmap` knows whether something is new, in one bit a reader; `Sequence` also how much, in four bytes.
 """
 
-from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from struct import iter_unpack
 from time import perf_counter
@@ -17,7 +16,6 @@ from readtrack.store import clock, keys
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-SCAN_COUNT = 1000
 COUNTED_AT_ONCE = 100  # bitmaps: of 100,000,000 readers, counting one takes the server a millisecond
 
 
@@ -51,13 +49,6 @@ class Bitmap:
             counts += pipeline.execute()
         return counts
 
-    def numbers(self, state: str) -> Iterator[int]:
-        """The numbers of those who have, ascending."""
-        content: Any = connect(patient=True).get(state) or b""
-        for start, byte in enumerate(content):
-            if byte:
-                yield from (start * 8 + bit for bit in range(8) if byte & (0x80 >> bit))
-
 
 class Sequence:
     """Four bytes a reader: how many publications there had been when the reader came, and one. 0 is "never"."""
@@ -72,14 +63,12 @@ class Sequence:
 
     def readers(self, states: Many[str], *, patient: bool) -> list[int]:
         """How many have read what each key holds. Always patient: each may be megabytes."""
-        return [sum(1 for _ in self.numbers(state)) for state in states]
+        return [self._count(connect(patient=True).get(state)) for state in states]
 
-    def numbers(self, state: str) -> Iterator[int]:
-        """The numbers of those who have, ascending."""
-        content: Any = connect(patient=True).get(state) or bytes(4)
-        slots = (slot for (slot,) in iter_unpack(">I", content))
+    def _count(self, content: Any) -> int:
+        slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
         published = next(slots)
-        return (number for number, seen in enumerate(slots) if seen > published)
+        return sum(seen > published for seen in slots)
 
 
 def _asked(reader: Reader, tokens: Many[str]) -> list[str]:
@@ -93,11 +82,6 @@ STATES: dict[str, Bitmap | Sequence] = {"bitmap": Bitmap(), "sequence": Sequence
 def unread(reader: Reader, tokens: Many[str]) -> Call[dict[str, int]]:
     """How much is new to the reader in each category, as far as the strategy knows."""
     return STATES[conf.READ_STATE].unread(reader, tokens)
-
-
-def numbers(state: str, token: str, family: str) -> Iterator[int]:
-    """The numbers of the category's readers, as that strategy holds them in that family of keys."""
-    return iter(STATES[state].numbers(keys.state(token, family)))
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:
@@ -147,17 +131,3 @@ def count_readers(tokens: Many[str], *, patient: bool = False) -> dict[str, int]
 def remove(token: str) -> None:
     """Removes everything that the category has."""
     connect().unlink(*(keys.state(token, family) for family in readers.families()), keys.news(token))
-
-
-def categories(family: str) -> Iterator[str]:
-    """The tokens of the categories with read state of that family, unordered, some maybe twice."""
-    end = -len(f":{family}")
-    start = len(keys.state("", family)) + end
-    for key in connect(patient=True).scan_iter(keys.matching_family(family), count=SCAN_COUNT):
-        yield key.decode()[start:end]
-
-
-def names() -> dict[int, str]:
-    """The names of the readers that have ordinals, by ordinal."""
-    found = connect(patient=True).hscan_iter(keys.readers(), count=SCAN_COUNT)
-    return {int(ordinal): name.decode() for name, ordinal in found}

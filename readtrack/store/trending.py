@@ -1,13 +1,13 @@
 """Trending: views by subject in the last minutes, in lists that a task keeps up to date.
 
-One list, of the last hour and of all models, slides from minute to minute (trend.lua). Lists of other windows or
-with a half-life are computed in one go, and only while somebody asks for them.
+One list, of the last hour and of all models, slides from minute to minute (trend.lua). Lists of fewer
+minutes are computed in one go, and only while somebody asks for them.
 """
 
 import secrets
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
@@ -27,38 +27,20 @@ LOOKED_AT = 10_000  # subjects that are looked through for those of one model
 Result = TypeVar("Result")
 
 
-class Window(NamedTuple):
-    """What a list is of: how many minutes, and after how many a view is worth half (0: never)."""
-
-    minutes: int = MINUTES
-    half_life: float = 0
-
-    @property
-    def name(self) -> str:
-        """The list's name in keys; "" for the hour's."""
-        return "" if self == Window() else f"{self.minutes}:{self.half_life:g}"
-
-    @classmethod
-    def of(cls, name: str) -> "Window":
-        """The window that a list's name says."""
-        minutes, _, half_life = name.partition(":")
-        return cls(int(minutes), float(half_life))
-
-
-def top_subjects(limit: int, *, at: datetime, window: Window = Window(), label: str = "") -> list[tuple[str, float]]:  # noqa: B008 - immutable
+def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str = "") -> list[tuple[str, int]]:
     """Tokens and views, most viewed first, of one model (`blog.post`) or of all.
 
     Where there is no list yet, one caller computes it, and all others go on with an empty one.
     """
-    if window != Window():
-        _ask(window, at)
-    call = _head(window, limit, label)
+    if minutes != MINUTES:
+        _ask(minutes, at)
+    call = _head(minutes, limit, label)
 
-    def begin() -> list[tuple[str, float]] | None:
+    def begin() -> list[tuple[str, int]] | None:
         found = scripts.run(call)
         if found is not None:  # somebody finished it meanwhile
             return found
-        _compute(window, at, patient=False)
+        _compute(minutes, at, patient=False)
         return scripts.run(call)
 
     found = scripts.run(call)
@@ -69,34 +51,37 @@ def refresh_lists(*, at: datetime) -> int:
     """Brings all lists up to date, unless another refresher is at it; gives how many subjects the hour's list has."""
 
     def work() -> int:
-        for window in _asked(at):
-            _compute(window, at, patient=True)
-        return _compute(Window(), at, patient=True)
+        for minutes in _asked(at):
+            _compute(minutes, at, patient=True)
+        return _compute(MINUTES, at, patient=True)
 
     return _alone(work) or 0
 
 
-def _head(window: Window, limit: int, label: str) -> Call[list[tuple[str, float]] | None]:
-    def decode(found: list[bytes] | None) -> list[tuple[str, float]] | None:
+def _head(minutes: int, limit: int, label: str) -> Call[list[tuple[str, int]] | None]:
+    def decode(found: list[bytes] | None) -> list[tuple[str, int]] | None:
         if found is None:
             return None
-        return [(member.decode(), float(score)) for member, score in zip(found[::2], found[1::2], strict=True)]
+        return [(member.decode(), int(score)) for member, score in zip(found[::2], found[1::2], strict=True)]
 
     start = f"{label}:" if label else ""
-    return Call("top", [keys.trending_top(window.name)], (max(0, limit), start, LOOKED_AT), decode)
+    return Call("top", [keys.trending_top(_name(minutes))], (max(0, limit), start, LOOKED_AT), decode)
 
 
-def _compute(window: Window, at: datetime, *, patient: bool) -> int:
+def _name(minutes: int) -> str:
+    """The list's name in keys; "" for the hour's."""
+    return "" if minutes == MINUTES else str(minutes)
+
+
+def _compute(minutes: int, at: datetime, *, patient: bool) -> int:
     slots = [buckets.minute(slot) for slot in buckets.minutes(MINUTES + GAP, until=at)]
-    names = [keys.trending_bucket(slot) for slot in slots[-window.minutes :]]
-    if window == Window():
+    names = [keys.trending_bucket(slot) for slot in slots[-minutes:]]
+    if minutes == MINUTES:
         number = int(at.timestamp()) // 60
         names += [keys.trending_copy(slot) for slot in slots]
-        call = Call("trend", [keys.trending_top(window.name), *names], (number, MINUTES, GAP, LIFE, COPY_LIFE), int)
+        call = Call("trend", [keys.trending_top(_name(minutes)), *names], (number, MINUTES, GAP, LIFE, COPY_LIFE), int)
     else:
-        ages = range(window.minutes - 1, -1, -1)
-        weights = [repr(0.5 ** (age / window.half_life)) if window.half_life else "1" for age in ages]
-        call = Call("weigh", [keys.trending_top(window.name), *names], [LIFE, *weights], int)
+        call = Call("sum_minutes", [keys.trending_top(_name(minutes)), *names], (LIFE,), int)
     return scripts.run(call, patient=patient)
 
 
@@ -111,16 +96,16 @@ def _alone(work: Callable[[], Result]) -> Result | None:
         scripts.run(Call("release", [keys.trending_lock()], (word,), int))
 
 
-def _ask(window: Window, at: datetime) -> None:
+def _ask(minutes: int, at: datetime) -> None:
     """Has the task keep up this list, too; the least recently asked for makes room."""
     pipeline: Any = connect().pipeline(transaction=False)
-    pipeline.zadd(keys.trending_asked(), {window.name: at.timestamp()})
+    pipeline.zadd(keys.trending_asked(), {str(minutes): at.timestamp()})
     pipeline.zremrangebyrank(keys.trending_asked(), 0, -MOST_LISTS - 1)
     pipeline.expire(keys.trending_asked(), ASKED)
     pipeline.execute()
 
 
-def _asked(at: datetime) -> list[Window]:
+def _asked(at: datetime) -> list[int]:
     client: Any = connect(patient=True)
     found: list[bytes] = client.zrange(keys.trending_asked(), f"({at.timestamp() - ASKED}", "+inf", byscore=True)
-    return [Window.of(name.decode()) for name in found]
+    return [int(minutes) for minutes in found]

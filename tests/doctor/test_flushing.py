@@ -44,18 +44,18 @@ def test_tables_that_are_missing_are_told_once() -> None:
     assert [(one.name, one.hint) for one in wrong] == [("migrations", "Run: manage.py migrate --database default")]
 
 
-def test_flushes_are_as_many_as_the_sites_schedule_says(settings: Settings) -> None:
+def test_flushes_are_as_many_as_the_interval_says(settings: Settings) -> None:
     for number in range(28):
         run(ago=15 * number)
     assert levels("beat") == ["ok", "note"]
-    settings.CELERY_BEAT_SCHEDULE = {"flush": {"task": "readtrack.flush_changed", "schedule": 15.0}}
+    settings.READTRACK = {"FLUSH_INTERVAL": 15}
     assert levels("beat") == ["ok"]
 
 
-def test_a_flush_is_late_by_the_sites_schedule(settings: Settings) -> None:
+def test_a_flush_is_late_by_the_interval(settings: Settings) -> None:
     run(ago=600)
     assert levels("beat") == ["error"]
-    settings.CELERY_BEAT_SCHEDULE = {"flush": {"task": "readtrack.flush_changed", "schedule": 300.0}}
+    settings.READTRACK = {"FLUSH_INTERVAL": 300}
     assert levels("beat") == ["ok"]
 
 

@@ -17,7 +17,6 @@ from readtrack.imports import weblog
 from readtrack.imports.weblog import OTHERS, PATTERNS, Importer, Options, Report
 from readtrack.imports.windows import Windows
 from readtrack.models import Import
-from readtrack.reports import timelines
 from tests import factories
 from tests.factories import BROWSER
 from tests.imports import weblogs
@@ -157,7 +156,7 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
     start = now.replace(minute=0, second=0, microsecond=0)
     assert redis.expiretime(f"{hours[22]}:site.post:1") == int((start + timedelta(hours=2)).timestamp())
-    assert sum(point.views for point in timelines.hourly(48)) == 5
+    assert sum(point.views for point in reports.series(hours=48)) == 5
     assert [trend.views for trend in reports.trending()] == []
 
 

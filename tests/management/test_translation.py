@@ -30,11 +30,6 @@ def test_a_flush_tells_its_figures() -> None:
     assert unmarked(printed("flush")) == []
 
 
-def test_a_conversion_tells_what_it_carried() -> None:
-    tracker.mark_read(factories.user(), [factories.category()])
-    assert unmarked(printed("convert-reads", state="sequence", readers="id")) == []
-
-
 def test_forgetting_tells_what_goes_and_what_stays() -> None:
     assert unmarked(printed("forget", str(factories.user().pk), by="id")) == []
 
@@ -69,7 +64,7 @@ def test_an_import_tells_all_but_paths_and_codes(tmp_path: Path) -> None:
 
 def test_a_failing_server_is_told(settings: Settings) -> None:
     nowhere = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
-    for words in (["flush"], ["budget"], ["convert-reads", "--state", "sequence", "--readers", "id"]):
+    for words in (["flush"], ["budget"]):
         with override_settings(CACHES=nowhere), pytest.raises(CommandError) as failure:
             printed(*words)
         assert unmarked(str(failure.value)) == []

@@ -133,7 +133,6 @@ def test_ordinals_are_handed_out_once_and_only_to_who_reads(redis: Redis, settin
     for name in [*names, *names]:
         read(name, ONE)
     assert redis.hgetall("readers") == {name: str(number) for number, name in enumerate(names)}
-    assert read_state.names() == dict(enumerate(names))
     assert redis.bitcount("category:site.category:1:read:ordinal") == 3
 
 
@@ -152,13 +151,6 @@ def test_every_publication_ends_the_read_state_of_all_strategies(redis: Redis, s
     settings.READTRACK = {}
     publish(News(ONE))
     assert redis.keys("category:*") == ["category:site.category:1:news"]
-
-
-def test_the_categories_with_read_state_are_found(settings: Any) -> None:
-    settings.READTRACK = {"PREFIX": "a*b:"}
-    read(4, ONE, TWO)
-    assert sorted(read_state.categories("read")) == [ONE, TWO]
-    assert list(read_state.categories("seen")) == []
 
 
 @pytest.mark.parametrize(

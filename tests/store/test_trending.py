@@ -12,7 +12,7 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.store import connection, scripts, trending
-from readtrack.store.trending import Window, _alone, _compute, refresh_lists, top_subjects
+from readtrack.store.trending import _alone, _compute, refresh_lists, top_subjects
 from tests import factories
 
 MINUTE = timedelta(minutes=1)
@@ -123,7 +123,7 @@ def test_a_cold_start_is_computed_once_however_many_ask(redis: Redis, noon: date
     redis.config_resetstat()
     barrier = Barrier(8)
 
-    def ask(_: int) -> list[tuple[str, float]]:
+    def ask(_: int) -> list[tuple[str, int]]:
         barrier.wait()
         return top_subjects(10, at=noon)
 
@@ -183,36 +183,28 @@ def test_the_lock_is_given_back_when_computing_fails(
 def test_fewer_minutes_are_a_list_of_their_own(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon - 20 * MINUTE, 9)
     view(redis, "site.post:2", noon - 14 * MINUTE, 2)
-    quarter = Window(minutes=15)
-    assert top_subjects(10, at=noon, window=quarter) == [("site.post:2", 2)]
+    assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
     view(redis, "site.post:2", noon)
-    assert top_subjects(10, at=noon, window=quarter) == [("site.post:2", 2)]
+    assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
     refresh_lists(at=noon)
-    assert top_subjects(10, at=noon, window=quarter) == [("site.post:2", 3)]
+    assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 3)]
     assert top_subjects(10, at=noon) == [("site.post:1", 9), ("site.post:2", 3)]
 
 
-def test_after_a_half_life_a_view_is_worth_half(redis: Redis, noon: datetime) -> None:
-    view(redis, "site.post:1", noon - 20 * MINUTE, 10)
-    view(redis, "site.post:2", noon, 6)
-    found = top_subjects(10, at=noon, window=Window(half_life=20))
-    assert found == [("site.post:2", 6), ("site.post:1", 5)]
-
-
 def test_lists_that_nobody_asks_for_any_more_are_left_alone(redis: Redis, noon: datetime) -> None:
-    top_subjects(10, at=noon, window=Window(minutes=5))
-    redis.delete("trending:top:5:0")
+    top_subjects(10, at=noon, minutes=5)
+    redis.delete("trending:top:5")
     refresh_lists(at=noon + 11 * MINUTE)
-    assert not redis.exists("trending:top:5:0")
+    assert not redis.exists("trending:top:5")
     refresh_lists(at=noon + 9 * MINUTE)
-    assert redis.exists("trending:top:5:0")
+    assert redis.exists("trending:top:5")
 
 
 def test_no_more_lists_are_kept_up_than_a_number(redis: Redis, noon: datetime) -> None:
     for minutes in range(1, 30):
-        top_subjects(10, at=noon + timedelta(seconds=minutes), window=Window(minutes=minutes))
+        top_subjects(10, at=noon + timedelta(seconds=minutes), minutes=minutes)
     kept = redis.zrange("trending:asked", 0, -1)
-    assert kept == [f"{minutes}:0" for minutes in range(14, 30)]
+    assert kept == [f"{minutes}" for minutes in range(14, 30)]
     assert 590 < redis.ttl("trending:asked") <= 600
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from readtrack.management.errors import check_settings
-from readtrack.management.subcommands import budget, convert_reads, doctor, flush, forget, import_
+from readtrack.management.subcommands import budget, doctor, flush, forget, import_
 
 WORDS = {
     "flush": flush,
@@ -16,7 +16,6 @@ WORDS = {
     "budget": budget,
     "import": import_,
     "forget": forget,
-    "convert-reads": convert_reads,
 }
 
 

@@ -1,6 +1,6 @@
 -- Makes categories unread for everybody but an author who had read all before.
--- Guarantees: a page built before this cannot mark the category read afterwards (see record.lua). Read state
--- of other strategies goes too, so it never tells a later conversion of reads that are no longer true.
+-- Guarantees: a page built before this cannot mark the category read afterwards (see mark_read.lua). Read state
+-- that was kept under other settings goes too, so that switching back cannot bring back reads that are out of date.
 -- KEYS: per category: state, news, state of the three other families[; after them all: readers, where authors are names]
 -- ARGV: 'bitmap' or 'sequence'; per category: how many news, author or '', 1 if the category is the author's own text
 -- Returns: number of categories
