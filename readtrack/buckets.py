@@ -26,12 +26,12 @@ def for_field(at: datetime) -> datetime:
     return at if settings.USE_TZ else make_naive(at, get_default_timezone())
 
 
-def hour(at: datetime) -> str:
+def hour_bucket(at: datetime) -> str:
     """`2026112009` for any time in that hour; `at` is UTC."""
-    return minute(at)[:-2]
+    return minute_bucket(at)[:-2]
 
 
-def minute(at: datetime) -> str:
+def minute_bucket(at: datetime) -> str:
     """`202611200937` for any time in that minute; `at` is UTC."""
     return _minute(at.year, at.month, at.day, at.hour, at.minute)
 
@@ -41,37 +41,37 @@ def _minute(*parts: int) -> str:
     return "".join(f"{part:02}" for part in parts)
 
 
-def day(at: datetime) -> str:
+def day_bucket(at: datetime) -> str:
     """`20261120` for any time on that day; `at` is UTC."""
-    return minute(at)[:-4]
+    return minute_bucket(at)[:-4]
 
 
-def days(count: int, *, until: datetime) -> list[str]:
+def day_buckets(count: int, *, until: datetime) -> list[str]:
     """The last `count` days, oldest first, the running one last."""
-    return [day(until - DAY * back) for back in range(count - 1, -1, -1)]
+    return [day_bucket(until - DAY * back) for back in range(count - 1, -1, -1)]
 
 
-def hours(count: int, *, until: datetime) -> list[datetime]:
+def hour_starts(count: int, *, until: datetime) -> list[datetime]:
     """The starts of the last `count` hours, oldest first, the running one last."""
     last = until.replace(minute=0, second=0, microsecond=0)
     return [last - HOUR * back for back in range(count - 1, -1, -1)]
 
 
-def minutes(count: int, *, until: datetime) -> list[datetime]:
+def minute_starts(count: int, *, until: datetime) -> list[datetime]:
     """The starts of the last `count` minutes, oldest first, the running one last."""
     last = until.replace(second=0, microsecond=0)
     return [last - MINUTE * back for back in range(count - 1, -1, -1)]
 
 
-def hour_number(at: datetime) -> int:
+def hour_index(at: datetime) -> int:
     """The hours since 1970, UTC, for any time in that hour."""
     return int(at.timestamp()) // 3600
 
 
-def hour_named(bucket: str) -> int:
+def bucket_index(bucket: str) -> int:
     """The number of the hour that `hour` gives that name."""
     year, month, day, hour = bucket[:4], bucket[4:6], bucket[6:8], bucket[8:]
-    return hour_number(datetime(int(year), int(month), int(day), int(hour), tzinfo=timezone.utc))
+    return hour_index(datetime(int(year), int(month), int(day), int(hour), tzinfo=timezone.utc))
 
 
 def hour_start(number: int) -> datetime:
@@ -82,7 +82,7 @@ def hour_start(number: int) -> datetime:
 Period = Literal["hour", "day", "week", "month"]
 
 
-def starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
+def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
     """The starts of all periods that `since` to `until` (exclusive) touches, oldest first, in local time.
 
     Raises ValueError for another period.

@@ -53,7 +53,7 @@ class Conf:
     TRUSTED_PROXIES: Sequence[str] = ()  # those proxies' addresses or networks, one for each, the nearest last
 
     # Unread dots
-    CATEGORIES: Sequence[str] = ()  # models with read state that no Tracked model points at
+    READ_STATE_MODELS: Sequence[str] = ()  # models with read state that no Tracked model points at
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # or "sequence": 4 bytes a reader that also tell "3 new"
     READERS: Literal["auto", "id", "ordinal"] = "auto"  # or "id", "ordinal": their number, or one by order of coming
     MAX_READER: int = 100_000_000  # highest number of a reader (sequence: 1/32 of it): 12.5 MB a category at most

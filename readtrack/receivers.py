@@ -9,11 +9,11 @@ from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from readtrack import subjects
-from readtrack.models import Readership, Tracked, tracked
+from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
+from readtrack.subjects import news_links, owner, subject_of
 from readtrack.unread import categories, publishing
 
 
@@ -21,7 +21,7 @@ def connect_deletions() -> None:
     """Listens to every model of the site that has counts or carries dots."""
     for model in apps.get_models():
         # A child may go and leave its parent, which has the counts.
-        if model._meta.concrete_model is not subjects.owner(model):
+        if model._meta.concrete_model is not owner(model):
             continue
         if issubclass(model, Tracked):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.forget")
@@ -31,23 +31,23 @@ def connect_deletions() -> None:
 
 def on_delete(sender: type[Tracked], instance: Tracked, *, using: str, **kwargs: Any) -> None:
     """Receives post_delete: what the app holds of the row goes once the row is gone for everybody."""
-    transaction.on_commit(partial(_delete_subject, subjects.token(instance)), using=using)
+    transaction.on_commit(partial(_delete_subject, subject_of(instance)), using=using)
 
 
 def on_category_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
     """Receives post_delete of what carries dots: who had read it goes with it."""
-    transaction.on_commit(partial(_forget_read_state, subjects.token(instance)), using=using)
+    transaction.on_commit(partial(_forget_read_state, subject_of(instance)), using=using)
 
 
-def _forget_read_state(token: str) -> None:
-    fail_open(read_state.remove, None, token)
-    archive.delete([token], models=[Readership])
+def _forget_read_state(subject: str) -> None:
+    fail_open(read_state.remove, None, subject)
+    archive.delete([subject], models=[ReaderHistory])
 
 
-def _delete_subject(token: str) -> None:
+def _delete_subject(subject: str) -> None:
     # Redis may be gone, and the row stays deleted: the flush then finds an orphan.
-    fail_open(scripts.run, 0, lifecycle.remove([token]))
-    archive.delete([token])
+    fail_open(scripts.run, 0, lifecycle.remove([subject]))
+    archive.delete([subject])
 
 
 def connect_news() -> None:
@@ -56,7 +56,7 @@ def connect_news() -> None:
         if not issubclass(model, Tracked):
             continue
         post_save.connect(on_save, sender=model, dispatch_uid="readtrack.receivers")
-        for field in subjects.news_links(model):
+        for field in news_links(model):
             if field.many_to_many:
                 through = field.remote_field.through
                 m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)

@@ -7,11 +7,12 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.hits import visitors
 from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
+from readtrack.subjects import check_stage, subject_of
 from readtrack.unread import categories
 
 
@@ -28,19 +29,21 @@ class Recorder:
         """This page shows the object. Raises TypeError for a model that is not Tracked."""
         if not isinstance(obj, Tracked):
             raise TypeError(f"{type(obj).__name__} has no counts; let it extend readtrack.models.Tracked.")
-        self.views[subjects.token(obj)] = None
+        self.views[subject_of(obj)] = None
 
     def read(self, obj: Model) -> None:
         """This page shows the signed-in user what is new in the object. Raises TypeError without read state."""
         if not isinstance(obj, Model) or not categories.has_read_state(obj.__class__):
             name = obj.__class__.__name__
-            raise TypeError(f"{name} has no read state; name it in READTRACK['CATEGORIES'] or a model's news_for.")
-        self.reads[subjects.token(obj)] = None
+            raise TypeError(
+                f"{name} has no read state; name it in READTRACK['READ_STATE_MODELS'] or a model's news_for."
+            )
+        self.reads[subject_of(obj)] = None
 
     def step(self, obj: Tracked, stage: str) -> None:
         """This request takes the visitor to a stage of the object's funnel. Raises ValueError for an unknown stage."""
-        subjects.check_stage(stage)
-        self.steps[subjects.token(obj), stage] = None
+        check_stage(stage)
+        self.steps[subject_of(obj), stage] = None
 
     def see(self, response: HttpResponseBase) -> None:
         """Takes up the object that a DetailView rendered."""

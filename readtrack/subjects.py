@@ -1,4 +1,4 @@
-"""What is viewed or read, and its token: `blog.post:42`, the id in every key."""
+"""What is viewed or read, and its subject: `blog.post:42`, the id in every key."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -20,37 +20,37 @@ from readtrack.models.tables import SUBJECT_LENGTH
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
-def token(obj: Model) -> str:
+def subject_of(obj: Model) -> str:
     """The subject's name in keys. Bytes that could break a key or a glob are percent-encoded.
 
     Raises ValueError for an object that is not saved: it has no name yet.
     """
     if obj.pk is None:
         raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
-    return token_of(obj.__class__, obj.pk)  # by its type alone, one that is loaded lazily is no model
+    return subject_of_row(obj.__class__, obj.pk)  # by its type alone, one that is loaded lazily is no model
 
 
-def token_of(model: type[Model], pk: Any) -> str:
-    """The token of a model's row by its primary key."""
+def subject_of_row(model: type[Model], pk: Any) -> str:
+    """The subject of a model's row by its primary key."""
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
-def tokens(objs: Iterable[AnyModel]) -> dict[AnyModel, str]:
-    """The token of each object. Raises as `several` and `token` do."""
-    return {obj: token(obj) for obj in several(objs)}
+def subjects_of(objs: Iterable[AnyModel]) -> dict[AnyModel, str]:
+    """The subject of each object. Raises as `several` and `subject` do."""
+    return {obj: subject_of(obj) for obj in listed(objs)}
 
 
-def several(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
+def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
     """The objects as they are. Raises TypeError for one alone: who loops over a page must not ask for each."""
     if isinstance(objs, Model):
         raise TypeError(f"This takes many objects at once: pass a list, [{type(objs).__name__.lower()}].")
     return objs
 
 
-def parse(subject: str) -> tuple[type[Model], Any] | None:
-    """The model and primary key that a token names; None where this site has no such thing."""
+def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
+    """The model and primary key that a subject names; None where this site has no such thing."""
     label, _, encoded = subject.partition(":")
-    model = model_named(label)
+    model = model_with_label(label)
     if model is None:
         return None
     try:
@@ -59,14 +59,14 @@ def parse(subject: str) -> tuple[type[Model], Any] | None:
         return None
 
 
-def rows(tokens: Iterable[str]) -> dict[type[Tracked], dict[Any, str]]:
-    """The tokens by primary key, for each Tracked model; others are nothing SQL has a column for."""
+def rows_by_model(subjects: Iterable[str]) -> dict[type[Tracked], dict[Any, str]]:
+    """The subjects by primary key, for each Tracked model; others are nothing SQL has a column for."""
     labels: defaultdict[str, list[str]] = defaultdict(list)
-    for subject in tokens:
+    for subject in subjects:
         labels[subject[: subject.find(":")]].append(subject)
     found = {}
     for label, named in labels.items():
-        model = model_named(label)
+        model = model_with_label(label)
         if model is not None and issubclass(model, Tracked):
             found[model] = _by_pk(label, named)
     return {model: by_pk for model, by_pk in found.items() if by_pk}
@@ -78,7 +78,7 @@ def _by_pk(label: str, named: list[str]) -> dict[Any, str]:
         start = len(label) + 1
         with suppress(ValueError):
             return {int(subject[start:]): subject for subject in named}
-    parsed = ((parse(subject), subject) for subject in named)
+    parsed = ((parse_subject(subject), subject) for subject in named)
     return {found[1]: subject for found, subject in parsed if found}
 
 
@@ -88,7 +88,7 @@ def _has_number(label: str) -> bool:
     return isinstance(getattr(pk, "target_field", pk), IntegerField)
 
 
-def column(subject: str) -> str:
+def subject_column(subject: str) -> str:
     """The subject in the app's own tables: as it is, unless it is too long for a column."""
     if len(subject) <= SUBJECT_LENGTH:
         return subject
@@ -97,7 +97,7 @@ def column(subject: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def model_named(label: str) -> type[Model] | None:
+def model_with_label(label: str) -> type[Model] | None:
     """The model of this site with that label; None where there is none."""
     try:
         return apps.get_model(label)
@@ -122,12 +122,12 @@ def _line(model: type[Model]) -> Iterator[type[Model]]:
 
 
 def _carries_dots(model: type[Model]) -> bool:
-    return model in _linked() or any(model._meta.label_lower == name.lower() for name in conf.CATEGORIES)
+    return model in _linked() or any(model._meta.label_lower == name.lower() for name in conf.READ_STATE_MODELS)
 
 
 @cache
 def label_of(model: type[Model]) -> str:
-    """What the tokens of the model's rows begin with: `blog.post`."""
+    """What the subjects of the model's rows begin with: `blog.post`."""
     return owner(model)._meta.label_lower
 
 
@@ -137,11 +137,11 @@ def tracked_models() -> list[type[Tracked]]:
 
 
 def tracked_labels() -> list[str]:
-    """What the tokens of their rows begin with."""
+    """What the subjects of their rows begin with."""
     return [label_of(model) for model in tracked_models()]
 
 
-def has_funnel(model: type[Model] | None) -> bool:
+def enters_funnel(model: type[Model] | None) -> bool:
     """Whether a view of the model enters a funnel."""
     own = getattr(model, "has_funnel", None)
     return conf.FUNNELS if own is None else bool(own)

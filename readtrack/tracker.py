@@ -8,7 +8,7 @@ from urllib.parse import quote
 from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.flush import resets
 from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
@@ -20,6 +20,7 @@ from readtrack.store.erasure import Erased, Progress
 from readtrack.store.scripts import Call
 from readtrack.store.skips import tally
 from readtrack.store.trending import refresh_lists
+from readtrack.subjects import check_stage, subject_of, subject_of_row, subjects_of
 from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
 from readtrack.unread.publishing import publish_to as publish_to
@@ -33,7 +34,7 @@ def record(hit: Hit) -> Outcome:
     """
     viewed = [recording.record(hit)] if hit.views else []
     read = [read_state.mark(hit)] if hit.reads else []
-    steps = [breakdowns.step(token, stage, visitor=hit.visitor, at=hit.at) for token, stage in hit.steps]
+    steps = [breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at) for subject, stage in hit.steps]
     answers = _answers([*viewed, *read, *steps])
     outcome: Outcome = answers[0] if viewed else Outcome()
     if outcome.skipped:
@@ -72,11 +73,11 @@ def mark_robot(names: Iterable[str]) -> None:
     recording.mark_robots(names)
 
 
-def forget(pk: Any, *, progress: Progress = int) -> Erased:
+def erase(pk: Any, *, progress: Progress = int) -> Erased:
     """Erases what Redis holds of the user with that primary key. Raises redis.RedisError."""
     number = pk if isinstance(pk, int) and 0 <= pk <= erasure.HIGHEST else None
-    user = erasure.User(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
-    return erasure.forget(user, progress=progress)
+    user = erasure.ErasedUser(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
+    return erasure.erase(user, progress=progress)
 
 
 def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
@@ -84,8 +85,8 @@ def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
 
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
-    subjects.check_stage(stage)
-    return scripts.run(breakdowns.step(subjects.token(obj), stage, visitor=visitor, at=buckets.now()))
+    check_stage(stage)
+    return scripts.run(breakdowns.step(subject_of(obj), stage, visitor=visitor, at=buckets.now()))
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:
@@ -94,7 +95,7 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
     With `as_of`, which `reports.as_of()` gave before they were looked at, only those without news since.
     Raises redis.RedisError, and readers.ReaderError for a user id out of bounds.
     """
-    mark_tokens_read(readers.reader_of(user), list(subjects.tokens(objs).values()), as_of=as_of)
+    mark_subjects_read(readers.reader_of(user), list(subjects_of(objs).values()), as_of=as_of)
 
 
 def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:
@@ -105,15 +106,15 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
         mark_read(user, objs, as_of=as_of)
         return
     pks = objs.values_list("pk", flat=True)
-    tokens = [subjects.token_of(objs.model, pk) for pk in pks.iterator()]
-    mark_tokens_read(readers.reader_of(user), tokens, as_of=as_of)
+    subjects = [subject_of_row(objs.model, pk) for pk in pks.iterator()]
+    mark_subjects_read(readers.reader_of(user), subjects, as_of=as_of)
 
 
-def mark_tokens_read(reader: readers.Reader, tokens: Sequence[str], *, as_of: int | None = None) -> list[str]:
+def mark_subjects_read(reader: readers.Reader, subjects: Sequence[str], *, as_of: int | None = None) -> list[str]:
     """`mark_read` by names; gives those now read."""
     at = buckets.now()
     found: list[str] = []
-    for some in scripts.sliced(tokens):
+    for some in scripts.sliced(subjects):
         found += record(Hit(Visitor(""), at, reads=tuple(some), reader=reader, as_of=as_of)).read
     return found
 
@@ -135,4 +136,4 @@ def reset_views(obj: Tracked) -> None:
     Raises redis.RedisError or django.db.Error; then do it again. A transaction that is rolled back undoes SQL's
     side, and the next flush sets it to zero again.
     """
-    resets.reset([subjects.token(obj)])
+    resets.reset([subject_of(obj)])

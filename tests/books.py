@@ -25,10 +25,11 @@ from typing import Any
 
 from redis import Redis
 
-from readtrack import buckets, reports, subjects
+from readtrack import buckets, reports
 from readtrack.models import Archive, Breakdown, History
 from readtrack.sql import history
 from readtrack.store import counters, keys, scripts
+from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 
 Name = tuple[str, str]  # of a count: family and field
@@ -216,15 +217,16 @@ class Books:
 
     def _check_alike(self, pks: Sequence[Any]) -> None:
         """Redis has what SQL has, of all that it has."""
-        tokens = {subjects.token_of(Post, pk): pk for pk in pks}
-        for token, total in scripts.run(counters.totals(list(tokens))).items():
-            assert total == (self.seen[tokens[token]][VIEWS], True), "Redis and SQL differ"
-        present = buckets.hour_number(buckets.now())
+        subjects = {subject_of_row(Post, pk): pk for pk in pks}
+        for subject, total in scripts.run(counters.totals(list(subjects))).items():
+            assert total == (self.seen[subjects[subject]][VIEWS], True), "Redis and SQL differ"
+        present = buckets.hour_index(buckets.now())
         names = {
-            keys.member(keys.hourly(buckets.hour(buckets.hour_start(present - age))), MODEL): age for age in range(24)
+            keys.member(keys.hourly(buckets.hour_bucket(buckets.hour_start(present - age))), MODEL): age
+            for age in range(24)
         }
         hours = dict(history.views(MODEL, since=present - 24, until=present + 2))
-        for name, total in scripts.run(counters.sums(names)).items():
+        for name, total in scripts.run(counters.model_hours(names)).items():
             assert total == (hours.get(present - names[name], 0), True), "Redis and history differ"
 
     def _check_sketches(self, redis: Redis) -> None:
@@ -248,8 +250,8 @@ class Books:
     def check_gone(self, redis: Redis) -> None:
         """Promise 11."""
         for pk in self.gone:
-            token = subjects.token_of(Post, pk)
-            assert not redis.exists(keys.total(token), keys.hll(token)), "11: keys of a deleted row stay"
+            subject = subject_of_row(Post, pk)
+            assert not redis.exists(keys.total(subject), keys.hll(subject)), "11: keys of a deleted row stay"
 
     def model_stored(self) -> int:
         """The views of the model that history holds, of any time."""

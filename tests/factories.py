@@ -45,9 +45,9 @@ def fetch_async(client: AsyncClient, url: str, **values: Any) -> Any:
     return async_to_sync(client.get)(url, headers={"User-Agent": BROWSER}, **values)
 
 
-def hit(*tokens: str, **values: Any) -> Hit:
-    """A view of the tokens by a visitor nobody has seen before."""
-    fresh = {"visitor": Visitor(f"visitor{next(_numbers)}"), "at": buckets.now(), "views": tokens}
+def hit(*subjects: str, **values: Any) -> Hit:
+    """A view of the subjects by a visitor nobody has seen before."""
+    fresh = {"visitor": Visitor(f"visitor{next(_numbers)}"), "at": buckets.now(), "views": subjects}
     return Hit(**{**fresh, **values})
 
 

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from readtrack import subjects
 from readtrack.conf import conf
 from readtrack.hits import addresses, bots, visitors
 from readtrack.hits.hit import refusal
 from readtrack.store import keys
+from readtrack.subjects import subject_of_row
 from tests import factories
 from tests.site.models import Page
 
@@ -91,8 +91,8 @@ def test_agents_are_judged_and_what_is_remembered_is_bounded(agent: str) -> None
 @many
 @given(pk=text)
 def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
-    token = subjects.token_of(Page, pk.encode(errors="replace").decode())
-    names = keys.viewing(token, visitor="v" * 16, seen_as="s" * 16, hour="2026112012")
+    subject = subject_of_row(Page, pk.encode(errors="replace").decode())
+    names = keys.viewing(subject, visitor="v" * 16, fallback_id="s" * 16, hour="2026112012")
     assert all(KEY.fullmatch(name) for name in names)
 
 

@@ -8,9 +8,10 @@ from django.contrib.auth.models import AnonymousUser
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.hits.visitors import Visitor, user_id
 from readtrack.store.uniques import UniquesError
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Counted, Post, Product
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 def view(obj: Any, *visitors: str, **values: Any) -> None:
     for visitor in visitors:
-        tracker.record(factories.hit(subjects.token(obj), visitor=Visitor(visitor), **values))
+        tracker.record(factories.hit(subject_of(obj), visitor=Visitor(visitor), **values))
 
 
 def test_visitors_of_one_object_or_of_many() -> None:

@@ -8,9 +8,10 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import Breakdown
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Post
 from tests.wire import Wire
@@ -29,7 +30,7 @@ def post() -> Post:
     flush()
     post = factories.post()
     view(post, 3)
-    tracker.record(factories.hit(steps=((subjects.token(post), "click"),)))
+    tracker.record(factories.hit(steps=((subject_of(post), "click"),)))
     flush(only_changed=True)
     assert shown(post) == ({"phone": 3}, [4, 1, 0])
     return post
@@ -37,7 +38,7 @@ def post() -> Post:
 
 def view(post: Post, times: int = 1) -> None:
     for _ in range(times):
-        tracker.record(factories.hit(subjects.token(post), dimensions=(("device", "phone"),)))
+        tracker.record(factories.hit(subject_of(post), dimensions=(("device", "phone"),)))
 
 
 def shown(objs: Any) -> tuple[dict[str, int], list[int]]:
@@ -96,7 +97,7 @@ def test_a_base_is_not_added_twice_if_it_is_settled_meanwhile(post: Post, redis:
 
 
 def test_a_hash_that_is_behind_while_sql_is_asked_is_raised_to_it(post: Post, redis: Redis) -> None:
-    name = f"views:device:{subjects.token(post)}"
+    name = f"views:device:{subject_of(post)}"
     redis.delete(name)
 
     def restore(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

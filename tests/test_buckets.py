@@ -24,13 +24,13 @@ def test_a_time_is_taken_as_utc_wherever_it_comes_from() -> None:
     tokyo = datetime(2026, 1, 1, 8, 5, tzinfo=timezone(timedelta(hours=9)))
     at = buckets.now(tokyo)
     assert at == tokyo
-    assert (buckets.hour(at), buckets.minute(at)) == ("2025123123", "202512312305")
+    assert (buckets.hour_bucket(at), buckets.minute_bucket(at)) == ("2025123123", "202512312305")
 
 
 def test_an_hour_is_numbered_by_its_time_and_by_its_name() -> None:
     at = datetime(2026, 1, 1, 1, 59, 59, tzinfo=timezone.utc)
-    number = buckets.hour_number(at)
-    assert buckets.hour_named(buckets.hour(at)) == number
+    number = buckets.hour_index(at)
+    assert buckets.bucket_index(buckets.hour_bucket(at)) == number
     assert buckets.hour_start(number) == at.replace(minute=0, second=0)
 
 
@@ -40,6 +40,10 @@ def test_the_present_is_aware() -> None:
 
 def test_the_last_hours_and_minutes_come_oldest_first_with_the_running_one() -> None:
     at = datetime(2026, 1, 1, 1, 1, 59, tzinfo=timezone.utc)
-    assert [buckets.hour(start) for start in buckets.hours(3, until=at)] == ["2025123123", "2026010100", "2026010101"]
-    minutes = [buckets.minute(start) for start in buckets.minutes(3, until=at)]
+    assert [buckets.hour_bucket(start) for start in buckets.hour_starts(3, until=at)] == [
+        "2025123123",
+        "2026010100",
+        "2026010101",
+    ]
+    minutes = [buckets.minute_bucket(start) for start in buckets.minute_starts(3, until=at)]
     assert minutes == ["202601010059", "202601010100", "202601010101"]

@@ -36,7 +36,7 @@ def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
         "views:hour:{hour}:{id}": 2,
         "views:hour:{hour}:{model}": 1,
         "views:hll:{id}": 2,
-        "views:unbased": 1,
+        "views:unsettled": 1,
         "viewed:{visitor}:{id}": 6,
         "rate:{visitor}": 3,
         "trending:bucket:{minute}": 1,
@@ -61,7 +61,7 @@ def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
     ],
 )
 def test_a_key_is_known_by_the_table(key: str, family: str) -> None:
-    assert keys.family(key) == family
+    assert keys.kind_of(key) == family
 
 
 def test_a_large_redis_is_sampled(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

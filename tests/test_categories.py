@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from readtrack import subjects
 from readtrack.models import Tracked
+from readtrack.subjects import news_links
 from readtrack.unread import categories
 from tests.site.models import Category, Manual, Page, Post, Product, Shelf
 
@@ -21,7 +21,7 @@ def test_a_model_has_dots_if_news_belongs_to_it(model: Any, has_dots: bool) -> N
 
 @pytest.mark.parametrize("name", ["site.Manual", "site.manual"])
 def test_a_model_has_dots_if_the_site_says_so(settings: Settings, name: str) -> None:
-    settings.READTRACK = {"CATEGORIES": [name]}
+    settings.READTRACK = {"READ_STATE_MODELS": [name]}
     assert categories.has_read_state(Manual)
     assert not categories.has_read_state(User)
 
@@ -37,5 +37,5 @@ def test_news_belongs_to_the_categories_that_are_set() -> None:
 
 def test_only_foreign_keys_lead_to_categories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Page, "news_for", ("slug", "missing", "section"))
-    assert [field.name for field in subjects.news_links(Page)] == ["section"]
+    assert [field.name for field in news_links(Page)] == ["section"]
     assert issubclass(Page, Tracked)

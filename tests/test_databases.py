@@ -9,11 +9,12 @@ from django.db.models import Model
 from django.test.utils import override_settings
 from redis import Redis
 
-from readtrack import subjects, tracker
+from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.models import Archive, Breakdown, History, Tracked
 from readtrack.sql import archive, databases, history, row_counts
-from readtrack.sql.row_counts import Snapshot
+from readtrack.sql.row_counts import RowCounts
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Post
 
@@ -45,7 +46,7 @@ ROUTERS = pytest.mark.parametrize(
 
 def view(obj: Tracked, times: int = 1) -> None:
     for _ in range(times):
-        tracker.record(factories.hit(subjects.token(obj)))
+        tracker.record(factories.hit(subject_of(obj)))
 
 
 @ROUTERS
@@ -67,9 +68,9 @@ def test_every_kind_is_written_settled_lifted_and_reset(
         view(obj, 2)
         flush(only_changed=True)
         assert stored()[0] == 5
-        redis.set(f"views:total:{subjects.token(obj)}", 1)
+        redis.set(f"views:total:{subject_of(obj)}", 1)
         assert flush().lifted == 1
-        assert redis.get(f"views:total:{subjects.token(obj)}") == "5"
+        assert redis.get(f"views:total:{subject_of(obj)}") == "5"
         tracker.reset_views(obj)
         assert stored() == (0, 0)
 
@@ -78,7 +79,7 @@ def test_every_kind_is_written_settled_lifted_and_reset(
 def test_the_apps_own_rows_are_upserts(router: list[str]) -> None:
     with override_settings(DATABASE_ROUTERS=router):
         for views in (5, 3, 7):
-            history.keep({"a": Snapshot(views, views), "b": Snapshot(1, 1)}, hour=1)
+            history.store({"a": RowCounts(views, views), "b": RowCounts(1, 1)}, hour=1)
         assert list(History.objects.order_by("subject").values_list("subject", "views", "visitors")) == [
             ("a", 7, 7),
             ("b", 1, 1),
@@ -96,9 +97,9 @@ def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
     with override_settings(DATABASE_ROUTERS=router):
         low, high = factories.post(), factories.post()
         Post.objects.filter(pk=high.pk).update(view_count=9)
-        written = row_counts.write(Post, {low.pk: Snapshot(2, 1), high.pk: Snapshot(5, 0), 10**9: Snapshot(1, 1)})
+        written = row_counts.write(Post, {low.pk: RowCounts(2, 1), high.pk: RowCounts(5, 0), 10**9: RowCounts(1, 1)})
         assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], {high.pk: 9}, [10**9])
-        assert row_counts.write(Post, {high.pk: Snapshot(5, 3)}).ahead == {high.pk: 9}
+        assert row_counts.write(Post, {high.pk: RowCounts(5, 3)}).ahead == {high.pk: 9}
 
 
 @pytest.mark.parametrize("failures", [1, 2])

@@ -8,10 +8,11 @@ import pytest
 from django.db import transaction
 from redis import Redis
 
-from readtrack import subjects, tracker
+from readtrack import tracker
 from readtrack.flush import readers
 from readtrack.flush.run import flush
-from readtrack.models import Breakdown, History, Readership, Tracked
+from readtrack.models import Breakdown, History, ReaderHistory, Tracked
+from readtrack.subjects import subject_of, subject_of_row
 from tests import factories
 from tests.site.models import Category, Post, Review, Topic
 
@@ -19,36 +20,36 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite
 
 
 def view(obj: Tracked) -> None:
-    tracker.record(factories.hit(subjects.token(obj)))
+    tracker.record(factories.hit(subject_of(obj)))
 
 
 @pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
 def test_what_a_deleted_row_had_goes_with_it(make: Callable[[], Tracked], redis: Redis) -> None:
     obj, other = make(), factories.post()
-    token = subjects.token(obj)
+    subject = subject_of(obj)
     view(obj)
     view(other)
-    redis.hset(f"funnel:{token}", "view", 1)
-    redis.zadd("views:unbased", {f"funnel:{token}": 1})
+    redis.hset(f"funnel:{subject}", "view", 1)
+    redis.zadd("views:unsettled", {f"funnel:{subject}": 1})
     flush()
     view(obj)
     flush(only_changed=True)
-    assert History.objects.filter(subject=token).exists()
+    assert History.objects.filter(subject=subject).exists()
     obj.delete()
-    lasting = [f"views:total:{token}", f"views:hll:{token}", f"funnel:{token}"]
+    lasting = [f"views:total:{subject}", f"views:hll:{subject}", f"funnel:{subject}"]
     assert redis.exists(*lasting) == 0
-    assert not History.objects.filter(subject=token).exists()
+    assert not History.objects.filter(subject=subject).exists()
     assert not Breakdown.objects.exists()
     assert flush().orphans == 0
-    assert redis.exists(f"views:total:{subjects.token(other)}")
+    assert redis.exists(f"views:total:{subject_of(other)}")
 
 
 def test_a_child_that_leaves_its_parent_leaves_the_counts(redis: Redis) -> None:
     review = Review.objects.create(title="A")
     view(review)
-    token = subjects.token(review)
+    subject = subject_of(review)
     review.delete(keep_parents=True)
-    assert redis.get(f"views:total:{token}") == "1"
+    assert redis.get(f"views:total:{subject}") == "1"
 
 
 def test_a_deletion_that_is_rolled_back_takes_nothing(redis: Redis) -> None:
@@ -57,7 +58,7 @@ def test_a_deletion_that_is_rolled_back_takes_nothing(redis: Redis) -> None:
     with transaction.atomic():
         post.delete()
         transaction.set_rollback(True)
-    assert redis.get(f"views:total:{subjects.token_of(Post, Post.objects.get().pk)}") == "1"
+    assert redis.get(f"views:total:{subject_of_row(Post, Post.objects.get().pk)}") == "1"
 
 
 @pytest.mark.parametrize("model", [Category, Topic])
@@ -67,9 +68,9 @@ def test_a_deleted_category_leaves_nothing(model: Any, redis: Redis, noon: datet
         settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
         tracker.mark_unread([gone, other])
         tracker.mark_read(factories.user(), [gone, other])
-    readers.keep(at=noon)
-    token = subjects.token(gone)
+    readers.store(at=noon)
+    subject = subject_of(gone)
     gone.delete()
-    assert redis.keys(f"category:{token}:*") == []
-    assert len(redis.keys(f"category:{subjects.token(other)}:*")) > 1
-    assert list(Readership.objects.values_list("subject", flat=True)) == [subjects.token(other)]
+    assert redis.keys(f"category:{subject}:*") == []
+    assert len(redis.keys(f"category:{subject_of(other)}:*")) > 1
+    assert list(ReaderHistory.objects.values_list("subject", flat=True)) == [subject_of(other)]

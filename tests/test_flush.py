@@ -11,9 +11,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 from redis.exceptions import RedisError
 
-from readtrack import reports, signals, subjects, tracker
+from readtrack import reports, signals, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.interference import database_down, disconnect, dump, restore
 from tests.site.models import Headline, Page, Post, Product, Review
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "lite"])
 def view(*objs: Any) -> None:
     """A view of each by somebody new."""
     for obj in objs:
-        assert tracker.record(factories.hit(subjects.token(obj))).counted
+        assert tracker.record(factories.hit(subject_of(obj))).counted
 
 
 def stored(obj: Any) -> int:
@@ -33,7 +34,7 @@ def stored(obj: Any) -> int:
 
 
 def live(redis: Redis, obj: Any) -> int:
-    return int(redis.get(f"views:total:{subjects.token(obj)}") or 0)
+    return int(redis.get(f"views:total:{subject_of(obj)}") or 0)
 
 
 MAKERS: list[Any] = [
@@ -73,7 +74,7 @@ def test_more_totals_than_one_script_takes_are_flushed(redis: Redis) -> None:
     Post.objects.bulk_create(Post(title="x") for _ in range(2_300))
     pks = list(Post.objects.values_list("pk", flat=True))
     redis.mset({f"views:total:site.post:{pk}": 5 for pk in pks})
-    redis.zadd("views:unbased", {f"site.post:{pk}": 1 for pk in pks})
+    redis.zadd("views:unsettled", {f"site.post:{pk}": 1 for pk in pks})
     Post.objects.update(view_count=2)
     run = flush()
     assert (run.read, run.written, run.settled) == (2_300, 2_300, 2_300)
@@ -98,7 +99,7 @@ def test_only_rows_that_changed_are_written(database: str) -> None:
 def test_sql_holding_more_views_still_learns_of_new_visitors(database: str, redis: Redis) -> None:
     post = factories.post(view_count=50)
     view(post)
-    redis.zrem("views:unbased", subjects.token(post))
+    redis.zrem("views:unsettled", subject_of(post))
     flush()
     post.refresh_from_db()
     assert (post.view_count, post.visitor_count) == (50, 1)
@@ -141,11 +142,11 @@ def test_an_unsettled_total_is_never_written_as_if_it_were_whole(database: str, 
     view(post)
 
     def lose_and_view_again(moment: str, trip: int) -> None:
-        if redis.zcard("views:unbased") == 0:  # the flush has just settled
+        if redis.zcard("views:unsettled") == 0:  # the flush has just settled
             wire.hook = None
             redis.delete(f"views:total:site.post:{post.pk}")
             for _ in range(9):
-                tracker.record(factories.hit(subjects.token(post)))
+                tracker.record(factories.hit(subject_of(post)))
 
     wire.hook = lose_and_view_again
     flush()
@@ -230,11 +231,11 @@ def test_a_deleted_post_is_an_orphan_and_no_error(database: str) -> None:
     assert Post.objects.count() == 1
 
 
-@pytest.mark.parametrize("token", ["nowhere.thing:1", "site.category:1", "site.post:x", "rubbish", "site.product:1"])
-def test_totals_that_belong_to_nothing_are_orphans(database: str, token: str) -> None:
+@pytest.mark.parametrize("subject", ["nowhere.thing:1", "site.category:1", "site.post:x", "rubbish", "site.product:1"])
+def test_totals_that_belong_to_nothing_are_orphans(database: str, subject: str) -> None:
     post = factories.post()
     view(post)
-    tracker.record(factories.hit(token))
+    tracker.record(factories.hit(subject))
     run = flush()
     assert (run.read, run.written, run.orphans) == (2, 1, 1)
 

@@ -9,13 +9,14 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from redis import Redis
 
-from readtrack import buckets, reports, subjects, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush import resets, run, writing
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History
 from readtrack.sql import runs
 from readtrack.store import lifecycle
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.interference import Dump, dump, restore
 from tests.site.models import Post
@@ -27,7 +28,7 @@ Kind = FlushRun.Kind
 
 def view(post: Post, times: int = 1, *, at: datetime | None = None) -> None:
     for _ in range(times):
-        tracker.record(factories.hit(subjects.token(post), at=at or buckets.now()))
+        tracker.record(factories.hit(subject_of(post), at=at or buckets.now()))
 
 
 def stored(post: Post) -> int:
@@ -44,7 +45,7 @@ def post() -> Post:
 
 
 def test_a_first_changed_flush_looks_at_everything(post: Post, redis: Redis) -> None:
-    redis.set(f"views:total:{subjects.token(post)}", 7)
+    redis.set(f"views:total:{subject_of(post)}", 7)
     assert flush(only_changed=True).kind == Kind.FULL
     assert stored(post) == 7
 
@@ -52,7 +53,7 @@ def test_a_first_changed_flush_looks_at_everything(post: Post, redis: Redis) -> 
 def test_a_changed_flush_writes_what_was_viewed_and_scans_nothing(post: Post, redis: Redis) -> None:
     flush()
     quiet = factories.post()
-    redis.set(f"views:total:{subjects.token(quiet)}", 5)
+    redis.set(f"views:total:{subject_of(quiet)}", 5)
     view(post, 3)
     redis.config_resetstat()
     run = flush(only_changed=True)
@@ -88,8 +89,8 @@ def test_what_a_clock_a_day_off_recorded_waits_for_the_full_flush(post: Post, da
         ({}, True),
         ({"error": "OperationalError"}, False),  # failed
         ({"ended": None}, False),  # killed
-        ({"covers": 1}, False),  # long ago
-        ({"covers": 2**55}, False),  # by a clock that was set back since
+        ({"flushed_until": 1}, False),  # long ago
+        ({"flushed_until": 2**55}, False),  # by a clock that was set back since
     ],
 )
 def test_only_a_flush_that_ended_well_and_lately_spares_the_next_one_work(
@@ -102,10 +103,10 @@ def test_only_a_flush_that_ended_well_and_lately_spares_the_next_one_work(
 def test_after_a_failed_run_nothing_is_skipped(post: Post, redis: Redis) -> None:
     before = flush()
     at = buckets.now() - timedelta(minutes=30)
-    set_clock(before, covers=int((at - timedelta(minutes=1)).timestamp() * 1e6))
+    set_clock(before, flushed_until=int((at - timedelta(minutes=1)).timestamp() * 1e6))
     view(post, at=at)
     failed = FlushRun.objects.create(
-        started=buckets.now(), ended=buckets.now(), error="x", covers=2**60, kind="changed"
+        started=buckets.now(), ended=buckets.now(), error="x", flushed_until=2**60, kind="changed"
     )
     assert failed.pk > before.pk
     run = flush(only_changed=True)
@@ -129,7 +130,7 @@ def test_a_restored_snapshot_is_lifted_by_the_next_changed_flush(post: Post, red
     view(post)
     run = flush(only_changed=True)
     assert run.kind == Kind.FULL
-    assert stored(other) == 3 == int(redis.get(f"views:total:{subjects.token(other)}") or 0)
+    assert stored(other) == 3 == int(redis.get(f"views:total:{subject_of(other)}") or 0)
     assert stored(post) == 7
 
 
@@ -169,7 +170,7 @@ def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     monkeypatch.setattr(module, name, restore_first)
     kinds = [flush(only_changed=True).kind for _ in range(3)]
     assert kinds.count(Kind.FULL) == 1
-    assert redis.get(f"views:total:{subjects.token(post)}") == "2"
+    assert redis.get(f"views:total:{subject_of(post)}") == "2"
 
 
 def test_a_full_flush_stays_owed_until_one_has_ended_well(
@@ -202,15 +203,15 @@ def test_a_settled_subject_gets_its_base_and_its_sketch_back(post: Post, redis: 
 def test_a_lifted_subject_gets_its_sketch_back(post: Post, redis: Redis) -> None:
     view(post, 3)
     _archive()
-    redis.set(f"views:total:{subjects.token(post)}", 1)
-    redis.delete(f"views:hll:{subjects.token(post)}")
+    redis.set(f"views:total:{subject_of(post)}", 1)
+    redis.delete(f"views:hll:{subject_of(post)}")
     assert flush().lifted == 1
-    assert redis.pfcount(f"views:hll:{subjects.token(post)}") == 3
-    assert redis.get(f"views:total:{subjects.token(post)}") == "3"
+    assert redis.pfcount(f"views:hll:{subject_of(post)}") == 3
+    assert redis.get(f"views:total:{subject_of(post)}") == "3"
 
 
 def test_hashes_are_stored_settled_and_lifted_like_totals(post: Post, redis: Redis) -> None:
-    name = f"funnel:{subjects.token(post)}"
+    name = f"funnel:{subject_of(post)}"
     view(post)
     redis.hset(name, mapping={"view": 5, "sign": 2})
     flush()
@@ -220,7 +221,7 @@ def test_hashes_are_stored_settled_and_lifted_like_totals(post: Post, redis: Red
 
     redis.delete(name)  # begun anew, as record.lua would
     redis.hset(name, "view", 1)
-    redis.zadd("views:unbased", {name: int(buckets.now().timestamp() * 1e6)})
+    redis.zadd("views:unsettled", {name: int(buckets.now().timestamp() * 1e6)})
     flush(only_changed=True)
     assert redis.hgetall(name) == {"view": "6", "sign": "2"}
 
@@ -241,7 +242,7 @@ def test_a_funnel_moves_on_without_a_view(post: Post, only_changed: bool) -> Non
 def test_hashes_out_of_an_old_snapshot_are_lifted_by_the_next_flush_whatever_was_viewed(
     post: Post, redis: Redis
 ) -> None:
-    name = f"funnel:{subjects.token(post)}"
+    name = f"funnel:{subject_of(post)}"
     flush()
     view(post)
     tracker.step(post, "click", visitor=Visitor("a"))
@@ -257,21 +258,21 @@ def test_hashes_out_of_an_old_snapshot_are_lifted_by_the_next_flush_whatever_was
 def test_an_archived_sketch_is_never_replaced_by_an_emptier_one(post: Post, redis: Redis) -> None:
     view(post, 8)
     _archive()
-    redis.delete(f"views:hll:{subjects.token(post)}")
+    redis.delete(f"views:hll:{subject_of(post)}")
     view(post)
     _archive()
     redis.flushdb()
     view(post)
     flush()
-    assert redis.pfcount(f"views:hll:{subjects.token(post)}") >= 9  # of ten, as a sketch has it
+    assert redis.pfcount(f"views:hll:{subject_of(post)}") >= 9  # of ten, as a sketch has it
 
 
 def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) -> None:
-    name = f"funnel:{subjects.token(post)}"
+    name = f"funnel:{subject_of(post)}"
     flush()
     view(post)
     redis.hset(name, "view", 9)
-    redis.zadd("views:unbased", {name: 2**53})  # marked while the flush was under way
+    redis.zadd("views:unsettled", {name: 2**53})  # marked while the flush was under way
     flush(only_changed=True)
     assert not Breakdown.objects.exists()
 
@@ -279,7 +280,7 @@ def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) 
 def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, redis: Redis) -> None:
     active = factories.post()
     view(post, 3)
-    redis.hset(f"funnel:{subjects.token(post)}", "view", 3)
+    redis.hset(f"funnel:{subject_of(post)}", "view", 3)
     view(active)
     _archive()
     Archive.objects.update(hour=1)
@@ -290,12 +291,12 @@ def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, red
     view(post)
     flush(only_changed=True)
     assert stored(post) == 4
-    assert redis.pfcount(f"views:hll:{subjects.token(post)}") == 4
+    assert redis.pfcount(f"views:hll:{subject_of(post)}") == 4
 
 
 def _begin_anew(redis: Redis, post: Post) -> None:
     """Just as many views as SQL holds, and none of them among those."""
-    redis.delete(f"views:total:{subjects.token(post)}")
+    redis.delete(f"views:total:{subject_of(post)}")
     view(post, 3)
 
 
@@ -319,16 +320,16 @@ def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
     _archive()
     Archive.objects.update(hour=1)
     redis.delete(*redis.keys("trending:*"))
-    read = lifecycle.held
+    read = lifecycle.live_counts
 
-    def be_late(tokens: Any, **kwargs: Any) -> Any:
-        found = read(tokens, **kwargs)
-        if tokens:
-            monkeypatch.setattr(lifecycle, "held", read)
+    def be_late(subjects: Any, **kwargs: Any) -> Any:
+        found = read(subjects, **kwargs)
+        if subjects:
+            monkeypatch.setattr(lifecycle, "live_counts", read)
             deed(redis, post)
         return found
 
-    monkeypatch.setattr(lifecycle, "held", be_late)
+    monkeypatch.setattr(lifecycle, "live_counts", be_late)
     _archive()
     flush()
     clicks = Breakdown.objects.get(family="funnel", field="click").count
@@ -349,8 +350,8 @@ def test_a_step_that_no_bucket_tells_of_any_more_is_stored_before_an_idle_subjec
 
 
 def _lasting(redis: Redis, post: Post) -> list[str]:
-    token = subjects.token(post)
-    return [key for key in (f"views:total:{token}", f"views:hll:{token}", f"funnel:{token}") if redis.exists(key)]
+    subject = subject_of(post)
+    return [key for key in (f"views:total:{subject}", f"views:hll:{subject}", f"funnel:{subject}") if redis.exists(key)]
 
 
 @override_settings(READTRACK={"IDLE_DAYS": 0})
@@ -365,7 +366,7 @@ def test_nothing_leaves_redis_where_a_site_wants_it_so(post: Post, redis: Redis)
 def _archive() -> FlushRun:
     """A full flush that finds the archive due."""
     flush()
-    FlushRun.objects.update(covers=1)
+    FlushRun.objects.update(flushed_until=1)
     run = flush()
     assert run.kind == Kind.ARCHIVE
     return run
@@ -373,7 +374,7 @@ def _archive() -> FlushRun:
 
 def test_the_archive_is_not_due_before_its_time_and_may_be_off(post: Post) -> None:
     assert [flush().kind for _ in range(2)] == [Kind.FULL, Kind.FULL]
-    FlushRun.objects.update(covers=1)
+    FlushRun.objects.update(flushed_until=1)
     with override_settings(READTRACK={"ARCHIVE_EVERY": 0}):
         assert flush().kind == Kind.FULL
 
@@ -391,28 +392,28 @@ def test_an_archived_subject_is_written_again_only_when_it_changed(post: Post) -
 
 
 def test_a_row_has_to_be_missing_twice_before_its_keys_go(post: Post, redis: Redis) -> None:
-    token = subjects.token(post)
+    subject = subject_of(post)
     view(post, 2)
     flush()
     with connection.cursor() as cursor:  # no signal
         cursor.execute("DELETE FROM site_post")
     with override_settings(READTRACK={"ORPHAN_AGE": 0}):
         assert flush().orphans == 1
-        assert redis.exists(f"views:total:{token}")
+        assert redis.exists(f"views:total:{subject}")
         assert flush().orphans == 1
     assert _lasting(redis, post) == []
-    assert not History.objects.filter(subject=token).exists()
+    assert not History.objects.filter(subject=subject).exists()
     assert flush().orphans == 0
 
 
 def test_a_deleted_row_leaves_no_mark(post: Post, redis: Redis) -> None:
     view(post)
     tracker.step(post, "click", visitor=Visitor("a"))
-    token = subjects.token(post)
-    names = {token, f"funnel:{token}"}
-    assert names <= {*redis.zrange("views:unbased", 0, -1)}
+    subject = subject_of(post)
+    names = {subject, f"funnel:{subject}"}
+    assert names <= {*redis.zrange("views:unsettled", 0, -1)}
     post.delete()
-    assert not names & {*redis.zrange("views:unbased", 0, -1)}
+    assert not names & {*redis.zrange("views:unsettled", 0, -1)}
 
 
 def test_a_row_that_is_missing_for_a_moment_keeps_its_count(post: Post, redis: Redis) -> None:
@@ -491,11 +492,11 @@ def test_history_is_kept_by_the_hour_for_row_and_model(post: Post) -> None:
     flush(only_changed=True)
     view(post)
     flush(only_changed=True)
-    hour = buckets.hour_number(buckets.now())
+    hour = buckets.hour_index(buckets.now())
     rows = History.objects.order_by("subject").values_list("subject", "views", "visitors")
     assert list(rows.filter(hour__in=[hour, hour - 1])) == [
         ("site.post", 3, 0),
-        (subjects.token(post), 3, 3),
+        (subject_of(post), 3, 3),
     ]
 
 

@@ -15,8 +15,9 @@ import pytest
 from django.db import connection
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.flush.run import flush
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Post
 from tests.wire import Moment, Wire
@@ -123,7 +124,7 @@ def check_all_is_well(crowd: Crowd, redis: Redis) -> None:
     assert flush().written == 0
     posts = list(Post.objects.all())
     assert {post.pk: views for post, views in reports.views(posts).items()} == crowd.acknowledged
-    live = {post.pk: int(redis.get(f"views:total:{subjects.token(post)}") or 0) for post in posts}
+    live = {post.pk: int(redis.get(f"views:total:{subject_of(post)}") or 0) for post in posts}
     assert live == crowd.acknowledged
 
 

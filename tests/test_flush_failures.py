@@ -9,12 +9,13 @@ from django.db import OperationalError, connection
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, reports, subjects, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, Lineage
+from readtrack.models import FlushRun, KnownEpoch
 from readtrack.sql import epochs
 from readtrack.store import keys
 from readtrack.store.connection import RedisError
+from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.factories import hit, post
 from tests.site.models import Post
@@ -39,7 +40,7 @@ def row() -> Post:
 
 def view(row: Post, times: int, **values: Any) -> None:
     for _ in range(times):
-        assert tracker.record(hit(subjects.token(row), **values)).counted
+        assert tracker.record(hit(subject_of(row), **values)).counted
 
 
 def stored(row: Post) -> int:
@@ -48,7 +49,7 @@ def stored(row: Post) -> int:
 
 def live(row: Post, url: str) -> int:
     with Redis.from_url(url) as client:
-        value: Any = client.get(keys.total(subjects.token(row)))
+        value: Any = client.get(keys.total(subject_of(row)))
         return int(value or 0)
 
 
@@ -192,14 +193,14 @@ def test_a_replica_that_lagged_and_was_promoted_is_lifted_by_one_flush(start_red
 
 @pytest.mark.django_db
 def test_a_backup_of_the_database_that_comes_back_is_healed_by_one_flush(redis: Redis, row: Post) -> None:
-    head, runs = epochs.head(), list(FlushRun.objects.values())
+    head, runs = epochs.known(), list(FlushRun.objects.values())
     flush()
     fresh = post()
     view(fresh, 1)
     flush()
     Post.objects.filter(pk=row.pk).update(view_count=5)
     Post.objects.filter(pk=fresh.pk).update(view_count=0)
-    Lineage.objects.update(epoch=head)
+    KnownEpoch.objects.update(epoch=head)
     FlushRun.objects.exclude(pk__in=[run["id"] for run in runs]).delete()
     view(row, 1)
     view(fresh, 1)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import RedisError
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.interference import Dump, at_step, dump, restore, shared_connections
 from tests.site.models import Post
@@ -38,7 +39,7 @@ class Site:
 
     def view(self, number: int = 1) -> None:
         """Somebody new looks at one post."""
-        self.acknowledged[number] += len(tracker.record(factories.hit(subjects.token(self.posts[number]))).counted)
+        self.acknowledged[number] += len(tracker.record(factories.hit(subject_of(self.posts[number]))).counted)
 
     def empty(self) -> None:
         """Redis restarts with nothing."""
@@ -57,7 +58,7 @@ class Site:
     @property
     def total(self) -> str:
         """The key of the second post's total."""
-        return f"views:total:{subjects.token(self.posts[1])}"
+        return f"views:total:{subject_of(self.posts[1])}"
 
     def begin_anew(self) -> None:
         """Redis loses that total, and the next view begins a new one."""

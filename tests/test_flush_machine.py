@@ -22,11 +22,12 @@ from hypothesis.stateful import (
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, subjects, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Archive, Breakdown, FlushRun, History, Lineage, Reset
+from readtrack.models import Archive, Breakdown, FlushRun, History, KnownEpoch, Reset
 from readtrack.store import counters, keys, lifecycle, scripts
+from readtrack.subjects import subject_of_row
 from tests.books import DEVICES, ENTERED, Books, on
 from tests.factories import hit, post
 from tests.site.models import Post
@@ -44,7 +45,7 @@ HOUR = timedelta(hours=1)
 MICROSECONDS = 3_600_000_000 * HOURS
 
 # Tables that a backup of the database holds.
-TABLES: list[type[Model]] = [Post, FlushRun, Lineage, Archive, Breakdown, History, Reset]
+TABLES: list[type[Model]] = [Post, FlushRun, KnownEpoch, Archive, Breakdown, History, Reset]
 PASSING = ("views:hour:*", "trending:*", "viewed:*", "funnel:pass:*", "rate:*")
 LOSSES = ["everything", "since the snapshot", "a total", "a hash", "a sketch", "the marks", "the epoch"]
 SETTINGS = {
@@ -111,15 +112,15 @@ class FlushMachine(RuleBasedStateMachine):
         """A view of a post that only its model is looked at for, by the clock of a web server that is hours behind."""
         visitor, at = f"visitor {next(_numbers)}", buckets.now() - age * HOUR
         dimensions = (("device", DEVICES[0]),)
-        token = subjects.token_of(Post, self.other)
-        assert tracker.record(hit(token, visitor=Visitor(visitor), dimensions=dimensions, at=at)).counted
+        subject = subject_of_row(Post, self.other)
+        assert tracker.record(hit(subject, visitor=Visitor(visitor), dimensions=dimensions, at=at)).counted
         self.books.view(self.other, visitor=visitor, device=DEVICES[0])
 
     @rule(index=POST)
     def come_again(self, index: int) -> None:
         """A view by somebody who viewed before, when the window and the pass have ended."""
-        token = self._token(index)
-        self.redis.unlink(f"viewed:regular:{token}", f"funnel:pass:regular:{token}")
+        subject = self._token(index)
+        self.redis.unlink(f"viewed:regular:{subject}", f"funnel:pass:regular:{subject}")
         self._view(index, "regular", DEVICES[0])
 
     @rule(index=POST)
@@ -129,8 +130,8 @@ class FlushMachine(RuleBasedStateMachine):
         self.books.step(self.pks[index])
 
     def _view(self, index: int, visitor: str, device: str) -> None:
-        token = self._token(index)
-        assert tracker.record(hit(token, visitor=Visitor(visitor), dimensions=(("device", device),))).counted
+        subject = self._token(index)
+        assert tracker.record(hit(subject, visitor=Visitor(visitor), dimensions=(("device", device),))).counted
         self.books.view(self.pks[index], visitor=visitor, device=device)
 
     # Flushes. Few rules, so that hypothesis spends its steps on flushers that interleave.
@@ -176,10 +177,10 @@ class FlushMachine(RuleBasedStateMachine):
     @rule()
     def let_time_pass(self) -> None:
         """Weeks in which only the flush runs: what is idle leaves Redis."""
-        for token, time in lifecycle.resets().items():
-            self.redis.zadd(keys.reset(), {token: time - MICROSECONDS})
+        for subject, time in lifecycle.resets().items():
+            self.redis.zadd(keys.reset(), {subject: time - MICROSECONDS})
         self._flush(only_changed=False)
-        FlushRun.objects.update(covers=F("covers") - MICROSECONDS)
+        FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)
         Archive.objects.update(hour=F("hour") - HOURS)
         rows = [History(row.subject, row.hour - HOURS, row.views, row.visitors) for row in History.objects.all()]
         History.objects.all().delete()
@@ -229,7 +230,7 @@ class FlushMachine(RuleBasedStateMachine):
         elif what in ("a total", "a hash", "a sketch") and self.pks[index] not in self.books.before_reset:
             self._evict(what, index)
         elif what in ("the marks", "the epoch"):
-            self.redis.unlink(keys.unbased() if what == "the marks" else keys.flush_epoch())
+            self.redis.unlink(keys.unsettled() if what == "the marks" else keys.flush_epoch())
             self.books.lose(self.pks, is_vague=True)
 
     @precondition(lambda self: self.backup and not self.flushers)
@@ -239,8 +240,8 @@ class FlushMachine(RuleBasedStateMachine):
         self._restore_backup(*self.backup)
 
     def _evict(self, what: str, index: int) -> None:
-        token, pk = self._token(index), self.pks[index]
-        names = {"a total": keys.total(token), "a hash": keys.funnel(token), "a sketch": keys.hll(token)}
+        subject, pk = self._token(index), self.pks[index]
+        names = {"a total": keys.total(subject), "a hash": keys.funnel(subject), "a sketch": keys.hll(subject)}
         self.redis.unlink(names[what])
         # Visitors are written with their total only.
         families = {"a total": ("", "visitors"), "a hash": ("funnel",), "a sketch": ("visitors",)}[what]
@@ -265,8 +266,8 @@ class FlushMachine(RuleBasedStateMachine):
         self.books.is_model_exact = False  # Redis may know of more
         self.books.seen = self.books.stored()
         totals = scripts.run(counters.totals([self._token(index) for index in range(POSTS)]))
-        based = {token for token, total in totals.items() if total.is_based}
-        lost = [pk for pk in self.pks if subjects.token_of(Post, pk) not in based]
+        based = {subject for subject, total in totals.items() if total.is_settled}
+        lost = [pk for pk in self.pks if subject_of_row(Post, pk) not in based]
         self.books.lose(lost, is_vague=bool(lost))
         # Hashes that nobody counts in any more wait for the archive.
         self.books.lose(self.pks, *dict([ENTERED, *map(on, DEVICES)]), is_vague=False)
@@ -286,7 +287,7 @@ class FlushMachine(RuleBasedStateMachine):
         self._flush(only_changed=False)
 
     def _token(self, index: int) -> str:
-        return subjects.token_of(Post, self.pks[index])
+        return subject_of_row(Post, self.pks[index])
 
     def _unlink(self, pattern: str) -> None:
         if names := list(self.redis.scan_iter(pattern)):

@@ -11,9 +11,10 @@ from django.db import Error, connection
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import subjects, tracker
+from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, Lineage
+from readtrack.models import FlushRun, KnownEpoch
+from readtrack.subjects import subject_of_row
 from tests.factories import hit, post
 from tests.site.models import Post
 from tests.stepping import SteppedConnection, Stepper
@@ -44,7 +45,7 @@ class Site:
         redis.flushdb()
         Post.objects.all().delete()
         FlushRun.objects.all().delete()
-        Lineage.objects.all().delete()
+        KnownEpoch.objects.all().delete()
         self.pk = post().pk
         self.counted = 0
         self.view(5)
@@ -54,7 +55,7 @@ class Site:
 
     def view(self, times: int) -> None:
         for _ in range(times):
-            tracker.record(hit(subjects.token_of(Post, self.pk)))
+            tracker.record(hit(subject_of_row(Post, self.pk)))
         self.counted += times
 
     @property
@@ -99,7 +100,7 @@ def test_a_flush_that_stands_still_while_redis_is_restored_never_inflates(binary
         one.finish()
         flush()
         assert 5 <= site.stored <= site.counted, (before, step)
-        assert binary.get(f"views:total:{subjects.token_of(Post, site.pk)}") == b"%d" % site.stored
+        assert binary.get(f"views:total:{subject_of_row(Post, site.pk)}") == b"%d" % site.stored
 
 
 @pytest.mark.parametrize("is_behind", [False, True], ids=["sound", "restored"])

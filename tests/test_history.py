@@ -10,12 +10,13 @@ from django.test.utils import override_settings
 from django.utils import timezone as current
 from redis import Redis
 
-from readtrack import buckets, reports, subjects, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import History
 from readtrack.reports import series, timelines
 from readtrack.sql import history
-from readtrack.sql.row_counts import Snapshot
+from readtrack.sql.row_counts import RowCounts
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Headline, Post
 
@@ -27,7 +28,7 @@ DAY = timedelta(days=1)
 
 def keep(subject: str, views: dict[datetime, int]) -> None:
     for at, count in views.items():
-        history.keep({subject: Snapshot(count, 0)}, hour=buckets.hour_number(at))
+        history.store({subject: RowCounts(count, 0)}, hour=buckets.hour_index(at))
 
 
 def utc(*parts: int) -> datetime:
@@ -47,7 +48,7 @@ def test_a_series_has_no_gaps_and_is_the_difference_of_totals() -> None:
 
 def test_a_count_that_was_set_to_zero_goes_on_from_there() -> None:
     post = factories.post()
-    keep(subjects.token(post), {utc(2026, 3, 1, 8): 100, utc(2026, 3, 1, 9): 4, utc(2026, 3, 1, 10): 6})
+    keep(subject_of(post), {utc(2026, 3, 1, 8): 100, utc(2026, 3, 1, 9): 4, utc(2026, 3, 1, 10): 6})
     points = series(post, since=utc(2026, 3, 1, 9), until=utc(2026, 3, 1, 11))
     assert [point.views for point in points] == [4, 2]
 
@@ -73,15 +74,15 @@ def test_periods_are_those_of_the_sites_time_zone(by: Any, expected: dict[str, i
 
 def test_an_hour_that_comes_twice_is_two_and_one_that_is_skipped_none() -> None:
     with current.override(ZoneInfo("Europe/Berlin")):
-        autumn = buckets.starts(utc(2026, 10, 24, 23), utc(2026, 10, 25, 3), by="hour")
-        spring = buckets.starts(utc(2026, 3, 29, 0), utc(2026, 3, 29, 3), by="hour")
+        autumn = buckets.period_starts(utc(2026, 10, 24, 23), utc(2026, 10, 25, 3), by="hour")
+        spring = buckets.period_starts(utc(2026, 3, 29, 0), utc(2026, 3, 29, 3), by="hour")
     assert [start.hour for start in autumn] == [1, 2, 2, 3]
     assert [start.hour for start in spring] == [1, 3, 4]
 
 
 def test_a_day_without_a_midnight_starts_at_one() -> None:
     with current.override(ZoneInfo("America/Santiago")):
-        starts = buckets.starts(utc(2026, 9, 5, 12), utc(2026, 9, 7, 12), by="day")
+        starts = buckets.period_starts(utc(2026, 9, 5, 12), utc(2026, 9, 7, 12), by="day")
     assert [(start.day, start.hour) for start in starts] == [(5, 0), (6, 1), (7, 0)]
 
 
@@ -113,11 +114,11 @@ def test_what_is_not_flushed_yet_is_shown(redis: Redis) -> None:
     now = buckets.now()
     flush()
     for hours in (0, 1, 1):
-        tracker.record(factories.hit(subjects.token(post), at=now - hours * HOUR))
+        tracker.record(factories.hit(subject_of(post), at=now - hours * HOUR))
     assert [point.views for point in series(post, hours=3)] == [0, 2, 1]
     assert [point.views for point in series(hours=3)] == [0, 2, 1]
     flush(only_changed=True)
-    tracker.record(factories.hit(subjects.token(post)))
+    tracker.record(factories.hit(subject_of(post)))
     assert sum(point.views for point in series(post, hours=2)) in (2, 4)  # an hour may end meanwhile
     assert sum(point.views for point in series(hours=3)) == 4
 
@@ -132,16 +133,16 @@ def test_a_count_from_before_there_was_history_is_no_views_of_today() -> None:
 def test_views_whose_hour_nobody_knows_follow_the_last_row(redis: Redis) -> None:
     post = factories.post()
     now = buckets.now()
-    keep(subjects.token(post), {now - 30 * HOUR: 5})
-    redis.set(f"views:total:{subjects.token(post)}", 8)
+    keep(subject_of(post), {now - 30 * HOUR: 5})
+    redis.set(f"views:total:{subject_of(post)}", 8)
     points = series(post, since=now - 31 * HOUR)
     assert [(index, point.views) for index, point in enumerate(points) if point.views] == [(1, 5), (2, 3)]
 
 
 def test_views_of_this_hour_that_redis_forgot_the_hour_of_are_of_this_hour(redis: Redis) -> None:
     post = factories.post()
-    keep(subjects.token(post), {buckets.now(): 5})
-    redis.set(f"views:total:{subjects.token(post)}", 8)
+    keep(subject_of(post), {buckets.now(): 5})
+    redis.set(f"views:total:{subject_of(post)}", 8)
     assert sum(point.views for point in series(post, hours=2)) == 8
 
 
@@ -154,9 +155,9 @@ def test_old_days_keep_their_last_hour_and_the_sum_of_the_day(noon: datetime) ->
     before = series(since=old, until=old + 5 * HOUR, by="day")
     assert history.thin(at=noon) == 4
     assert history.thin(at=noon) == 0
-    kept = History.objects.filter(hour__lt=buckets.hour_number(young))
+    kept = History.objects.filter(hour__lt=buckets.hour_index(young))
     assert set(kept.values_list("subject", "views")) == {("site.post", 3), ("site.post:1", 3), ("site.post:2", 5)}
-    assert History.objects.filter(hour__gte=buckets.hour_number(young)).count() == 6
+    assert History.objects.filter(hour__gte=buckets.hour_index(young)).count() == 6
     assert series(since=old, until=old + 5 * HOUR, by="day") == before
 
 

@@ -50,8 +50,8 @@ def test_a_hash_changes_with_the_day_and_yesterdays_is_honoured_for_a_window(set
     before, after, later, next_day = (
         visitors.visitor(request(), None, at=MIDNIGHT + MINUTE * minutes) for minutes in (-1, 1, 30, 24 * 60 - 1)
     )
-    assert after.seen_as == before.id != after.id
-    assert (later.id, later.seen_as) == (after.id, "")
+    assert after.fallback_id == before.id != after.id
+    assert (later.id, later.fallback_id) == (after.id, "")
     assert next_day.id == after.id
     assert {seen.kind for seen in (before, after)} == {"hash"}
 
@@ -71,7 +71,7 @@ def test_a_visit_over_midnight_is_one_visitor(
 def test_nobody_anonymous_counts_where_the_site_says_none(settings: Settings, client: Client, page: str) -> None:
     settings.READTRACK = {"ANONYMOUS": "none", "DEBUG_HEADER": True}
     response = fetch(client, page)
-    assert response["X-Readtrack"] == "skipped; reason=optout"
+    assert response["X-Readtrack"] == "skipped; reason=anonymous"
     assert not response.cookies
     client.force_login(factories.user())
     assert fetch(client, page)["X-Readtrack"] == "counted"
@@ -121,7 +121,7 @@ def test_a_mapped_address_is_the_same_visitor() -> None:
         visitors.visitor(RequestFactory().get("/", REMOTE_ADDR=address), None)
         for address in ("203.0.113.9", "::ffff:203.0.113.9")
     )
-    assert plain.seen_as == mapped.seen_as
+    assert plain.fallback_id == mapped.fallback_id
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.flush import archiving, settling, writing
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Lineage
+from readtrack.models import KnownEpoch
 from readtrack.sql import epochs
 from readtrack.store import counters, scripts
 from readtrack.store.counters import Epoch
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.interference import Dump, dump, restore
 from tests.site.models import Post
@@ -24,13 +25,13 @@ BASE = 100  # what SQL held before Redis ever heard of it
 
 @pytest.mark.usefixtures("database")
 def test_sql_follows_only_from_where_it_is() -> None:
-    assert epochs.head() == 0
-    assert epochs.follow(10, previous=0)
-    assert epochs.follow(10, previous=0)
-    assert epochs.follow(20, previous=10)
-    assert not epochs.follow(30, previous=10)
-    assert epochs.head() == 20
-    assert str(Lineage.objects.get()) == "20"
+    assert epochs.known() == 0
+    assert epochs.advance(10, previous=0)
+    assert epochs.advance(10, previous=0)
+    assert epochs.advance(20, previous=10)
+    assert not epochs.advance(30, previous=10)
+    assert epochs.known() == 20
+    assert str(KnownEpoch.objects.get()) == "20"
 
 
 @pytest.mark.usefixtures("database")
@@ -55,7 +56,7 @@ def test_a_flush_that_is_killed_before_it_tells_of_what_it_settled_leaves_no_oth
     for _ in range(3):
         view(factories.post(view_count=BASE))
     epoch = settle_and_die()
-    epochs.follow(epoch.current, previous=epoch.previous)
+    epochs.advance(epoch.current, previous=epoch.previous)
     settle_and_die()  # the last mark is older than what SQL was told of
     flush()
     assert stored() == [BASE + 1] * 3
@@ -74,7 +75,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it
     def be_late(*args: Any) -> Any:
         """Settled on one's own part, one reads what another flush, killed since, has settled."""
         monkeypatch.setattr(writing, "_live", read)
-        redis.delete(f"views:total:{subjects.token(post)}")
+        redis.delete(f"views:total:{subject_of(post)}")
         view(post)
         snapshot.update(dump(redis))
         settle_and_die()
@@ -96,18 +97,18 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     click(post, "a")
     flush()
     snapshot: Dump = {}
-    keep = archiving.keep_breakdowns
+    keep = archiving.store_breakdowns
 
-    def be_late_and_die(tokens: Any) -> None:
-        redis.delete(f"funnel:{subjects.token(post)}")
+    def be_late_and_die(subjects: Any) -> None:
+        redis.delete(f"funnel:{subject_of(post)}")
         click(post, "b")
         snapshot.update(dump(redis))
         settle_and_die()
-        keep([subjects.token(post)])
+        keep([subject_of(post)])
         raise ValueError("killed here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(archiving, "keep_breakdowns", be_late_and_die)
+        patched.setattr(archiving, "store_breakdowns", be_late_and_die)
         with pytest.raises(ValueError, match="killed here"):
             flush(only_changed=True)
     restore(redis, snapshot)
@@ -117,14 +118,14 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
 
 def settle_and_die() -> Epoch:
     """A flush that is killed when it has settled, before it tells SQL; gives what it would have told."""
-    bases = settling._bases(counters.unbased(until=counters.clock()))
-    settled = scripts.run(counters.settle(bases, head=epochs.head()))
+    bases = settling._stored(counters.unsettled(until=counters.clock()))
+    settled = scripts.run(counters.settle(bases, head=epochs.known()))
     assert settled.counters == 1
     return settled.epoch
 
 
 def view(post: Post) -> None:
-    assert tracker.record(factories.hit(subjects.token(post))).counted
+    assert tracker.record(factories.hit(subject_of(post))).counted
 
 
 def click(post: Post, visitor: str) -> None:

@@ -11,10 +11,11 @@ from django.views.generic import DetailView
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
 from readtrack.store import clock
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Manual, Post
 from tests.wire import Wire
@@ -200,7 +201,7 @@ def test_the_detail_page_of_a_model_that_is_not_tracked_records_nothing(redis: R
 
 
 def test_a_model_named_in_the_settings_is_read_by_its_detail_page(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"CATEGORIES": ["site.Manual"]}
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
     manual, user = Manual.objects.create(title="How to"), factories.user()
     factories.browser(user).get(f"/manuals/{manual.pk}/")
     assert reports.unread(user, [manual]) == set()
@@ -397,7 +398,7 @@ def test_news_that_comes_while_the_page_is_built_stays_unread(rf: Any) -> None:
 @pytest.mark.parametrize("make", [factories.post, factories.user, lambda: None])
 def test_reading_what_has_no_read_state_is_an_error_in_the_view(make: Any, rf: Any, redis: Redis) -> None:
     obj = make()
-    with pytest.raises(TypeError, match=r"has no read state; name it in READTRACK\['CATEGORIES'\]"):
+    with pytest.raises(TypeError, match=r"has no read state; name it in READTRACK\['READ_STATE_MODELS'\]"):
         ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
     assert redis.keys() == []
 
@@ -481,7 +482,7 @@ def test_a_site_without_authentication_counts_too(redis: Redis, settings: Settin
 
 def test_the_time_of_a_view_decides_its_buckets(redis: Redis, noon: datetime) -> None:
     post = factories.post()
-    tracker.record(factories.hit(subjects.token(post), at=noon))
+    tracker.record(factories.hit(subject_of(post), at=noon))
     assert redis.get(f"views:hour:2026112012:site.post:{post.pk}") == "1"
     assert redis.get("views:hour:2026112012:site.post") == "1"
     assert redis.zscore("trending:bucket:202611201200", f"site.post:{post.pk}") == 1

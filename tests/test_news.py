@@ -219,7 +219,7 @@ def test_the_author_gets_no_dot_unless_there_was_one(category: Category) -> None
 
 
 def test_a_post_that_carries_dots_itself_is_unread_to_all_but_its_author(settings: Any) -> None:
-    settings.READTRACK = {"CATEGORIES": ["site.Article"]}
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Article"]}
     author, reader = factories.user(), factories.user()
     article = Article.objects.create(author=author)
     assert reports.unread(author, [article]) == set()

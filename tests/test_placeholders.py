@@ -3,9 +3,9 @@
 import pytest
 from django.db.models import F
 
-from readtrack import subjects
 from readtrack.page import placeholders
 from readtrack.page.placeholders import COUNT, DOT, Placeholder
+from readtrack.subjects import subject_of
 from tests.site.models import Category, Page, Post
 
 
@@ -24,7 +24,7 @@ def test_a_placeholder_is_found_by_its_text(kind: str) -> None:
         "!rt!count!site.post:1!٣!AAAAAAAAAAAAAAAA!".encode(),
         b"!rt!dot!!1!AAAAAAAAAAAAAAAA!",
     ],
-    ids=["binary", "no number", "huge number", "foreign digits", "no token"],
+    ids=["binary", "no number", "huge number", "foreign digits", "no subject"],
 )
 def test_what_only_looks_like_a_placeholder_passes_unharmed(content: bytes) -> None:
     ours = str(Placeholder(COUNT, "site.post:1")).encode()
@@ -35,7 +35,7 @@ def test_what_only_looks_like_a_placeholder_passes_unharmed(content: bytes) -> N
 def test_a_long_name_in_another_script_is_found_too() -> None:
     ours = Placeholder.of(COUNT, Page(slug="é" * 100, view_count=5))
     assert list(placeholders.found(str(ours).encode()).values()) == [ours]
-    assert ours == (COUNT, subjects.token(Page(slug="é" * 100)), 5)
+    assert ours == (COUNT, subject_of(Page(slug="é" * 100)), 5)
 
 
 def test_what_sql_stores_rides_along_if_it_was_loaded() -> None:

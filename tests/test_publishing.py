@@ -9,7 +9,7 @@ from django.db import OperationalError, connection
 from django.test import override_settings
 
 from readtrack import reports, tasks, tracker
-from readtrack.models import UnsentNews
+from readtrack.models import UnsentPublication
 from readtrack.store.connection import RedisError
 from tests import factories
 from tests.site.models import Article, Category, Post
@@ -62,18 +62,18 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(category: Categ
         with pytest.raises(RedisError):
             tracker.resend()
     assert reports.unread(user, [category]) == set()
-    assert [str(kept) for kept in UnsentNews.objects.all()] == [f"site.category:{category.pk}"] * 2
+    assert [str(kept) for kept in UnsentPublication.objects.all()] == [f"site.category:{category.pk}"] * 2
     call_command("readtrack", "flush", verbosity=0)
     assert reports.unread(user, [category]) == {category}
     tracker.mark_read(user, [category])
     tasks.flush_views()
     assert reports.unread(user, [category]) == set()
-    assert not UnsentNews.objects.exists()
+    assert not UnsentPublication.objects.exists()
 
 
 def test_a_post_is_saved_even_if_its_news_can_neither_be_sent_nor_kept(category: Category, settings: Any) -> None:
     def refuse(execute: Callable[..., Any], sql: str, *args: Any) -> Any:
-        if UnsentNews._meta.db_table in sql:
+        if UnsentPublication._meta.db_table in sql:
             raise OperationalError("gone")
         return execute(sql, *args)
 
@@ -81,4 +81,4 @@ def test_a_post_is_saved_even_if_its_news_can_neither_be_sent_nor_kept(category:
     with override_settings(CACHES=nowhere), connection.execute_wrapper(refuse):
         post = factories.post(category=category)
     assert Post.objects.filter(pk=post.pk).exists()
-    assert not UnsentNews.objects.exists()
+    assert not UnsentPublication.objects.exists()

@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.hits import readers
 from readtrack.reports import live
 from readtrack.store import clock, read_state, scripts
 from readtrack.store.connection import connect
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Category, Post
 
@@ -47,7 +48,7 @@ class Page:
 
     def __init__(self, category: Category, reader: Any) -> None:
         self.category, self.reader = category, reader
-        self.token = subjects.token(category)
+        self.subject = subject_of(category)
         self.seen: set[int] = set()
 
     def begin(self) -> None:
@@ -61,7 +62,7 @@ class Page:
         return bool(tracker.record(self.hit()).read)
 
     def hit(self, **values: Any) -> Any:
-        return factories.hit(views=(), reads=(self.token,), reader=self.reader, began=self.began, **values)
+        return factories.hit(views=(), reads=(self.subject,), reader=self.reader, began=self.began, **values)
 
     def visit(self) -> bool:
         self.begin()
@@ -91,7 +92,7 @@ def reader_of(options: dict[str, Any]) -> Any:
 
 
 def is_unread(page: Page) -> bool:
-    return bool(live.page_state(dots=[page.token], reader=page.reader).unread[page.token])
+    return bool(live.page_state(dots=[page.subject], reader=page.reader).unread[page.subject])
 
 
 ORDERS = sorted(set(permutations(["begin", "query", "record", "commit", "publish"])))
@@ -127,8 +128,8 @@ def test_of_several_categories_only_those_without_news_are_marked(options: dict[
     page = Page(quiet, reader_of(options))
     page.begin()
     tracker.mark_unread([busy])
-    outcome = tracker.record(page.hit()._replace(reads=(subjects.token(quiet), subjects.token(busy))))
-    assert outcome.read == (subjects.token(quiet),)
+    outcome = tracker.record(page.hit()._replace(reads=(subject_of(quiet), subject_of(busy))))
+    assert outcome.read == (subject_of(quiet),)
 
 
 def test_a_hit_that_is_late_on_its_way_hides_no_news(redis: Redis) -> None:
@@ -167,10 +168,10 @@ def test_a_publication_that_is_sent_again_only_keeps_the_dot_on() -> None:
 def test_the_clock_of_redis_set_back_keeps_the_dot_for_one_visit_only(redis: Redis) -> None:
     page = Page(factories.category(), 7)
     tracker.mark_unread([page.category])
-    now = int(str(redis.get(f"category:{page.token}:news")))
-    redis.set(f"category:{page.token}:news", now + DAY // 24, ex=86_400)  # published an hour from now
+    now = int(str(redis.get(f"category:{page.subject}:published")))
+    redis.set(f"category:{page.subject}:published", now + DAY // 24, ex=86_400)  # published an hour from now
     assert not page.visit()
-    assert redis.ttl(f"category:{page.token}:news") > 86_000
+    assert redis.ttl(f"category:{page.subject}:published") > 86_000
     assert page.is_read_soon()
 
 
@@ -181,7 +182,9 @@ def test_the_clock_of_redis_set_forward_while_a_page_is_built_hides_no_news(redi
     tracker.mark_unread([page.category])
     # A minute is added to the clock of Redis: what is known of the time before is a minute too early.
     clock._offsets["default"] -= 60_000_000
-    redis.set(f"category:{page.token}:news", int(str(redis.get(f"category:{page.token}:news"))) - 60_000_000)
+    redis.set(
+        f"category:{page.subject}:published", int(str(redis.get(f"category:{page.subject}:published"))) - 60_000_000
+    )
     assert not page.record()
     assert page.visit()
 
@@ -204,14 +207,17 @@ def test_with_rows_that_may_be_old_fresh_news_stays_unread(
     settings.READTRACK = {"STALE_FOR": 30}
     page = Page(factories.category(), 7)
     tracker.mark_unread([page.category])
-    redis.set(f"category:{page.token}:news", int(str(redis.get(f"category:{page.token}:news"))) - age * 1_000_000)
+    redis.set(
+        f"category:{page.subject}:published",
+        int(str(redis.get(f"category:{page.subject}:published"))) - age * 1_000_000,
+    )
     assert page.visit() is is_read
 
 
 @pytest.mark.parametrize(("age", "is_marked"), [(0, True), (DAY - 60_000_000, True), (DAY + 60_000_000, False)])
 def test_a_page_older_than_what_is_remembered_marks_nothing(*, age: int, is_marked: bool) -> None:
     page = Page(factories.category(), 7)
-    tracker.mark_tokens_read(7, [page.token], as_of=reports.as_of() - age)
+    tracker.mark_subjects_read(7, [page.subject], as_of=reports.as_of() - age)
     assert is_unread(page) is not is_marked
 
 
@@ -219,10 +225,10 @@ def test_a_moment_in_the_future_which_a_clock_set_back_leaves_marks_nothing(redi
     page = Page(factories.category(), 7)
     as_of = reports.as_of() + 60_000_000  # by the clock that was a minute ahead
     tracker.mark_unread([page.category])
-    assert tracker.mark_tokens_read(7, [page.token], as_of=as_of) == []
-    assert tracker.mark_tokens_read(7, [page.token], as_of=2**60) == []
-    redis.delete(f"category:{page.token}:news")
-    assert tracker.mark_tokens_read(7, [page.token], as_of=reports.as_of()) == [page.token]
+    assert tracker.mark_subjects_read(7, [page.subject], as_of=as_of) == []
+    assert tracker.mark_subjects_read(7, [page.subject], as_of=2**60) == []
+    redis.delete(f"category:{page.subject}:published")
+    assert tracker.mark_subjects_read(7, [page.subject], as_of=reports.as_of()) == [page.subject]
 
 
 @pytest.mark.parametrize("drift", [60_000_000, -60_000_000])

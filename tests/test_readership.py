@@ -7,12 +7,13 @@ import pytest
 from django.test.utils import override_settings
 
 from demo_project.engines.valkey import Valkey
-from readtrack import buckets, reports, subjects, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush import readers
 from readtrack.flush.run import flush
-from readtrack.models import Readership
+from readtrack.models import ReaderHistory
 from readtrack.sql import history
 from readtrack.store import read_state
+from readtrack.subjects import subject_column, subject_of
 from tests import factories
 from tests.site.models import Category
 from tests.wire import Wire
@@ -29,14 +30,14 @@ def read(category: Category, *pks: int) -> None:
 
 
 def stored(category: Category) -> list[tuple[int, int]]:
-    rows = Readership.objects.filter(subject=subjects.token(category)).order_by("hour")
+    rows = ReaderHistory.objects.filter(subject=subject_of(category)).order_by("hour")
     return list(rows.values_list("hour", "readers"))
 
 
 def put(category: Category, counts: dict[datetime, int]) -> None:
     for at, count in counts.items():
-        Readership.objects.create(
-            subject=subjects.column(subjects.token(category)), hour=buckets.hour_number(at), readers=count
+        ReaderHistory.objects.create(
+            subject=subject_column(subject_of(category)), hour=buckets.hour_index(at), readers=count
         )
 
 
@@ -46,27 +47,27 @@ def test_what_changed_is_kept_and_falls_at_a_publication(
 ) -> None:
     settings.READTRACK = {"READ_STATE": state}
     category, _ = factories.category(), factories.category()
-    hour = buckets.hour_number(noon)
+    hour = buckets.hour_index(noon)
     read(category, 1, 2)
-    assert readers.keep(at=noon) == 1
-    assert readers.keep(at=noon + HOUR) == 0
+    assert readers.store(at=noon) == 1
+    assert readers.store(at=noon + HOUR) == 0
     read(category, 3)
-    assert readers.keep(at=noon + 2 * HOUR) == 1
+    assert readers.store(at=noon + 2 * HOUR) == 1
     tracker.mark_unread([category])
-    assert readers.keep(at=noon + 3 * HOUR) == 1
-    assert readers.keep(at=noon + 4 * HOUR) == 0
+    assert readers.store(at=noon + 3 * HOUR) == 1
+    assert readers.store(at=noon + 4 * HOUR) == 0
     assert stored(category) == [(hour, 2), (hour + 2, 3), (hour + 3, 0)]
-    assert Readership.objects.count() == 3
+    assert ReaderHistory.objects.count() == 3
 
 
 def test_the_last_number_of_an_hour_counts_even_if_it_is_lower(noon: datetime, database: str) -> None:
     category = factories.category()
     read(category, 1, 2)
-    readers.keep(at=noon)
+    readers.store(at=noon)
     tracker.mark_unread([category])
     read(category, 4)
-    assert readers.keep(at=noon) == 1
-    assert stored(category) == [(buckets.hour_number(noon), 1)]
+    assert readers.store(at=noon) == 1
+    assert stored(category) == [(buckets.hour_index(noon), 1)]
 
 
 def test_many_categories_are_few_round_trips(noon: datetime, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +77,7 @@ def test_many_categories_are_few_round_trips(noon: datetime, wire: Wire, monkeyp
     for category in categories:
         tracker.mark_read(factories.user(), [category])
     with wire.counted() as trips:
-        assert readers.keep(at=noon) == 5
+        assert readers.store(at=noon) == 5
     assert trips == [3]  # two slices: of two and one, and of two
     assert [stored(category)[0][1] for category in categories] == [1] * 5
 
@@ -95,7 +96,7 @@ def test_the_full_flush_keeps_it_and_the_frequent_one_does_not() -> None:
 def test_a_site_may_do_without() -> None:
     read(factories.category(), 1)
     flush()
-    assert not Readership.objects.exists()
+    assert not ReaderHistory.objects.exists()
 
 
 def test_a_series_has_no_gaps_and_begins_with_what_was_known_before() -> None:

@@ -27,15 +27,15 @@ def test_a_short_count_has_the_exact_number_as_its_title() -> None:
 
 
 def test_the_dots_of_a_page_are_rendered_once() -> None:
-    tokens = [f"site.category:{number}" for number in range(50)]
+    subjects = [f"site.category:{number}" for number in range(50)]
     templates: list[str] = []
 
     def note(template: object, **kwargs: object) -> None:
         templates.append(str(template))
 
     template_rendered.connect(note)
-    waiting = {token.encode(): Placeholder(DOT, token) for token in tokens}
-    html = markup.render(waiting, PageState({}, {token: number for number, token in enumerate(tokens)}))
+    waiting = {subject.encode(): Placeholder(DOT, subject) for subject in subjects}
+    html = markup.render(waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}))
     assert set(html.values()) == {"", markup.dot(is_unread=True)}
     assert len(templates) == 2  # the page's, and ours to compare with
 

@@ -9,10 +9,11 @@ from django.contrib.auth.models import AnonymousUser
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from readtrack import buckets, reports, subjects, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from readtrack.reports import site
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Page, Post, Product
 from tests.wire import Wire
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 def view(*posts: Any, **values: Any) -> None:
     for post in posts:
-        tracker.record(factories.hit(subjects.token(post), **values))
+        tracker.record(factories.hit(subject_of(post), **values))
 
 
 def test_a_count_is_live() -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from readtrack.sql import row_counts
-from readtrack.sql.row_counts import Snapshot
+from readtrack.sql.row_counts import RowCounts
 from tests import factories
 from tests.site.models import Page, Post
 
@@ -24,7 +24,7 @@ def counts(post: Post) -> tuple[int, int]:
 def test_each_count_is_raised_for_itself_and_none_is_lowered() -> None:
     post = factories.post(view_count=5, visitor_count=5)
     for new, expected in [((9, 1), (9, 5)), ((1, 9), (9, 9)), ((1, 1), (9, 9)), ((10, 10), (10, 10))]:
-        row_counts.write(Post, {post.pk: Snapshot(*new)})
+        row_counts.write(Post, {post.pk: RowCounts(*new)})
         assert counts(post) == expected
 
 
@@ -33,21 +33,21 @@ def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> N
     low, high, gone = factories.post(view_count=1), factories.post(view_count=50), factories.post()
     pks = [low.pk, high.pk, gone.pk]
     gone.delete()
-    written = row_counts.write(Post, dict.fromkeys(pks, Snapshot(7, 0)))
+    written = row_counts.write(Post, dict.fromkeys(pks, RowCounts(7, 0)))
     assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], {high.pk: 50}, pks[2:])
-    assert row_counts.stored(Post, pks) == {low.pk: Snapshot(7, 0), high.pk: Snapshot(50, 0)}
+    assert row_counts.stored(Post, pks) == {low.pk: RowCounts(7, 0), high.pk: RowCounts(50, 0)}
 
 
 @pytest.mark.usefixtures("database")
 def test_a_row_that_is_not_there_is_not_made() -> None:
-    assert row_counts.write(Page, {"missing": Snapshot(1, 1)}) == ([], {}, ["missing"])
+    assert row_counts.write(Page, {"missing": RowCounts(1, 1)}) == ([], {}, ["missing"])
     assert not Page.objects.exists()
 
 
 @pytest.mark.usefixtures("database")
 def test_counts_may_be_as_large_as_a_column_holds() -> None:
     post = factories.post()
-    row_counts.write(Post, {post.pk: Snapshot(2**62, 2**62)})
+    row_counts.write(Post, {post.pk: RowCounts(2**62, 2**62)})
     assert counts(post) == (2**62, 2**62)
 
 
@@ -60,7 +60,7 @@ def test_two_writers_of_the_same_rows_in_opposite_order_do_not_wait_for_each_oth
         start.wait()
         try:
             for views in range(1, 31):
-                row_counts.write(Post, dict.fromkeys(order, Snapshot(views, 0)))
+                row_counts.write(Post, dict.fromkeys(order, RowCounts(views, 0)))
         finally:
             connections.close_all()
 

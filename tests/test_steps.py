@@ -7,9 +7,10 @@ from django.test import Client
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.hits.visitors import Visitor
 from readtrack.reports import Stage
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.site.models import Counted, Post
 
@@ -183,7 +184,7 @@ def test_trending_takes_minutes_and_a_model(noon: Any) -> None:
     counted = Counted.objects.create()
     for obj, minute in ((post, 0), (post, 0), (post, 0), (other, 20), (other, 20), (counted, 20)):
         at = noon.replace(minute=minute)
-        tracker.record(factories.hit(subjects.token(obj), at=at))
+        tracker.record(factories.hit(subject_of(obj), at=at))
     at = noon.replace(minute=20)
     assert [(trend.obj, trend.views) for trend in reports.trending(at=at)] == [(post, 3), (other, 2), (counted, 1)]
     assert [trend.obj for trend in reports.trending(1, minutes=10, at=at)] == [other]

@@ -7,7 +7,7 @@ import pytest
 from django.utils.functional import SimpleLazyObject
 from pytest_django import Settings
 
-from readtrack import subjects
+from readtrack.subjects import parse_subject, subject_of, tracked_models
 from readtrack.unread import categories
 from tests.site.models import (
     Article,
@@ -29,7 +29,7 @@ AWKWARD = ["a b", "*", "a:b", "{x}", "%", "é", "a/b?c#d", "\\[x]", "a!b", "\n",
 
 
 @pytest.mark.parametrize(
-    ("obj", "token"),
+    ("obj", "subject"),
     [
         (Post(pk=42), "site.post:42"),
         (Headline(pk=42), "site.post:42"),
@@ -43,46 +43,46 @@ AWKWARD = ["a b", "*", "a:b", "{x}", "%", "é", "a/b?c#d", "\\[x]", "a!b", "\n",
         (Post(pk=-1), "site.post:-1"),
     ],
 )
-def test_a_token_names_its_row(obj: Any, token: str) -> None:
-    assert subjects.token(obj) == token
+def test_a_token_names_its_row(obj: Any, subject: str) -> None:
+    assert subject_of(obj) == subject
 
 
 def test_a_child_has_the_dots_of_a_parent_that_a_setting_names(settings: Settings) -> None:
-    settings.READTRACK = {"CATEGORIES": ["site.Manual"]}
-    assert subjects.token(Instruction(pk=7)) == "site.manual:7"
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
+    assert subject_of(Instruction(pk=7)) == "site.manual:7"
     assert categories.has_read_state(Instruction)
-    settings.READTRACK = {"CATEGORIES": ["site.Manual", "site.Instruction"]}
-    assert subjects.token(Instruction(pk=7)) == "site.instruction:7"
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual", "site.Instruction"]}
+    assert subject_of(Instruction(pk=7)) == "site.instruction:7"
 
 
 def test_an_object_that_is_loaded_lazily_has_its_own_name() -> None:
     lazy: Any = SimpleLazyObject(lambda: Review(pk=42))
-    assert subjects.token(lazy) == "site.post:42"
+    assert subject_of(lazy) == "site.post:42"
 
 
 @pytest.mark.parametrize("slug", AWKWARD)
 def test_a_token_leads_back_to_its_row_and_has_nothing_to_break_a_key_with(slug: str) -> None:
-    token = subjects.token(Page(pk=slug))
-    assert subjects.parse(token) == (Page, slug)
-    assert not set(token.removeprefix("site.page:")) & set("*?[]{}: !\\\n")
+    subject = subject_of(Page(pk=slug))
+    assert parse_subject(subject) == (Page, slug)
+    assert not set(subject.removeprefix("site.page:")) & set("*?[]{}: !\\\n")
 
 
 def test_a_uuid_leads_back_to_itself() -> None:
-    assert subjects.parse(f"site.product:{ID}") == (Product, ID)
+    assert parse_subject(f"site.product:{ID}") == (Product, ID)
 
 
 @pytest.mark.parametrize(
-    "token",
+    "subject",
     ["", "x", "site.post", "site.nothing:1", "nowhere.post:1", "site.post:x", "site.product:no-uuid", "a.b.c:1"],
 )
-def test_what_this_site_does_not_have_is_none(token: str) -> None:
-    assert subjects.parse(token) is None
+def test_what_this_site_does_not_have_is_none(subject: str) -> None:
+    assert parse_subject(subject) is None
 
 
 def test_an_unsaved_object_has_no_name_yet() -> None:
     with pytest.raises(ValueError, match="save it before"):
-        subjects.token(Post())
+        subject_of(Post())
 
 
 def test_tracked_models_are_those_with_counts_of_their_own() -> None:
-    assert subjects.tracked_models() == [Post, Product, Page, Article, Counted, Journal, Profile]
+    assert tracked_models() == [Post, Product, Page, Article, Counted, Journal, Profile]

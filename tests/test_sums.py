@@ -8,14 +8,15 @@ from django.test.utils import override_settings
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import buckets, reports, subjects, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.backfill import Batch
-from readtrack.models import History, Import, Lineage
+from readtrack.models import History, Import, KnownEpoch
 from readtrack.sql import history
 from readtrack.store import scripts
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.interference import at_step, dump, restore
 from tests.site.models import Post, Product
@@ -28,7 +29,7 @@ HOUR = timedelta(hours=1)
 
 def view(post: Post | Product, times: int = 1, *, at: datetime | None = None) -> None:
     for _ in range(times):
-        assert tracker.record(factories.hit(subjects.token(post), at=at or buckets.now())).counted
+        assert tracker.record(factories.hit(subject_of(post), at=at or buckets.now())).counted
 
 
 def shown(of: Post | type[Post] | None = None) -> int:
@@ -37,8 +38,8 @@ def shown(of: Post | type[Post] | None = None) -> int:
 
 
 def name(at: datetime) -> str:
-    """Of the model's hour: its key, and what it is called in `views:unbased`."""
-    return f"views:hour:{buckets.hour(at)}:site.post"
+    """Of the model's hour: its key, and what it is called in `views:unsettled`."""
+    return f"views:hour:{buckets.hour_bucket(at)}:site.post"
 
 
 def rows() -> list[int]:
@@ -100,7 +101,7 @@ def test_flushing_again_writes_no_row(redis: Redis, django_assert_max_num_querie
     view(factories.post(), 5)
     flush()
     with django_assert_max_num_queries(7) as queries:
-        assert hours.keep(at=buckets.now()) == 0
+        assert hours.store(at=buckets.now()) == 0
     assert not [query for query in queries.captured_queries if "INSERT" in query["sql"]]
 
 
@@ -113,7 +114,7 @@ def test_an_hour_without_its_base_waits_and_others_do_not(redis: Redis, is_full:
     redis.delete(name(now - 2 * HOUR))  # evicted
     view(post, 7, at=now - 2 * HOUR)
     view(post, at=now - HOUR)
-    assert hours.keep(at=now) == 0
+    assert hours.store(at=now) == 0
     assert rows() == [5, 11]
     assert shown() == 18
     flush(only_changed=not is_full)
@@ -126,7 +127,7 @@ def test_an_hour_that_ended_before_it_was_settled_still_ends(redis: Redis) -> No
     view(post, 5)
     flush()
     redis.delete(name(now))
-    redis.zadd("views:unbased", {name(now): int(now.timestamp() * 1e6)})
+    redis.zadd("views:unsettled", {name(now): int(now.timestamp() * 1e6)})
     flush()
     assert redis.get(name(now)) == "5"
     assert 172_000 < redis.ttl(name(now)) <= 172_800
@@ -173,9 +174,9 @@ def test_a_snapshot_that_is_older_is_lifted(redis: Redis) -> None:
 def test_nothing_is_stored_of_a_redis_that_sql_cannot_follow(redis: Redis) -> None:
     view(factories.post(), 4)
     flush()
-    Lineage.objects.update(epoch=2**53)
+    KnownEpoch.objects.update(epoch=2**53)
     view(factories.post(), 4)
-    assert hours.keep(at=buckets.now()) is None
+    assert hours.store(at=buckets.now()) is None
     assert rows() == [4]
     flush()
     assert rows() == [8]
@@ -192,7 +193,7 @@ def test_without_history_hours_are_redis_s(redis: Redis, settings: Settings) -> 
     settings.READTRACK = {"HISTORY": False}
     view(factories.post(), 4)
     flush()
-    assert (shown(), rows(), redis.zcard("views:unbased")) == (4, [], 0)
+    assert (shown(), rows(), redis.zcard("views:unsettled")) == (4, [], 0)
 
 
 def test_an_import_adds_to_hours_with_their_base_and_is_kept_at_once(redis: Redis) -> None:
@@ -202,7 +203,7 @@ def test_an_import_adds_to_hours_with_their_base_and_is_kept_at_once(redis: Redi
     redis.flushdb()
     batch = Batch()
     for number, at in enumerate((now, now, now + 5 * HOUR)):  # one by a clock that is ahead
-        batch.add(subjects.token(post), visitor=str(number), at=at)
+        batch.add(subject_of(post), visitor=str(number), at=at)
     ledger.add(Import.objects.create(source="test"), batch, position=100)
     assert (rows(), redis.get(name(now))) == ([8], "8")
     assert 0 < redis.ttl(name(now)) <= 172_800

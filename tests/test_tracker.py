@@ -104,7 +104,7 @@ def test_marking_nothing_does_nothing(redis: Redis) -> None:
 
 
 def test_what_is_trending_can_be_computed_ahead(redis: Redis) -> None:
-    for token in ("a.b:1", "a.b:2", "a.b:1"):
-        tracker.record(factories.hit(token))
+    for subject in ("a.b:1", "a.b:2", "a.b:1"):
+        tracker.record(factories.hit(subject))
     assert tracker.refresh_trending() == 2
     assert redis.zrange("trending:top", 0, 1, desc=True) == ["a.b:1", "a.b:2"]

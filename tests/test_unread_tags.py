@@ -172,7 +172,7 @@ def test_a_post_without_read_state_has_no_dot(user: Any, settings: Any) -> None:
     post = factories.post()
     source = "{% unread_dot p %}{% unread_count p %}{% if_unread p %}new{% else %}old{% endif_unread %}"
     assert page(source, user, p=post) == rendered(source, p=post, user=user) == "old"
-    settings.READTRACK = {"CATEGORIES": ["site.Post"]}
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Post"]}
     assert "new" in page(source, user, p=post)
 
 

@@ -12,7 +12,8 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
+from readtrack.subjects import model_with_label, subject_of
 from readtrack.unread import categories
 from readtrack.views import unread
 from tests import factories
@@ -45,7 +46,7 @@ def post(client: Client, body: Any) -> Any:
 
 
 def name(obj: Any) -> str:
-    return subjects.token(obj)
+    return subject_of(obj)
 
 
 def test_it_tells_what_is_unread_and_marks_it_read(client: Client) -> None:
@@ -81,7 +82,7 @@ def test_what_was_published_after_the_content_was_fetched_stays_unread(client: C
 
 
 def test_keys_of_any_kind_name_a_category(client: Client, settings: Any, redis: Redis) -> None:
-    settings.READTRACK = {"CATEGORIES": ["site.Product", "site.Page"]}
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Product", "site.Page"]}
     product = Product.objects.create(id=uuid.UUID(int=5))
     page = factories_page("a:b /é")
     names = [f"site.product:{product.pk}", name(page)]
@@ -141,7 +142,7 @@ def test_a_category_that_cannot_be_is_a_clear_error(names: list[str], code: str,
 
 @pytest.mark.parametrize("text", ["a\0b", "x" * 1000, "%00"])
 def test_a_textual_key_that_no_row_can_have_is_a_clear_error(text: str, client: Client, settings: Any) -> None:
-    settings.READTRACK = {"CATEGORIES": ["site.Page"]}
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
     answer = post(client, {"categories": [f"site.page:{text}"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_category")
 
@@ -150,11 +151,11 @@ def test_a_textual_key_that_no_row_can_have_is_a_clear_error(text: str, client: 
     "text", ["site.page:\ud800", "\udfff", "\ud800:1", "x" * 100_000 + ":1", "site.page:" + "x" * 100_000]
 )
 def test_what_can_name_nothing_is_not_even_remembered(text: str, client: Client, settings: Any) -> None:
-    settings.READTRACK = {"CATEGORIES": ["site.Page"]}
-    subjects.model_named.cache_clear()
+    settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
+    model_with_label.cache_clear()
     answer = post(client, {"categories": [text]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_category")
-    assert subjects.model_named.cache_info().currsize == 0
+    assert model_with_label.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.factories import BROWSER
 def identity(rf: Any, *, address: str = "192.0.2.1", agent: str = BROWSER) -> str:
     """What somebody without a cookie is told apart by."""
     found = visitors.visitor(rf.get("/", REMOTE_ADDR=address, headers={"User-Agent": agent}), None)
-    return found.seen_as or found.id
+    return found.fallback_id or found.id
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from django.core.checks import WARNING
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
-from readtrack import subjects
 from readtrack.checks.check import Check
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.models import CountField
 from readtrack.store.uniques import STRATEGIES
+from readtrack.subjects import tracked_models
 
 
 def unknown_categories() -> Iterator[tuple[Any]]:
-    for name in conf.CATEGORIES:
+    for name in conf.READ_STATE_MODELS:
         try:
             apps.get_model(name)
         except (LookupError, ValueError):
@@ -25,7 +25,7 @@ def unknown_categories() -> Iterator[tuple[Any]]:
 
 
 def unknown_news() -> Iterator[tuple[str, str, str]]:
-    for model in subjects.tracked_models():
+    for model in tracked_models():
         named = {"news_for": model.news_for if "news_for" in vars(model) else ()}
         named |= {"news_fields": model.news_fields, "news_author": (model.news_author,) if model.news_author else ()}
         for attribute, names in named.items():
@@ -37,20 +37,20 @@ def unknown_news() -> Iterator[tuple[str, str, str]]:
 
 
 def composite_keys() -> Iterator[tuple[str]]:
-    for model in subjects.tracked_models():
+    for model in tracked_models():
         if len(model._meta.pk_fields) > 1:
             yield (model._meta.label,)
 
 
 def own_counts() -> Iterator[tuple[str, str]]:
-    for model in subjects.tracked_models():
+    for model in tracked_models():
         for name in ("view_count", "visitor_count"):
             if not isinstance(model._meta.get_field(name), CountField):
                 yield model._meta.label, name
 
 
 def missing_migrations() -> Iterator[tuple[str, str]]:
-    models = subjects.tracked_models()
+    models = tracked_models()
     if not models:
         return
     loader = MigrationLoader(None)
@@ -67,7 +67,7 @@ def missing_migrations() -> Iterator[tuple[str, str]]:
 def unknown_strategies() -> Iterator[tuple[str, str]]:
     if conf.UNIQUE not in STRATEGIES:
         yield "READTRACK['UNIQUE']", conf.UNIQUE
-    for model in subjects.tracked_models():
+    for model in tracked_models():
         if model.unique_strategy and model.unique_strategy not in STRATEGIES:
             yield f"{model._meta.label}.unique_strategy", model.unique_strategy
 
@@ -77,7 +77,7 @@ def uncounted_visitors() -> Iterator[tuple[str]]:
         return
     if conf.UNIQUE == "bitmap":
         yield ("READTRACK['UNIQUE']",)
-    for model in subjects.tracked_models():
+    for model in tracked_models():
         if model.unique_strategy == "bitmap":
             yield (f"{model._meta.label}.unique_strategy",)
 
@@ -86,7 +86,7 @@ CHECKS = (
     Check(
         "readtrack.E008",
         unknown_categories,
-        "READTRACK['CATEGORIES'] names '{0}', which is no model.",
+        "READTRACK['READ_STATE_MODELS'] names '{0}', which is no model.",
         hint="Name models as 'app_label.ModelName'.",
     ),
     Check(

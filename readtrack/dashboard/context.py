@@ -30,7 +30,7 @@ REASONS: dict[Reason, Any] = {
     "prefetch": _("fetched ahead by a browser"),
     "method": _("not a GET"),
     "status": _("not a successful page"),
-    "optout": _("anonymous visitors are not counted"),
+    "anonymous": _("anonymous visitors are not counted"),
     "error": _("Redis failed"),
 }
 

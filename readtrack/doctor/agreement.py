@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext, ngettext
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor import findings
 from readtrack.doctor.findings import Finding, Order
@@ -15,6 +15,7 @@ from readtrack.sql import epochs, row_counts
 from readtrack.sql.runs import last_good
 from readtrack.store import counters, scripts, server
 from readtrack.store.counters import Total
+from readtrack.subjects import rows_by_model
 
 REMEMBERED = timedelta(hours=1)  # that the minute buckets tell views of
 
@@ -44,7 +45,7 @@ def line(order: Order) -> Iterator[Finding]:
     if last_good() is None:
         yield Finding("ok", gettext("Nothing was flushed that Redis could have fallen behind."))
         return
-    head = epochs.head()
+    head = epochs.known()
     if head in scripts.run(counters.epoch(), patient=True):
         yield Finding("ok", gettext("Redis is the one of the last flush."))
     else:
@@ -60,7 +61,7 @@ def drift(order: Order) -> Iterator[Finding]:
     if good is None or now - good.began > REMEMBERED:
         yield Finding("note", gettext("No flush in the last hour to compare Redis and SQL by."), findings.run(FLUSH))
         return
-    totals = {token: total for token, total in server.some_totals(order.sample).items() if total.is_based}
+    totals = {subject: total for subject, total in server.some_totals(order.sample).items() if total.is_settled}
     off = _off(totals, since=good.began) if totals else []
     words = {"off": exact(len(off)), "count": exact(len(totals)), "some": ", ".join(off[:3])}
     if off:
@@ -82,9 +83,9 @@ def drift(order: Order) -> Iterator[Finding]:
 def _off(totals: Mapping[str, Total], *, since: datetime) -> list[str]:
     """Those that SQL holds more of, or less than the views since then explain."""
     stored: dict[str, int] = {}
-    for model, rows in subjects.rows(totals).items():
+    for model, rows in rows_by_model(totals).items():
         stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
     now = buckets.now() + buckets.MINUTE  # the web servers' clocks name the buckets
-    minutes = buckets.minutes(int((now - since) / buckets.MINUTE) + 2, until=now)
+    minutes = buckets.minute_starts(int((now - since) / buckets.MINUTE) + 2, until=now)
     recent = server.recent(list(totals), minutes=minutes)
-    return [token for token, count in stored.items() if not 0 <= totals[token].views - count <= recent[token]]
+    return [subject for subject, count in stored.items() if not 0 <= totals[subject].views - count <= recent[subject]]

@@ -8,11 +8,11 @@ from django.db.models import Avg, Count, Max, Q
 from django.utils.formats import number_format
 from django.utils.translation import gettext
 
-from readtrack import subjects
 from readtrack.conf import conf
 from readtrack.numerals import exact
 from readtrack.store import server
 from readtrack.store.server import KeyFamily
+from readtrack.subjects import tracked_models
 
 MEMBERS = 20_000  # visitors written for a measurement, at most; sets grow evenly beyond that
 READERS = 8_000_000  # highest number set for a measurement: 1 MB; bitmaps grow evenly beyond that
@@ -61,7 +61,7 @@ class Budget(NamedTuple):
 def own_numbers() -> Numbers:
     """The site's own, as SQL has them."""
     posts, viewed, visitors = 0, 0, 0.0
-    for model in subjects.tracked_models():
+    for model in tracked_models():
         found = model._default_manager.aggregate(
             posts=Count("pk"),
             viewed=Count("pk", filter=Q(view_count__gt=0)),

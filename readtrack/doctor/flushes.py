@@ -8,13 +8,14 @@ from django.db import connections, router
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor import findings
 from readtrack.doctor.findings import Finding, Order
 from readtrack.models import FlushRun
 from readtrack.numerals import exact
 from readtrack.sql.runs import last_good
+from readtrack.subjects import tracked_models
 
 LATE = 3  # intervals: one tick may be dropped, and one flush take its time
 SPAN = 10  # intervals, in which about as many flushes should begin
@@ -24,7 +25,7 @@ FLUSH = "manage.py readtrack flush"
 
 def migrations(order: Order) -> Iterator[Finding]:
     """Whether the tables are as the models have them."""
-    labels = {"readtrack", *(model._meta.app_label for model in subjects.tracked_models())}
+    labels = {"readtrack", *(model._meta.app_label for model in tracked_models())}
     models = [model for label in labels for model in apps.get_app_config(label).get_models()]
     for alias in {router.db_for_write(model) for model in models}:
         executor = MigrationExecutor(connections[alias])

@@ -35,7 +35,7 @@ EXAMINATIONS = (
     Examination("migrations", flushes.migrations, needs_database=True),
     Examination("beat", flushes.beat, needs_database=True),
     Examination("marks", agreement.marks, needs_redis=True),
-    Examination("lineage", agreement.line, needs_redis=True, needs_database=True),
+    Examination("epoch", agreement.line, needs_redis=True, needs_database=True),
     Examination("drift", agreement.drift, needs_redis=True, needs_database=True),
 )
 

@@ -10,20 +10,21 @@ from datetime import datetime
 
 from django.db import transaction
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.models import History
 from readtrack.sql import databases, epochs, history
 from readtrack.sql.history import Sums
 from readtrack.store import counters, scripts
 from readtrack.store.counters import Total
 from readtrack.store.model_hours import HOURS, Hours, by_label, hour_calls, hour_name, parse_hour_name
+from readtrack.subjects import tracked_labels
 
 FOREVER = 2**31 - 1  # an hour that is never reached
 NOTHING = Total(0)
 
 
-def bases(names: Sequence[str]) -> dict[str, int]:
-    """What history has of those hours, by their names in `views:unbased`."""
+def stored_hours(names: Sequence[str]) -> dict[str, int]:
+    """What history has of those hours, by their names in `views:unsettled`."""
     wanted = {parse_hour_name(name): name for name in names}
     if not wanted:
         return {}
@@ -33,14 +34,14 @@ def bases(names: Sequence[str]) -> dict[str, int]:
     return {name: found[label].get(hour, 0) for (label, hour), name in wanted.items()}
 
 
-def keep(*, at: datetime) -> int | None:
+def store(*, at: datetime) -> int | None:
     """Brings history up to the hour of `at`, and Redis up to history; gives how many of its hours were behind.
 
     None where SQL cannot follow this Redis yet: settle, then try again. Raises redis.RedisError or django.db.Error.
     """
-    present = buckets.hour_number(at)
+    present = buckets.hour_index(at)
     since = present - HOURS + 1
-    calls = hour_calls(subjects.tracked_labels(), range(since, present + 1))
+    calls = hour_calls(tracked_labels(), range(since, present + 1))
     *answers, epoch = scripts.run_all(*calls, counters.epoch(), patient=True)
     live = by_label(answers)
     connection = databases.of(History)
@@ -48,8 +49,8 @@ def keep(*, at: datetime) -> int | None:
     def write() -> dict[str, int] | None:
         # Whoever writes sums takes turns: rows are computed out of the rows before them.
         with transaction.atomic(using=connection.alias):
-            epochs.hold()
-            if not epochs.follow(epoch.current, previous=epoch.previous):
+            epochs.lock()
+            if not epochs.advance(epoch.current, previous=epoch.previous):
                 return None
             behind: dict[str, int] = {}
             stored = history.sums(live, since=since, until=FOREVER)
@@ -72,10 +73,10 @@ def _raised(label: str, live: Hours, stored: Sums, *, behind: dict[str, int]) ->
     rows = []
     for hour in sorted({*known, *live}):
         count, least = live.get(hour, NOTHING), known.get(hour, 0)
-        views = max(least, count.views) if count.is_based else least
+        views = max(least, count.views) if count.is_settled else least
         total, row = total + views, row + least
         if total > row and (views or hour in known):
             rows.append((label, hour, total, 0))
-        if hour in live and count.is_based and count.views < least:
+        if hour in live and count.is_settled and count.views < least:
             behind[hour_name(label, hour)] = least
     return rows

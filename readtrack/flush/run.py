@@ -39,13 +39,13 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
         scope = begin_run(run, only_changed=only_changed)
         run.settled += settle()
         changed = _changed(scope.minutes)
-        for tokens in _chunks(changed):
-            archiving.keep_breakdowns(tokens)
-        for tokens in _chunks(changed if run.kind == run.Kind.CHANGED else counters.scan()):
-            write_chunk(tokens, run, changed=changed)
+        for subjects in _chunks(changed):
+            archiving.store_breakdowns(subjects)
+        for subjects in _chunks(changed if run.kind == run.Kind.CHANGED else counters.scan()):
+            write_chunk(subjects, run, changed=changed)
             if scope.is_restored:  # its hashes may be behind wherever they are
-                archiving.keep_breakdowns(tokens)
-            progress(len(tokens))
+                archiving.store_breakdowns(subjects)
+            progress(len(subjects))
         _finish(run)
     except Exception as error:
         run.error = f"{type(error).__name__}: {error}"
@@ -57,30 +57,30 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
     return run
 
 
-def carry(tokens: Iterable[str]) -> None:
+def write_subjects(subjects: Iterable[str]) -> None:
     """Writes these totals and the models' hours, as a flush would, and leaves no record. Raises as `flush` does."""
     now = counters.clock()
-    run = FlushRun(started=timezone.now(), redis_time=now, covers=now, kind=FlushRun.Kind.CHANGED)
+    run = FlushRun(started=timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED)
     settle()
-    for some in _chunks(tokens):
+    for some in _chunks(subjects):
         write_chunk(some, run, changed={})
     if conf.HISTORY:
-        _keep_sums(run)
+        _store_hours(run)
 
 
 def _changed(span: Sequence[datetime]) -> dict[str, None]:
-    """The tokens viewed in those minutes."""
-    return {token: None for tokens in counters.changed(span) for token in tokens}
+    """The subjects viewed in those minutes."""
+    return {subject: None for subjects in counters.changed(span) for subject in subjects}
 
 
-def _chunks(tokens: Iterable[str]) -> Iterator[list[str]]:
-    source = iter(tokens)
+def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
+    source = iter(subjects)
     while chunk := list(dict.fromkeys(islice(source, conf.FLUSH_CHUNK))):
         yield chunk
 
 
-def _keep_sums(run: FlushRun) -> None:
-    while (lifted := hours.keep(at=run_time(run))) is None:
+def _store_hours(run: FlushRun) -> None:
+    while (lifted := hours.store(at=run_time(run))) is None:
         run.settled += settle()
     run.lifted += lifted
 
@@ -89,12 +89,12 @@ def _finish(run: FlushRun) -> None:
     """What comes after the counts: resets that were raced, sums, old records."""
     resets.finish(now=run.redis_time)
     if conf.HISTORY:
-        _keep_sums(run)
+        _store_hours(run)
         if run.kind != run.Kind.CHANGED:
-            readers.keep(at=run_time(run))
+            readers.store(at=run_time(run))
     if run.kind != run.Kind.CHANGED:
         flushes.remember_full(run.redis_time)
-        lifecycle.forget_orphans(now=run.redis_time)
+        lifecycle.delete_old_orphans(now=run.redis_time)
     if run.kind == run.Kind.ARCHIVE:
         history.thin(at=run_time(run))
     runs.prune(run)

@@ -10,7 +10,7 @@ from readtrack.models import FlushRun
 from readtrack.sql.runs import Kind, _runs, ended_well
 from readtrack.store import counters, flushes
 from readtrack.store.counters import BUCKET_LIFE
-from readtrack.store.flushes import Memory
+from readtrack.store.flushes import FlushMemory
 
 # Buckets are named by the web servers' clocks. Read again what those few minutes behind hold, and what those a
 # little ahead hold already; a clock further off is put right by the full flush.
@@ -34,26 +34,26 @@ def begin_run(run: FlushRun, *, only_changed: bool) -> Scope:
     restored.
     """
     memory = _memory(run)
-    covered = _covered(run.covers)
-    is_full = not only_changed or memory.is_full_owed or covered is None
-    run.kind = (Kind.ARCHIVE if _is_archive_due(run.covers) else Kind.FULL) if is_full else Kind.CHANGED
+    covered = _covered(run.flushed_until)
+    is_full = not only_changed or memory.is_full_requested or covered is None
+    run.kind = (Kind.ARCHIVE if _is_archive_due(run.flushed_until) else Kind.FULL) if is_full else Kind.CHANGED
     run.save()
-    return Scope(_minutes(run.covers, covered), memory.is_full_owed)
+    return Scope(_minutes(run.flushed_until, covered), memory.is_full_requested)
 
 
-def _memory(run: FlushRun) -> Memory:
+def _memory(run: FlushRun) -> FlushMemory:
     """What Redis remembers of flushes, this one being the newest from now on."""
     while True:
         newest = _runs().order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
         memory = flushes.memory()
         resets.repeat(since=memory.last)
         if memory.last < newest:
-            resets.forget(before=newest)
-            owed = max(counters.clock(), newest + 1)
-            flushes.owe(owed)
-            memory = memory._replace(owed=owed)
-        run.covers = counters.clock()
-        run.redis_time = max(run.covers, newest + 1)  # the order of flushes, whatever becomes of the clock
+            resets.delete_marks(before=newest)
+            requested = max(counters.clock(), newest + 1)
+            flushes.request_full_flush(requested)
+            memory = memory._replace(requested=requested)
+        run.flushed_until = counters.clock()
+        run.redis_time = max(run.flushed_until, newest + 1)  # the order of flushes, whatever becomes of the clock
         if flushes.remember(run.redis_time, known=memory.last):
             return memory
 
@@ -67,8 +67,8 @@ def end_run(run: FlushRun) -> None:
 
 def _covered(clock: int) -> int | None:
     """Until when everything is stored (µs); None where the buckets since may be gone by now."""
-    covered = ended_well().order_by("-pk").values_list("covers", flat=True).first()
-    # A time to come was told by a clock that has been set back since: it covers nothing.
+    covered = ended_well().order_by("-pk").values_list("flushed_until", flat=True).first()
+    # A time to come was told by a clock that has been set back since: it proves nothing.
     if covered is None or covered > clock or _time(clock) - _time(covered) > KNOWN:
         return None
     return covered
@@ -78,13 +78,13 @@ def _minutes(clock: int, covered: int | None) -> list[datetime]:
     """The minutes since then, with some overlap; all that there may be a bucket of where that is not known."""
     now = _time(clock)
     since = now - KNOWN if covered is None else _time(covered)
-    return buckets.minutes((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
+    return buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
 def _is_archive_due(clock: int) -> bool:
     if not conf.ARCHIVE_EVERY:
         return False
-    past = ended_well().order_by("-pk").values_list("covers", flat=True)
+    past = ended_well().order_by("-pk").values_list("flushed_until", flat=True)
     # A new site has all of its first period before it is archived.
     last = past.filter(kind=Kind.ARCHIVE).first() or past.last() or clock
     return not 0 <= clock - last < conf.ARCHIVE_EVERY * 1_000_000
@@ -92,12 +92,12 @@ def _is_archive_due(clock: int) -> bool:
 
 def run_time(run: FlushRun) -> datetime:
     """When the run began, by Redis's clock."""
-    return _time(run.covers)
+    return _time(run.flushed_until)
 
 
 def run_hour(run: FlushRun) -> int:
     """The hour since 1970 that the run's history is kept under."""
-    return buckets.hour_number(run_time(run))
+    return buckets.hour_index(run_time(run))
 
 
 def _time(microseconds: int) -> datetime:

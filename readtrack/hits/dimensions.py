@@ -17,7 +17,7 @@ from readtrack.hits.bots import LONGEST
 LENGTH = 64  # characters of a value that are kept
 
 # Names that keys of other families begin with: views:total:…, views:hour:…
-RESERVED = frozenset({"total", "hour", "hll", "unique", "bitmap", "daily", "unbased", "skips"})
+RESERVED = frozenset({"total", "hour", "hll", "unique", "bitmap", "daily", "unsettled", "skips"})
 
 logger = logging.getLogger("readtrack")
 

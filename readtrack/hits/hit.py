@@ -13,8 +13,8 @@ from readtrack.hits.bots import is_bot
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import Visitor
 
-# Why a hit did not count. Up to optout it is judged before Redis is asked, from rate on by Redis.
-Reason = Literal["method", "status", "prefetch", "bot", "optout", "rate", "repeat", "honeypot", "error"]
+# Why a hit did not count. Up to anonymous it is judged before Redis is asked, from rate on by Redis.
+Reason = Literal["method", "status", "prefetch", "bot", "anonymous", "rate", "repeat", "honeypot", "error"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 # Chromium and Firefox 115 send Sec-Purpose (prefetch, prefetch;prerender, prefetch;anonymous-client-ip, ...),
@@ -24,14 +24,14 @@ PREFETCH_WORDS = ("prefetch", "prerender", "preview")
 
 
 class Hit(NamedTuple):
-    """What one request views and reads. Tokens, not objects; times are aware UTC."""
+    """What one request views and reads. Subjects, not objects; times are aware UTC."""
 
     visitor: Visitor
     at: datetime
     views: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     dimensions: tuple[tuple[str, str], ...] = ()  # name and value of what the views are broken down by
-    steps: tuple[tuple[str, str], ...] = ()  # token and stage of the funnels that the visitor went on in
+    steps: tuple[tuple[str, str], ...] = ()  # subject and stage of the funnels that the visitor went on in
     reader: Reader | None = None
     # What was published later than that stays unread. Without either it is now.
     began: float | None = None  # `time.perf_counter` at the page's first query, or before
@@ -39,12 +39,12 @@ class Hit(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a hit: tokens that counted, tokens that did not and why, tokens now read."""
+    """What became of a hit: subjects that counted, subjects that did not and why, subjects now read."""
 
     counted: tuple[str, ...] = ()
     skipped: Mapping[str, Reason] = MappingProxyType({})
     read: tuple[str, ...] = ()
-    steps: tuple[tuple[str, str], ...] = ()  # tokens and stages that were new
+    steps: tuple[tuple[str, str], ...] = ()  # subjects and stages that were new
 
     def __str__(self) -> str:
         """The X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""
@@ -85,7 +85,7 @@ def _visitor_refusal(*, agent: str | None, is_prefetch: bool, is_refused: bool) 
         return "prefetch"
     if agent is not None and is_bot(agent):
         return "bot"
-    return "optout" if is_refused else None
+    return "anonymous" if is_refused else None
 
 
 def is_prefetch(request: HttpRequest) -> bool:

@@ -21,7 +21,7 @@ logger = logging.getLogger("readtrack")
 Reader = int | str
 
 # The families of read state, by strategy. Those by ordinal have keys of their own: bits would change owners.
-FAMILIES = {"bitmap": "read", "sequence": "seen"}
+STATE_KINDS = {"bitmap": "read", "sequence": "seen"}
 BITS = {"bitmap": 1, "sequence": 32}
 
 
@@ -88,20 +88,20 @@ def highest() -> int:
     return conf.MAX_READER // BITS[conf.READ_STATE]
 
 
-def family() -> str:
+def state_kind() -> str:
     """The end of the keys that hold the read state by today's settings."""
-    return family_of(conf.READ_STATE, has_ordinals=has_ordinals())
+    return state_kind_of(conf.READ_STATE, has_ordinals=has_ordinals())
 
 
-def family_of(state: str, *, has_ordinals: bool) -> str:
+def state_kind_of(state: str, *, has_ordinals: bool) -> str:
     """The end of the keys of that strategy and numbering."""
-    return f"{FAMILIES[state]}:ordinal" if has_ordinals else FAMILIES[state]
+    return f"{STATE_KINDS[state]}:ordinal" if has_ordinals else STATE_KINDS[state]
 
 
-def families() -> list[str]:
+def state_kinds() -> list[str]:
     """The ends of the keys of every strategy and numbering; today's comes first."""
-    every = [family_of(state, has_ordinals=ordinals) for state in FAMILIES for ordinals in (False, True)]
-    return sorted(every, key=lambda name: name != family())
+    every = [state_kind_of(state, has_ordinals=ordinals) for state in STATE_KINDS for ordinals in (False, True)]
+    return sorted(every, key=lambda name: name != state_kind())
 
 
 def _anonymous(request: HttpRequest) -> Reader | None:

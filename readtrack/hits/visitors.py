@@ -25,10 +25,10 @@ DAY = timedelta(days=1)
 
 
 class Visitor(NamedTuple):
-    """`id` is a keyed hash. `seen_as` is what the same anonymous visitor was told apart by a moment ago."""
+    """`id` is a keyed hash. `fallback_id` is what the same anonymous visitor was told apart by a moment ago."""
 
     id: str
-    seen_as: str = ""
+    fallback_id: str = ""
     new_cookie: str = ""
     kind: Literal["user", "cookie", "hash"] = "user"
     opted_out: bool = False  # nothing is to be stored about this visitor but that a view counted
@@ -84,7 +84,9 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime
     if cookie:
         return Visitor(_cookie_id(cookie), kind="cookie")
     cookie = secrets.token_urlsafe(16)
-    return Visitor(_cookie_id(cookie), seen_as=digest("visitor", f"address:{source}"), new_cookie=cookie, kind="cookie")
+    return Visitor(
+        _cookie_id(cookie), fallback_id=digest("visitor", f"address:{source}"), new_cookie=cookie, kind="cookie"
+    )
 
 
 def user_id(pk: Any) -> str:
@@ -93,17 +95,17 @@ def user_id(pk: Any) -> str:
 
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Who a log knows by address and user agent only; `seen_as` is the same every day."""
+    """Who a log knows by address and user agent only; `fallback_id` is the same every day."""
     source = f"{addresses.network_of(address)}:{agent[:LONGEST]}"
     always = digest("visitor", f"address:{source}")
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
-        return Visitor(always, seen_as=always)
-    return Visitor(digest("visitor", f"{at.date()}:{source}"), seen_as=always, kind="hash")
+        return Visitor(always, fallback_id=always)
+    return Visitor(digest("visitor", f"{at.date()}:{source}"), fallback_id=always, kind="hash")
 
 
 def known_by(visitor: Visitor) -> tuple[str, ...]:
     """What the visitor will be recognised by; a cookie that was only proposed may never come back."""
-    names = (visitor.seen_as,) if visitor.new_cookie else (visitor.id, visitor.seen_as)
+    names = (visitor.fallback_id,) if visitor.new_cookie else (visitor.id, visitor.fallback_id)
     return tuple(name for name in names if name)
 
 
@@ -127,7 +129,7 @@ def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
     is_new_day = at - datetime.combine(day, time(), timezone.utc) < timedelta(seconds=conf.WINDOW)
     return Visitor(
         digest("visitor", f"{day}:{source}"),
-        seen_as=digest("visitor", f"{day - DAY}:{source}") if is_new_day else "",
+        fallback_id=digest("visitor", f"{day - DAY}:{source}") if is_new_day else "",
         kind="hash",
         opted_out=opted_out,
     )
@@ -154,7 +156,7 @@ def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor)
 def settled(visitor: Visitor, response: HttpResponseBase) -> Visitor:
     """The visitor as this response can know it: what shared caches may keep, and hand to others, sets no cookie."""
     if visitor.new_cookie and _is_shared(response):
-        return Visitor(visitor.seen_as, kind="hash")
+        return Visitor(visitor.fallback_id, kind="hash")
     return visitor
 
 

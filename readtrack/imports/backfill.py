@@ -19,11 +19,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Case, F, QuerySet, Value, When
 from django.db.models.constants import OnConflict
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.models import History
 from readtrack.sql import databases, epochs
 from readtrack.store import model_hours
+from readtrack.subjects import subject_column
 
 VIEWS = 2_000  # in a batch: a script that applies more would keep the server from its pages
 
@@ -42,11 +43,11 @@ class Batch:
         """Whether it has to be applied before more comes."""
         return self.size >= VIEWS
 
-    def add(self, token: str, *, visitor: str, at: datetime) -> None:
+    def add(self, subject: str, *, visitor: str, at: datetime) -> None:
         """One view."""
-        self.views[token] += 1
-        self.hours[token, at.replace(minute=0, second=0, microsecond=0)] += 1
-        self.visitors[token][visitor] = None
+        self.views[subject] += 1
+        self.hours[subject, at.replace(minute=0, second=0, microsecond=0)] += 1
+        self.visitors[subject][visitor] = None
         self.size += 1
 
 
@@ -58,15 +59,15 @@ def part(batch: Batch, *, at: datetime) -> str:
     """What to fill in once the batch is added, as JSON; empty where no history is kept."""
     if not conf.HISTORY:
         return ""
-    present = buckets.hour_number(at)
+    present = buckets.hour_index(at)
     hours: Counter[tuple[str, int]] = Counter()
     models: Counter[tuple[str, int]] = Counter()
-    for (token, start), count in batch.hours.items():
-        hour = min(max(buckets.hour_number(start), 0), present)  # a log may hold any time
-        hours[token, hour] += count
-        models[token.partition(":")[0], hour] += count
+    for (subject, start), count in batch.hours.items():
+        hour = min(max(buckets.hour_index(start), 0), present)  # a log may hold any time
+        hours[subject, hour] += count
+        models[subject.partition(":")[0], hour] += count
     found = {
-        "tokens": list(batch.views),
+        "subjects": list(batch.views),
         "hours": [[*key, count] for key, count in hours.items()],
         "sums": [[*key, count] for key, count in models.items() if key[1] < model_hours.first_hour(at)],
     }
@@ -74,35 +75,31 @@ def part(batch: Batch, *, at: datetime) -> str:
 
 
 def fill(part: str, totals: Sequence[int]) -> None:
-    """Raises the history by that part; `totals` are those of its tokens right after it was added.
+    """Raises the history by that part; `totals` are those of its subjects right after it was added.
 
     To be called once, in the transaction that confirms the part.
     """
     found = json.loads(part)
-    below = dict(zip(found["tokens"], totals, strict=True))
+    below = dict(zip(found["subjects"], totals, strict=True))
     gains: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
-    for token, hour, count in found["hours"]:
-        gains[subjects.column(token), below[token]][hour] += count
-    for subject, hour, count in found["sums"]:
-        gains[subject, ANY][hour] += count
+    for subject, hour, count in found["hours"]:
+        gains[subject_column(subject), below[subject]][hour] += count
+    for column, hour, count in found["sums"]:
+        gains[column, ANY][hour] += count
     if not gains:
         return
     # What others insert meanwhile would not be seen, and so not be raised: they take turns.
-    epochs.hold()
+    epochs.lock()
     connection = databases.of(History)
     if connection.vendor == "postgresql":
         _fill_postgresql(
             connection,
-            [
-                (subject, hour, views, below)
-                for (subject, below), hours in gains.items()
-                for hour, views in hours.items()
-            ],
+            [(column, hour, views, below) for (column, below), hours in gains.items() for hour, views in hours.items()],
         )
         return
-    _insert([(subject, hour) for (subject, _), hours in gains.items() for hour in hours])
-    for (subject, limit), hours in sorted(gains.items()):
-        _raise(History.objects.using(connection.alias).filter(subject=subject, views__lt=limit), hours)
+    _insert([(column, hour) for (column, _), hours in gains.items() for hour in hours])
+    for (column, limit), hours in sorted(gains.items()):
+        _raise(History.objects.using(connection.alias).filter(subject=column, views__lt=limit), hours)
 
 
 def _fill_postgresql(connection: BaseDatabaseWrapper, gains: Sequence[tuple[str, int, int, int]]) -> None:

@@ -10,13 +10,14 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.imports import ledger
 from readtrack.imports.backfill import Batch
 from readtrack.models import Import, Tracked
 from readtrack.sql import row_counts
+from readtrack.subjects import subject_of_row
 
 ROWS = 500  # of django-hitcount's counts in a batch
 HITS = 5_000  # fetched at once
@@ -110,26 +111,26 @@ def _chunks(rows: "models.QuerySet[HitCount]", *, after: int) -> Iterator[list[H
 
 def _batch(rows: list[HitCount], report: Report, *, using: str, has_hits: bool) -> Batch:
     """What those rows add: their views as they are, and the visitors that are still on record."""
-    batch, tokens = Batch(), _tokens(rows, report)
+    batch, subjects = Batch(), _subjects(rows, report)
     report.rows += len(rows)
     for row in rows:
-        if row.pk in tokens and row.hits > 0:
-            batch.views[tokens[row.pk]] += row.hits
+        if row.pk in subjects and row.hits > 0:
+            batch.views[subjects[row.pk]] += row.hits
             report.views += row.hits
     report.subjects += len(batch.views)
     if not has_hits:
         return batch
-    found = Hit._base_manager.using(using).filter(hitcount_id__in=list(tokens)).order_by()
+    found = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
     columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
     for row_id, ip, agent, user, at in found.values_list(*columns).iterator(HITS):
         report.hits += 1
         who = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
-        batch.visitors[tokens[row_id]][who] = None
+        batch.visitors[subjects[row_id]][who] = None
     return batch
 
 
-def _tokens(rows: list[HitCount], report: Report) -> dict[int, str]:
-    """Our tokens by the ids of their rows, of objects that exist and have counts."""
+def _subjects(rows: list[HitCount], report: Report) -> dict[int, str]:
+    """Our subjects by the ids of their rows, of objects that exist and have counts."""
     wanted: dict[type[Tracked], dict[int, Any]] = {}
     for row in rows:
         model = _model(row.content_type_id)
@@ -140,12 +141,12 @@ def _tokens(rows: list[HitCount], report: Report) -> dict[int, str]:
             wanted.setdefault(model, {})[row.pk] = model._meta.pk.to_python(row.object_pk)
         except ValidationError:
             report.gone += 1
-    tokens = {}
+    subjects = {}
     for model, pks in wanted.items():
         present = row_counts.stored(model, list(pks.values()))
         report.gone += sum(pk not in present for pk in pks.values())
-        tokens.update({row: subjects.token_of(model, pk) for row, pk in pks.items() if pk in present})
-    return tokens
+        subjects.update({row: subject_of_row(model, pk) for row, pk in pks.items() if pk in present})
+    return subjects
 
 
 def _model(content_type: int) -> type[models.Model] | None:

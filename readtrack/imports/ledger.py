@@ -18,7 +18,7 @@ from django.utils.translation import gettext
 
 from readtrack import buckets
 from readtrack.flush import settling
-from readtrack.flush.run import carry, flush
+from readtrack.flush.run import flush, write_subjects
 from readtrack.imports import backfill
 from readtrack.imports.backfill import Batch
 from readtrack.models import Import
@@ -70,17 +70,19 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     part = ""
     totals: Sequence[int] = ()
     if batch.views:
-        scripts.run_all(*imports.meet({token: list(ids) for token, ids in batch.visitors.items()}), patient=True)
+        scripts.run_all(
+            *imports.add_visitors({subject: list(ids) for subject, ids in batch.visitors.items()}), patient=True
+        )
         _check(scripts.run(imports.intend(record.source, before=before, after=position), patient=True))
         at = buckets.now()
         part = backfill.part(batch, at=at)
         _check(_update(record, intended=position, part=part))
         parts: Any = {"views": batch.views, "hours": batch.hours, "since": model_hours.first_hour(at)}
         call = imports.apply(record.source, before=before, after=position, at=at, **parts)
-        while (answer := scripts.run(call, patient=True)) is imports.Answer.UNSETTLED:
+        while (answer := scripts.run(call, patient=True)) is imports.Applied.UNSETTLED:
             settling.settle()
-        _check(answer is imports.Answer.APPLIED)
-        carry(batch.views)
+        _check(answer is imports.Applied.APPLIED)
+        write_subjects(batch.views)
         _, done, totals = imports.state(record.source)
         _check(done == position)
     _confirm(record, position, digest=digest, part=part, totals=totals)

@@ -140,7 +140,7 @@ class Piece:
     elsewhere: Sequence[Span]
 
     def see(self, at: datetime) -> None:
-        """Widens the times that the record covers."""
+        """Widens the record's time range."""
         at = buckets.for_field(at)
         self.record.since = min(at, self.record.since or at)
         self.record.until = max(at, self.record.until or at)

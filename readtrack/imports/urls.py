@@ -14,9 +14,9 @@ from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
 from django.views.generic import DetailView
 
-from readtrack import subjects
 from readtrack.conf import conf
 from readtrack.models import Tracked
+from readtrack.subjects import subject_of, subject_of_row
 
 KNOWN = 20_000  # paths whose targets are remembered
 
@@ -94,7 +94,7 @@ def _target(rows: Rows, value: Any) -> Target | None:
         return Target(rows, value)  # a field of a related model
 
 
-KNOWN_OBJECTS = 50_000  # targets whose tokens are remembered
+KNOWN_OBJECTS = 50_000  # targets whose subjects are remembered
 
 
 class Objects:
@@ -104,8 +104,8 @@ class Objects:
         self.limit = limit
         self._known: OrderedDict[Target, str] = OrderedDict()
 
-    def tokens(self, targets: Iterable[Target]) -> dict[Target, str]:
-        """The token of each target; empty for an object that does not exist."""
+    def subjects(self, targets: Iterable[Target]) -> dict[Target, str]:
+        """The subject of each target; empty for an object that does not exist."""
         found: dict[Target, str] = {}
         unknown: dict[Rows, list[Target]] = {}
         for target in dict.fromkeys(targets):
@@ -113,7 +113,7 @@ class Objects:
                 self._known.move_to_end(target)
                 found[target] = self._known[target]
             elif target.rows is None:
-                found[target] = subjects.token(target.value)
+                found[target] = subject_of(target.value)
             else:
                 unknown.setdefault(target.rows, []).append(target)
         for rows, some in unknown.items():
@@ -128,4 +128,4 @@ def _looked_up(rows: Rows, targets: list[Target]) -> dict[Target, str]:
     model: type[Model] = rows.queryset.model
     values = [target.value for target in targets]
     pks = dict(rows.queryset.filter(**{f"{rows.field}__in": values}).values_list(rows.field, "pk"))
-    return {target: subjects.token_of(model, pks[target.value]) if target.value in pks else "" for target in targets}
+    return {target: subject_of_row(model, pks[target.value]) if target.value in pks else "" for target in targets}

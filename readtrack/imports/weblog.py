@@ -19,7 +19,7 @@ from readtrack.imports.backfill import Batch
 from readtrack.imports.lines import Line, parser
 from readtrack.imports.pieces import Log, LogLine, Piece, piece, unfinished
 from readtrack.imports.urls import Objects, Target, Urls
-from readtrack.imports.windows import Windows
+from readtrack.imports.windows import LogDeduplicator
 from readtrack.models import FlushRun
 from readtrack.numerals import exact
 from readtrack.store import imports
@@ -90,7 +90,7 @@ class Importer:
         self.report = Report()
         self._progress = progress
         self._parse = parser(options.form, options.fields)
-        self._urls, self._objects, self._windows = Urls(), Objects(), Windows()
+        self._urls, self._objects, self._windows = Urls(), Objects(), LogDeduplicator()
         self._batch = Batch()
 
     def run(self, paths: Sequence[str]) -> Report:
@@ -177,9 +177,9 @@ class Importer:
             target = self._target(piece, line, report=report)
             if line is not None and target is not None:
                 wanted.append((line, target, report))
-        tokens = self._objects.tokens(target for _, target, _ in wanted)
+        subjects = self._objects.subjects(target for _, target, _ in wanted)
         for line, target, report in wanted:
-            self._count(line, tokens[target], report=report)
+            self._count(line, subjects[target], report=report)
 
     def _target(self, piece: Piece, line: Line | None, *, report: Report) -> Target | None:
         """What the line asks for; None where it cannot count, and the report then says why."""
@@ -206,17 +206,17 @@ class Importer:
             return False
         return not any(since <= at <= until for since, until in piece.elsewhere)
 
-    def _count(self, line: Line, token: str, *, report: Report) -> None:
-        if not token:
+    def _count(self, line: Line, subject: str, *, report: Report) -> None:
+        if not subject:
             report.gone += 1
             return
         visitor = visitors.logged(line.address, line.agent or "", at=line.at)
-        if reason := self._windows.refusal(visitor.seen_as, token, line.at.timestamp()):
+        if reason := self._windows.refusal(visitor.fallback_id, subject, line.at.timestamp()):
             report.skipped[reason] += 1
             return
         report.counted += 1
         if report is self.report:
-            self._batch.add(token, visitor=visitor.id, at=line.at)
+            self._batch.add(subject, visitor=visitor.id, at=line.at)
 
     def _note(self) -> None:
         """Says what may make the counts wrong."""

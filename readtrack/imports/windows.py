@@ -34,7 +34,7 @@ class Recent:
         self._young[name] = (at, count)
 
 
-class Windows:
+class LogDeduplicator:
     """What record.lua decides with keys that expire."""
 
     def __init__(self, *, limit: int = LIMIT) -> None:
@@ -46,11 +46,11 @@ class Windows:
         """How many visits were forgotten within their window: their reloads count as views."""
         return self._views.forgotten
 
-    def refusal(self, visitor: str, token: str, at: float) -> Reason | None:
+    def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
         """Why this hit does not count; None when it does, and then its window has begun."""
         if conf.RATE_LIMIT and self._is_fast(hash(visitor), at):
             return "rate"
-        view = hash((visitor, token))  # 8 bytes for a pair: two in a million million are taken for one
+        view = hash((visitor, subject))  # 8 bytes for a pair: two in a million million are taken for one
         if self._views.get(view, at):
             return "repeat"
         self._views.put(view, at)

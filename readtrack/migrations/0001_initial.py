@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
                 ('started', models.DateTimeField(verbose_name='started')),
                 ('ended', models.DateTimeField(null=True, verbose_name='ended')),
                 ('redis_time', models.BigIntegerField(default=0, editable=False)),
-                ('covers', models.BigIntegerField(default=0, editable=False)),
+                ('flushed_until', models.BigIntegerField(default=0, editable=False)),
                 ('read', models.PositiveBigIntegerField(default=0, verbose_name='read')),
                 ('written', models.PositiveBigIntegerField(default=0, verbose_name='written')),
                 ('settled', models.PositiveBigIntegerField(default=0, verbose_name='settled')),
@@ -103,7 +103,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Lineage',
+            name='KnownEpoch',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('epoch', models.BigIntegerField(default=0)),
@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Readership',
+            name='ReaderHistory',
             fields=[
                 ('subject', models.CharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'hour', blank=True, editable=False, primary_key=True, serialize=False)),
@@ -130,7 +130,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
                 ('redis_time', models.BigIntegerField()),
-                ('token', models.TextField()),
+                ('full_subject', models.TextField()),
             ],
             options={
                 'abstract': False,
@@ -138,10 +138,10 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='UnsentNews',
+            name='UnsentPublication',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('token', models.TextField(editable=False)),
+                ('subject', models.TextField(editable=False)),
             ],
             options={
                 'default_permissions': (),

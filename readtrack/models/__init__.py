@@ -7,10 +7,10 @@ from readtrack.models.tables import (
     FlushRun,
     History,
     Import,
-    Lineage,
-    Readership,
+    KnownEpoch,
+    ReaderHistory,
     Reset,
-    UnsentNews,
+    UnsentPublication,
 )
 from readtrack.models.tracked import CountField, Tracked, TrackedQuerySet
 
@@ -22,10 +22,10 @@ __all__ = [
     "FlushRun",
     "History",
     "Import",
-    "Lineage",
-    "Readership",
+    "KnownEpoch",
+    "ReaderHistory",
     "Reset",
     "Tracked",
     "TrackedQuerySet",
-    "UnsentNews",
+    "UnsentPublication",
 ]

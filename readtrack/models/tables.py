@@ -11,16 +11,16 @@ from readtrack import buckets
 SUBJECT_LENGTH = 200  # characters of a subject's name in these tables; see subjects.column()
 
 
-class UnsentNews(models.Model):
+class UnsentPublication(models.Model):
     """A category that has news which Redis was not there to hear of. Sent once it is back."""
 
-    token = models.TextField(editable=False)
+    subject = models.TextField(editable=False)
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
-        return self.token
+        return self.subject
 
 
 class FlushRun(models.Model):
@@ -39,7 +39,7 @@ class FlushRun(models.Model):
     # Redis's own clock in microseconds, at the end or at least the start: tells a restored snapshot from a newer Redis.
     redis_time = models.BigIntegerField(default=0, editable=False)
     # The same, were Redis's clock set back: everything recorded before it is stored once this run ends well.
-    covers = models.BigIntegerField(default=0, editable=False)
+    flushed_until = models.BigIntegerField(default=0, editable=False)
     read = models.PositiveBigIntegerField(_("read"), default=0)
     written = models.PositiveBigIntegerField(_("written"), default=0)
     settled = models.PositiveBigIntegerField(_("settled"), default=0)
@@ -68,7 +68,7 @@ class FlushRun(models.Model):
         return self.ended - self.started if self.ended else None
 
 
-class Kept(models.Model):
+class SubjectRow(models.Model):
     """A row of the app's own, for the flush to write and to read."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH)
@@ -81,7 +81,7 @@ class Kept(models.Model):
         return self.subject
 
 
-class Archive(Kept):
+class Archive(SubjectRow):
     """What Redis held of one subject when it was archived: its sketch outlives a lost or an idle key."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
@@ -91,7 +91,7 @@ class Archive(Kept):
     hour = models.PositiveIntegerField()  # when its views were last seen to have changed
 
 
-class Breakdown(Kept):
+class Breakdown(SubjectRow):
     """One count out of the hashes of a subject: a funnel's stage, a dimension's value."""
 
     pk = models.CompositePrimaryKey("subject", "family", "field")
@@ -100,10 +100,10 @@ class Breakdown(Kept):
     count = models.PositiveBigIntegerField()
 
 
-class History(Kept):
+class History(SubjectRow):
     """The absolute counts at the end of an hour in which they changed. Views of a range are a difference of two.
 
-    A subject is a row's token, a model's label (`blog.post`) or, for the whole site, empty.
+    A subject is a row's subject, a model's label (`blog.post`) or, for the whole site, empty.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
@@ -112,7 +112,7 @@ class History(Kept):
     visitors = models.PositiveBigIntegerField()
 
 
-class Readership(Kept):
+class ReaderHistory(SubjectRow):
     """How many had read a category at the end of an hour in which that changed. It falls to 0 with each publication."""
 
     pk = models.CompositePrimaryKey("subject", "hour")
@@ -120,16 +120,16 @@ class Readership(Kept):
     readers = models.PositiveIntegerField()
 
 
-class Reset(Kept):
+class Reset(SubjectRow):
     """A subject that was set to zero: an old snapshot of Redis that comes back must not bring its views back."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
     redis_time = models.BigIntegerField()
-    token = models.TextField()
+    full_subject = models.TextField()
 
 
-class Lineage(models.Model):
-    """One row: the newest epoch of Redis that SQL knows of (see lineage.py)."""
+class KnownEpoch(models.Model):
+    """One row: the newest epoch of Redis that SQL knows of (see epoch.py)."""
 
     epoch = models.BigIntegerField(default=0)
 

@@ -122,8 +122,8 @@ def filled(
     waiting = placeholders.found(content)
     if not waiting and not branches:
         return content
-    counts = {entry.token for entry in waiting.values() if entry.kind in OF_COUNTS}
-    dots = {entry.token for entry in waiting.values() if entry.kind in OF_READERS}
+    counts = {entry.subject for entry in waiting.values() if entry.kind in OF_COUNTS}
+    dots = {entry.subject for entry in waiting.values() if entry.kind in OF_READERS}
     reader = find_reader() if dots else None
     glance = live.page_state(counts=list(counts), dots=list(dots), reader=reader)
     html = markup.render(waiting, glance)
@@ -146,7 +146,7 @@ def _shown(
             yield content[end : match.start()] + html[raw].encode()
         end = match.start() + len(raw)
         if entry.kind == IF:
-            open_.append(entry.token in glance.unread and glance.unread[entry.token] > 0)
+            open_.append(entry.subject in glance.unread and glance.unread[entry.subject] > 0)
         elif entry.kind == ELSE:
             open_[-1:] = [not is_shown for is_shown in open_[-1:]]
         elif entry.kind == END:

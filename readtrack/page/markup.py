@@ -22,8 +22,8 @@ def render(waiting: Mapping[bytes, Placeholder], glance: live.PageState) -> dict
 def _number(entry: Placeholder, glance: live.PageState) -> int:
     """How much is new to the reader, or how often it was viewed."""
     if entry.kind in OF_COUNTS:
-        return live.shown_views(glance.totals.get(entry.token), stored=entry.stored)
-    items = glance.unread.get(entry.token, 0)
+        return live.shown_views(glance.totals.get(entry.subject), stored=entry.stored)
+    items = glance.unread.get(entry.subject, 0)
     return min(items, 1) if entry.kind == DOT else items
 
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import subjects
 from readtrack.hits.hashing import digest
 from readtrack.models import Tracked
+from readtrack.subjects import subject_of
 from readtrack.unread import categories
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
@@ -32,7 +32,7 @@ class Placeholder(NamedTuple):
     page up to the next `else` or `end`, if the category is unread."""
 
     kind: str
-    token: str
+    subject: str
     stored: int = 0
 
     @classmethod
@@ -40,10 +40,10 @@ class Placeholder(NamedTuple):
         """What SQL stores rides along, if it was loaded: with Redis gone it is shown without a query."""
         stored = obj.__dict__.get("view_count")
         # Code of before may have put an F() expression there.
-        return cls(kind, subjects.token(obj), stored if isinstance(stored, int) and stored > 0 else 0)
+        return cls(kind, subject_of(obj), stored if isinstance(stored, int) and stored > 0 else 0)
 
     def __str__(self) -> str:
-        body = f"{self.kind}!{self.token}!{self.stored}"
+        body = f"{self.kind}!{self.subject}!{self.stored}"
         return f"!rt!{body}!{digest('placeholder', body)}!"
 
 
@@ -70,8 +70,8 @@ def found(content: bytes) -> dict[bytes, Placeholder]:
         body = match[1].decode(errors="replace")
         # Signed, so it is ours: only then is it worth reading.
         if compare_digest(digest("placeholder", body).encode(), match[2]):
-            kind, token, stored = body.split("!")
-            ours[raw(match)] = Placeholder(kind, token, int(stored))
+            kind, subject, stored = body.split("!")
+            ours[raw(match)] = Placeholder(kind, subject, int(stored))
     return ours
 
 

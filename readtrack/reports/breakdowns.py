@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from readtrack import subjects
 from readtrack.conf import conf
 from readtrack.hits import dimensions
 from readtrack.models import Tracked
@@ -13,6 +12,7 @@ from readtrack.sql import archive
 from readtrack.store import breakdowns, keys
 from readtrack.store.breakdowns import Hash
 from readtrack.store.circuit import fail_open
+from readtrack.subjects import enters_funnel, subject_of
 
 FUNNEL = "funnel"  # the family of its hashes
 
@@ -36,9 +36,9 @@ def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
     if not conf.FUNNEL:
         return []
     several = [objs] if isinstance(objs, Tracked) else list(objs)
-    viewed = [obj for obj in several if not subjects.has_funnel(type(obj))]
-    found = _hashes([subjects.token(obj) for obj in several], family=FUNNEL)
-    others = _summed(found.pop(subjects.token(obj), Counter[str]()) for obj in viewed)
+    viewed = [obj for obj in several if not enters_funnel(type(obj))]
+    found = _hashes([subject_of(obj) for obj in several], family=FUNNEL)
+    others = _summed(found.pop(subject_of(obj), Counter[str]()) for obj in viewed)
     totals = _summed(found.values())
     # Who took a step without a view that counted stands in the first stage all the same.
     totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(views(viewed).values()))
@@ -59,23 +59,23 @@ def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, in
     """
     dimensions.check(dimension)
     several = [objs] if isinstance(objs, Tracked) else list(objs)
-    found = _summed(_hashes([subjects.token(obj) for obj in several], family=f"views:{dimension}").values())
+    found = _summed(_hashes([subject_of(obj) for obj in several], family=f"views:{dimension}").values())
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _hashes(tokens: Sequence[str], *, family: str) -> dict[str, Counter[str]]:
+def _hashes(subjects: Sequence[str], *, family: str) -> dict[str, Counter[str]]:
     """The counts of each subject; with Redis gone, those that SQL keeps."""
-    found = fail_open(breakdowns.hashes, {}, tokens, family=family)
-    lacking = [token for token in tokens if token not in found or not found[token].is_based]
-    stored = archive.breakdowns([keys.member(family, token) for token in lacking]) if lacking else {}
+    found = fail_open(breakdowns.hashes, {}, subjects, family=family)
+    lacking = [subject for subject in subjects if subject not in found or not found[subject].is_settled]
+    stored = archive.breakdowns([keys.member(family, subject) for subject in lacking]) if lacking else {}
     if any(kept.counts for kept in stored.values()):
         # Read again after SQL: what was settled in between has its base by now, and is not given it twice.
-        found |= fail_open(breakdowns.hashes, {}, tokens, family=family)
-    counts = {token: Counter(one.counts) for token, one in found.items()}
-    for token in lacking:
-        kept = Counter(stored[keys.member(family, token)].counts)
-        live = found.get(token, Hash({}))
-        counts[token] = Counter(live.counts) | kept if live.is_based else Counter(live.counts) + kept
+        found |= fail_open(breakdowns.hashes, {}, subjects, family=family)
+    counts = {subject: Counter(one.counts) for subject, one in found.items()}
+    for subject in lacking:
+        kept = Counter(stored[keys.member(family, subject)].counts)
+        live = found.get(subject, Hash({}))
+        counts[subject] = Counter(live.counts) | kept if live.is_settled else Counter(live.counts) + kept
     return counts
 
 

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.db.models import Model
 
-from readtrack import subjects
 from readtrack.hits import readers
 from readtrack.reports.live import page_state
 from readtrack.store import clock, read_state
+from readtrack.subjects import subjects_of
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -24,18 +24,18 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
     Nothing for anonymous users. Raises readers.ReaderError for a user id out of bounds.
     """
-    tokens = subjects.tokens(objs)
+    subjects = subjects_of(objs)
     if user is None or not user.is_authenticated:
-        return dict.fromkeys(tokens, 0)
-    found = page_state(dots=list(tokens.values()), reader=readers.reader_of(user)).unread
-    return {obj: found.get(token, 0) for obj, token in tokens.items()}
+        return dict.fromkeys(subjects, 0)
+    found = page_state(dots=list(subjects.values()), reader=readers.reader_of(user)).unread
+    return {obj: found.get(subject, 0) for obj, subject in subjects.items()}
 
 
 def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """How many have read each object since there was last something new. Raises redis.RedisError."""
-    tokens = subjects.tokens(objs)
-    found = read_state.count_readers(list(tokens.values()))
-    return {obj: found[token] for obj, token in tokens.items()}
+    subjects = subjects_of(objs)
+    found = read_state.count_readers(list(subjects.values()))
+    return {obj: found[subject] for obj, subject in subjects.items()}
 
 
 def as_of() -> int:

@@ -20,5 +20,5 @@ def model_views(labels: Sequence[str], *, since: int, until: int) -> Counter[int
         known = rows.by_hour()
         found.update(known)
         for hour, count in live[label].items():
-            found[hour] += max(0, count.views - known.get(hour, 0)) if count.is_based else count.views
+            found[hour] += max(0, count.views - known.get(hour, 0)) if count.is_settled else count.views
     return found

@@ -6,17 +6,18 @@ from datetime import datetime, timedelta
 
 from django.db.models import Sum
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import skips_by_hour
+from readtrack.subjects import tracked_models
 
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
     """How many hits of the last hours (48 at most) did not count, by every reason there is."""
-    starts = buckets.hours(hours, until=buckets.now(at))
+    starts = buckets.hour_starts(hours, until=buckets.now(at))
     totals: Counter[Reason] = Counter()
     for (_, reason), count in fail_open(skips_by_hour, Counter(), starts).items():
         totals[reason] += count
@@ -25,13 +26,13 @@ def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
 
 def stored_views() -> int:
     """All views that SQL holds, of all Tracked models."""
-    models = subjects.tracked_models()
+    models = tracked_models()
     return sum(model._default_manager.aggregate(views=Sum("view_count", default=0))["views"] for model in models)
 
 
 def top(limit: int = 10) -> list[Tracked]:
     """The most viewed rows by SQL's count, of all Tracked models, most viewed first."""
-    rows = [row for model in subjects.tracked_models() for row in _most_viewed(model, limit)]
+    rows = [row for model in tracked_models() for row in _most_viewed(model, limit)]
     return sorted(rows, key=lambda row: row.view_count, reverse=True)[:limit]
 
 

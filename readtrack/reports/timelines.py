@@ -9,14 +9,15 @@ from typing import NamedTuple
 from asgiref.sync import sync_to_async
 from django.db.models import Model
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.buckets import Period
 from readtrack.models import Tracked
-from readtrack.reports import hours
+from readtrack.reports.hours import model_views
 from readtrack.reports.live import views
 from readtrack.sql import history, reader_history
 from readtrack.store import counters, read_state
 from readtrack.store.circuit import fail_open
+from readtrack.subjects import label_of, subject_column, subject_of, tracked_labels
 
 OBJECT_HOURS = 24  # how long record.lua keeps a subject's hours
 
@@ -58,7 +59,7 @@ def series(
     """
     end = buckets.now(until)
     begin = buckets.now(since) if since else end - timedelta(hours=hours - 1)
-    starts = buckets.starts(begin, end, by=by)
+    starts = buckets.period_starts(begin, end, by=by)
     if not starts:
         return []
     first, last = _hours(starts, end)
@@ -68,7 +69,7 @@ def series(
 def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> Overview:
     """The whole site's views in the last 24 hours, and from that long ago on; Redis is asked once for both."""
     now = buckets.now(at)
-    starts = buckets.starts(now - back, now, by=by)
+    starts = buckets.period_starts(now - back, now, by=by)
     first, last = _hours(starts, now)
     found = _hourly_views(None, since=min(first, last - 23), until=last + 1)
     shown = Counter({hour: count for hour, count in found.items() if hour >= first})
@@ -85,7 +86,7 @@ def _points(starts: Sequence[datetime], found: Counter[int]) -> list[Point]:
 
 def _hours(starts: Sequence[datetime], end: datetime) -> tuple[int, int]:
     """The first hour, and the last that began before the end."""
-    return buckets.hour_number(starts[0]), buckets.hour_number(end - timedelta(microseconds=1))
+    return buckets.hour_index(starts[0]), buckets.hour_index(end - timedelta(microseconds=1))
 
 
 def _place(starts: Sequence[datetime], hour: int) -> int:
@@ -108,34 +109,36 @@ def reader_series(
     """
     now = buckets.now()
     end = buckets.now(until) if until else now
-    starts = buckets.starts(buckets.now(since) if since else end - timedelta(hours=hours - 1), end, by=by)
+    starts = buckets.period_starts(buckets.now(since) if since else end - timedelta(hours=hours - 1), end, by=by)
     if not starts:
         return []
-    token = subjects.token(category)
-    subject, (first, last) = subjects.column(token), _hours(starts, end)
-    found = {_place(starts, hour): count for hour, count in reader_history.counts(subject, since=first, until=last + 1)}
-    if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [token])):
-        found[bisect_right(starts, now) - 1] = live[token]
-    known = reader_history.before(subject, hour=first)
+    subject = subject_of(category)
+    column, (first, last) = subject_column(subject), _hours(starts, end)
+    found = {_place(starts, hour): count for hour, count in reader_history.counts(column, since=first, until=last + 1)}
+    if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [subject])):
+        found[bisect_right(starts, now) - 1] = live[subject]
+    known = reader_history.before(column, hour=first)
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
 def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
     if of is None:
-        return hours.model_views(subjects.tracked_labels(), since=since, until=until)
+        return model_views(tracked_labels(), since=since, until=until)
     if isinstance(of, type):
-        return hours.model_views([subjects.label_of(of)], since=since, until=until)
-    token = subjects.token(of)
-    found = Counter(dict(history.views(subjects.column(token), since=since, until=until)))
-    return found + _not_flushed(of, token, since=since, until=until)
+        return model_views([label_of(of)], since=since, until=until)
+    subject = subject_of(of)
+    found = Counter(dict(history.views(subject_column(subject), since=since, until=until)))
+    return found + _not_flushed(of, subject, since=since, until=until)
 
 
-def _not_flushed(obj: Tracked, token: str, *, since: int, until: int) -> Counter[int]:
+def _not_flushed(obj: Tracked, subject: str, *, since: int, until: int) -> Counter[int]:
     """The views that are in no row of history yet, in the hours that Redis counted them in."""
-    last = history.last(subjects.column(token))
-    present = buckets.hour_number(buckets.now())
+    last = history.last(subject_column(subject))
+    present = buckets.hour_index(buckets.now())
     hours = range(max(last.hour if last else 0, present - OBJECT_HOURS), present + 1)
-    counts = fail_open(counters.hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours], token=token)
+    counts = fail_open(
+        counters.subject_hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours], subject=subject
+    )
     # Without any history, what is older than Redis's hours was counted before there was a history.
     rest = views([obj])[obj] - last.views if last else sum(counts)
     fresh: Counter[int] = Counter()

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.store.circuit import fail_open
 from readtrack.store.trending import MINUTES, top_subjects
+from readtrack.subjects import label_of, parse_subject, subject_of
 
 
 class Trend(NamedTuple):
@@ -27,17 +28,17 @@ def trending(
     """
     if not 1 <= minutes <= MINUTES:
         raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes.")
-    label = subjects.label_of(model) if model else ""
+    label = label_of(model) if model else ""
     found = fail_open(top_subjects, [], limit, at=buckets.now(at), minutes=minutes, label=label)
-    objs = _objects([token for token, _ in found])
-    return [Trend(objs[token], views) for token, views in found if token in objs]
+    objs = _objects([subject for subject, _ in found])
+    return [Trend(objs[subject], views) for subject, views in found if subject in objs]
 
 
-def _objects(tokens: Sequence[str]) -> dict[str, Model]:
-    """The rows that the tokens name, one query for each model."""
+def _objects(subjects: Sequence[str]) -> dict[str, Model]:
+    """The rows that the subjects name, one query for each model."""
     wanted: dict[type[Model], list[Any]] = {}
-    for token in tokens:
-        if parsed := subjects.parse(token):
+    for subject in subjects:
+        if parsed := parse_subject(subject):
             wanted.setdefault(parsed[0], []).append(parsed[1])
     rows = (row for model, pks in wanted.items() for row in model._default_manager.filter(pk__in=pks))
-    return {subjects.token(row): row for row in rows}
+    return {subject_of(row): row for row in rows}

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypeVar, overload
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.hits import readers
 from readtrack.hits.visitors import user_id
 from readtrack.models import Tracked
 from readtrack.store import daily_visitors, scripts, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.uniques import UniquesError as UniquesError
+from readtrack.subjects import listed, subject_of, subjects_of
 
 AnyTracked = TypeVar("AnyTracked", bound=Tracked)
 
@@ -34,16 +35,16 @@ def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) 
     """
     if isinstance(objs, Tracked):
         return visitors([objs], days=days, at=at)[objs]
-    tokens = subjects.tokens(objs)
+    subjects = subjects_of(objs)
     if days is not None:
-        recent = daily_visitors.visitors(list(tokens.values()), days=days, at=buckets.now(at))
-        return {obj: recent[token] for obj, token in tokens.items()}
-    found = fail_open(_visitors, {}, list(tokens.values()))
-    return {obj: max(found.get(token, 0), obj.visitor_count) for obj, token in tokens.items()}
+        recent = daily_visitors.visitors(list(subjects.values()), days=days, at=buckets.now(at))
+        return {obj: recent[subject] for obj, subject in subjects.items()}
+    found = fail_open(_visitors, {}, list(subjects.values()))
+    return {obj: max(found.get(subject, 0), obj.visitor_count) for obj, subject in subjects.items()}
 
 
-def _visitors(tokens: list[str]) -> dict[str, int]:
-    return dict(ChainMap(*scripts.run_all(*(uniques.visitors(some) for some in scripts.sliced(tokens)))))
+def _visitors(subjects: list[str]) -> dict[str, int]:
+    return dict(ChainMap(*scripts.run_all(*(uniques.visitors(some) for some in scripts.sliced(subjects)))))
 
 
 def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: datetime | None = None) -> int:
@@ -52,11 +53,11 @@ def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: d
     All-time numbers are never less than what SQL knows of any of them. Raises UniquesError where their strategies
     cannot tell, and redis.RedisError.
     """
-    several = list(subjects.several(objs))
-    tokens = [subjects.token(obj) for obj in several]
+    several = list(listed(objs))
+    subjects = [subject_of(obj) for obj in several]
     if days is not None:
-        return daily_visitors.together(tokens, days=days, at=buckets.now(at))
-    return max(uniques.together(tokens), max((int(obj.visitor_count) for obj in several), default=0))
+        return daily_visitors.daily_visitors_together(subjects, days=days, at=buckets.now(at))
+    return max(uniques.visitors_together(subjects), max((int(obj.visitor_count) for obj in several), default=0))
 
 
 def has_seen(user: Any, obj: Tracked) -> bool:
@@ -66,6 +67,6 @@ def has_seen(user: Any, obj: Tracked) -> bool:
     """
     if user is None or not user.is_authenticated:
         return False
-    token = subjects.token(obj)
+    subject = subject_of(obj)
     number = readers.number_of(readers.or_none(user.pk))
-    return scripts.run(uniques.strategy_of(token).has_seen(token, visitor=user_id(user.pk), reader=number))
+    return scripts.run(uniques.strategy_of(subject).has_seen(subject, visitor=user_id(user.pk), reader=number))

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import subjects
 from readtrack.models import Archive, Breakdown, History
 from readtrack.sql import databases
 from readtrack.store import keys
-from readtrack.store.counters import Kept
+from readtrack.store.counters import Stored
+from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100
 OWN: tuple[type[Model], ...] = (Archive, Breakdown)
@@ -24,37 +24,38 @@ class Known(NamedTuple):
     hour: int
 
 
-def archived_counts(tokens: Sequence[str]) -> dict[str, Known]:
-    """What is archived, by token."""
-    columns = {subjects.column(token): token for token in tokens}
+def archived_counts(subjects: Sequence[str]) -> dict[str, Known]:
+    """What is archived, by subject."""
+    columns = {subject_column(subject): subject for subject in subjects}
     rows = Archive.objects.using(databases.of(Archive).alias).filter(subject__in=list(columns))
     found = rows.values_list("subject", "views", "visitors", "hour")
-    return {columns[subject]: Known(*values) for subject, *values in found}
+    return {columns[column]: Known(*values) for column, *values in found}
 
 
-def sketches(tokens: Iterable[str]) -> dict[str, bytes]:
-    """The archived sketches by token."""
-    columns = {subjects.column(token): token for token in tokens}
+def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
+    """The archived sketches by subject."""
+    columns = {subject_column(subject): subject for subject in subjects}
     rows = Archive.objects.using(databases.of(Archive).alias).filter(subject__in=list(columns))
-    return {columns[subject]: bytes(sketch) for subject, sketch in rows.values_list("subject", "sketch")}
+    return {columns[column]: bytes(sketch) for column, sketch in rows.values_list("subject", "sketch")}
 
 
-def breakdowns(names: Iterable[str]) -> dict[str, Kept]:
-    """The stored counts of hashes, by their names in `views:unbased`."""
+def breakdowns(names: Iterable[str]) -> dict[str, Stored]:
+    """The stored counts of hashes, by their names in `views:unsettled`."""
     wanted = {
-        (family, subjects.column(token)): keys.member(family, token) for family, token in map(keys.split_member, names)
+        (family, subject_column(subject)): keys.member(family, subject)
+        for family, subject in map(keys.split_member, names)
     }
     counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    rows = Breakdown.objects.using(databases.of(Breakdown).alias).filter(subject__in={subject for _, subject in wanted})
-    for subject, family, field, count in rows.values_list("subject", "family", "field", "count"):
-        if (family, subject) in wanted:
-            counts[wanted[family, subject]][field] = count
-    return {name: Kept(counts.get(name, {})) for name in wanted.values()}
+    rows = Breakdown.objects.using(databases.of(Breakdown).alias).filter(subject__in={column for _, column in wanted})
+    for column, family, field, count in rows.values_list("subject", "family", "field", "count"):
+        if (family, column) in wanted:
+            counts[wanted[family, column]][field] = count
+    return {name: Stored(counts.get(name, {})) for name in wanted.values()}
 
 
-def delete(tokens: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, History)) -> None:
+def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, History)) -> None:
     """Deletes what the app's own tables hold of the subjects."""
-    columns = [subjects.column(token) for token in tokens]
+    columns = [subject_column(subject) for subject in subjects]
     for model in models:
         rows: Any = model._default_manager.using(databases.of(model).alias)
         rows.filter(subject__in=columns).delete()

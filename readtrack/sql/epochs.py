@@ -8,25 +8,25 @@ its last nor as its last but one what SQL has was restored, and its marks may be
 from django.db import router
 from django.db.models import F, QuerySet
 
-from readtrack.models import Lineage
+from readtrack.models import KnownEpoch
 
 ONLY = 1  # primary key of the one row
 
 
-def head() -> int:
+def known() -> int:
     """The newest epoch that SQL knows of; 0 for none."""
-    return Lineage.objects.using(router.db_for_write(Lineage)).get_or_create(pk=ONLY)[0].epoch
+    return KnownEpoch.objects.using(router.db_for_write(KnownEpoch)).get_or_create(pk=ONLY)[0].epoch
 
 
-def follow(epoch: int, *, previous: int) -> bool:
+def advance(epoch: int, *, previous: int) -> bool:
     """Tells SQL of an epoch that follows the newest it knows of; gives whether it is the newest now."""
-    return head() == epoch or bool(_only().filter(epoch=previous).update(epoch=epoch))
+    return known() == epoch or bool(_only().filter(epoch=previous).update(epoch=epoch))
 
 
-def hold() -> None:
+def lock() -> None:
     """Keeps whoever holds it, too, and the next epoch waiting until this transaction ends."""
     _only().update(epoch=F("epoch"))
 
 
-def _only() -> QuerySet[Lineage]:
-    return Lineage.objects.using(router.db_for_write(Lineage)).filter(pk=ONLY)
+def _only() -> QuerySet[KnownEpoch]:
+    return KnownEpoch.objects.using(router.db_for_write(KnownEpoch)).filter(pk=ONLY)

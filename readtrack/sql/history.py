@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from django.db.models import Max, Min, Model, QuerySet
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.models import History, Readership
+from readtrack.models import History, ReaderHistory
 from readtrack.sql import databases
-from readtrack.sql.row_counts import Snapshot
+from readtrack.sql.row_counts import RowCounts
+from readtrack.subjects import subject_column
 
 DELETED_AT_ONCE = 500
 WHOLE_DAYS = 3  # that keep their hours in any case: what Redis has of an hour is held against its row
@@ -32,9 +33,9 @@ class Sums(NamedTuple):
         return {hour: views - last for (_, last), (hour, views) in pairwise([(0, self.before), *self.rows.items()])}
 
 
-def keep(live: Mapping[str, Snapshot], *, hour: int) -> None:
+def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
     """Stores the counts of subjects as they are in that hour."""
-    rows = ((subjects.column(token), hour, *counts) for token, counts in live.items())
+    rows = ((subject_column(subject), hour, *counts) for subject, counts in live.items())
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 
 
@@ -73,21 +74,21 @@ def last(subject: str) -> History | None:
 
 def thin(*, at: datetime) -> int:
     """Leaves one row a day of days past HISTORY_DAYS, none of years past HISTORY_YEARS; gives how many went."""
-    return sum(_thin(_rows(model), at=at) for model in (History, Readership))
+    return sum(_thin(_rows(model), at=at) for model in (History, ReaderHistory))
 
 
 def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
     gone = 0
     if conf.HISTORY_YEARS:
         oldest = at - timedelta(days=365.25 * conf.HISTORY_YEARS)
-        gone += rows.filter(hour__lt=buckets.hour_number(oldest)).delete()[0]
+        gone += rows.filter(hour__lt=buckets.hour_index(oldest)).delete()[0]
     start = rows.aggregate(oldest=Min("hour"))["oldest"]
     if start is None:
         return gone
     # A month ahead of the limit, in case some runs were missed; all the rest has been thinned.
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
     start_at = max(buckets.hour_start(start), end - timedelta(days=31))
-    days = [buckets.hour_number(day) for day in buckets.starts(start_at, end, by="day")]
+    days = [buckets.hour_index(day) for day in buckets.period_starts(start_at, end, by="day")]
     return gone + sum(_thin_day(rows, *pair) for pair in pairwise(days))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from readtrack.models import Readership
+from readtrack.models import ReaderHistory
 from readtrack.sql import databases
 
 
@@ -28,5 +28,5 @@ def counts(subject: str, *, since: int, until: int) -> list[tuple[int, int]]:
     return list(rows.values_list("hour", "readers"))
 
 
-def stored_rows() -> "QuerySet[Readership]":
-    return Readership.objects.using(databases.of(Readership).alias)
+def stored_rows() -> "QuerySet[ReaderHistory]":
+    return ReaderHistory.objects.using(databases.of(ReaderHistory).alias)

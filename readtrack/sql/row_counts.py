@@ -11,7 +11,7 @@ from readtrack.models import Tracked
 from readtrack.sql import databases
 
 
-class Snapshot(NamedTuple):
+class RowCounts(NamedTuple):
     """The counts of one row."""
 
     views: int
@@ -26,17 +26,17 @@ class Written(NamedTuple):
     missing: Sequence[Any] = ()
 
 
-def stored(model: type[Tracked], pks: Sequence[Any]) -> dict[Any, Snapshot]:
+def stored(model: type[Tracked], pks: Sequence[Any]) -> dict[Any, RowCounts]:
     """What SQL stores by primary key, read where it is written; rows that are gone are left out."""
     rows = model._base_manager.using(databases.of(model).alias)
-    found: dict[Any, Snapshot] = {}
+    found: dict[Any, RowCounts] = {}
     for start in range(0, len(pks), 500):  # a database has its limit of parameters, and a planner its patience
         some = rows.filter(pk__in=pks[start : start + 500])
-        found.update((pk, Snapshot(*counts)) for pk, *counts in some.values_list("pk", "view_count", "visitor_count"))
+        found.update((pk, RowCounts(*counts)) for pk, *counts in some.values_list("pk", "view_count", "visitor_count"))
     return found
 
 
-def write(model: type[Tracked], snapshots: Mapping[Any, Snapshot]) -> Written:
+def write(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
     """Raises the rows that store less, by primary key, in one short transaction."""
     connection = databases.of(model)
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
@@ -46,7 +46,7 @@ def write(model: type[Tracked], snapshots: Mapping[Any, Snapshot]) -> Written:
 
 
 def _write_postgresql(
-    connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, Snapshot]
+    connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, RowCounts]
 ) -> Written:
     table, pk, views, visitors = _names(connection, model)
     prepared = _prepared(connection, model, snapshots)
@@ -90,7 +90,7 @@ def _read_postgresql(connection: BaseDatabaseWrapper, model: type[Tracked], valu
 
 
 def _write_portable(
-    connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, Snapshot]
+    connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, RowCounts]
 ) -> Written:
     table, pk, views, visitors = _names(connection, model)
     present = stored(model, list(snapshots))
@@ -111,7 +111,7 @@ def _write_portable(
     return Written(list(behind), ahead, [pk for pk in snapshots if pk not in present])
 
 
-def lower(model: type[Tracked], pk: Any, *, stored: Snapshot, live: Snapshot) -> bool:
+def lower(model: type[Tracked], pk: Any, *, stored: RowCounts, live: RowCounts) -> bool:
     """Sets a row that was reset to what is live, unless it changed since it was read; gives whether it did."""
     rows = model._base_manager.using(databases.of(model).alias)
     row = rows.filter(pk=pk, view_count=stored.views, visitor_count=stored.visitors)
@@ -123,8 +123,8 @@ def zero(model: type[Tracked], pk: Any) -> None:
     model._base_manager.using(databases.of(model).alias).filter(pk=pk).update(view_count=0, visitor_count=0)
 
 
-def _higher(one: Snapshot, other: Snapshot) -> Snapshot:
-    return Snapshot(max(one.views, other.views), max(one.visitors, other.visitors))
+def _higher(one: RowCounts, other: RowCounts) -> RowCounts:
+    return RowCounts(max(one.views, other.views), max(one.visitors, other.visitors))
 
 
 def _names(connection: BaseDatabaseWrapper, model: type[Tracked]) -> list[str]:

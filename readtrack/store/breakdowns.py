@@ -18,34 +18,34 @@ class Hash(NamedTuple):
     """Live counts by field. One that is not based lacks what SQL kept before Redis lost the key."""
 
     counts: Mapping[str, int]
-    is_based: bool = True
+    is_settled: bool = True
 
 
-def step(token: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
+def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
     """Takes the visitor to the stage of the subject's funnel; whether that was new."""
     reached = list(conf.FUNNEL[: conf.FUNNEL.index(stage) + 1])
-    rate = keys.rate(visitor.seen_as or visitor.id)
-    bucket = keys.trending_bucket(buckets.minute(at))
-    names = [rate, keys.unbased(), keys.funnel(token), bucket, *keys.passes(token, visitor)]
+    rate = keys.rate(visitor.fallback_id or visitor.id)
+    bucket = keys.trending_bucket(buckets.minute_bucket(at))
+    names = [rate, keys.unsettled(), keys.funnel(subject), bucket, *keys.passes(subject, visitor)]
     return Call("step", names, [PASS_LIFE, len(reached), *reached], bool)
 
 
-def hashes(tokens: Sequence[str], *, family: str) -> dict[str, Hash]:
-    """The subjects' hashes of that family by token, in one round trip; those that Redis lacks are left out."""
-    return dict(ChainMap(*scripts.run_all(*(_hashes(some, family) for some in scripts.sliced(tokens)))))
+def hashes(subjects: Sequence[str], *, family: str) -> dict[str, Hash]:
+    """The subjects' hashes of that family by subject, in one round trip; those that Redis lacks are left out."""
+    return dict(ChainMap(*scripts.run_all(*(_hashes(some, family) for some in scripts.sliced(subjects)))))
 
 
-def _hashes(tokens: Sequence[str], family: str) -> Call[dict[str, Hash]]:
+def _hashes(subjects: Sequence[str], family: str) -> Call[dict[str, Hash]]:
     def decode(answer: list[list[list[bytes]]]) -> dict[str, Hash]:
-        found, marks = answer if len(answer) == 2 else (answer[0], [None] * len(tokens))
+        found, marks = answer if len(answer) == 2 else (answer[0], [None] * len(subjects))
         return {
-            token: Hash(_counts(fields), is_based=mark is None)
-            for token, fields, mark in zip(tokens, found, marks, strict=True)
+            subject: Hash(_counts(fields), is_settled=mark is None)
+            for subject, fields, mark in zip(subjects, found, marks, strict=True)
             if fields
         }
 
-    names = [keys.unbased(), *(keys.counts(family, token) for token in tokens)]
-    return Call("hashes", names, [keys.member(family, token) for token in tokens], decode)
+    names = [keys.unsettled(), *(keys.counter(family, subject) for subject in subjects)]
+    return Call("hashes", names, [keys.member(family, subject) for subject in subjects], decode)
 
 
 def _counts(fields: Sequence[bytes]) -> dict[str, int]:

@@ -27,63 +27,63 @@ class Settled(NamedTuple):
     epoch: Epoch
 
 
-class Kept(NamedTuple):
+class Stored(NamedTuple):
     """What SQL keeps of one counter: counts by field (a total's only field is ""), and a total's sketch."""
 
     counts: Mapping[str, int]
     sketch: bytes = b""
 
 
-Base = int | Kept  # a number is a total without a sketch
+StoredCount = int | Stored  # a number is a total without a sketch
 
 
 class Total(NamedTuple):
     """A live count. One that is not based lacks what SQL counted before Redis lost the key."""
 
     views: int
-    is_based: bool = True
+    is_settled: bool = True
 
 
-def totals(tokens: Sequence[str]) -> Call[dict[str, Total]]:
-    """The totals that Redis holds, by token; a token that it holds nothing of is left out."""
-    return _marked({token: keys.total(token) for token in tokens})
+def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
+    """The totals that Redis holds, by subject; a subject that it holds nothing of is left out."""
+    return _with_marks({subject: keys.total(subject) for subject in subjects})
 
 
-def sums(names: Iterable[str]) -> Call[dict[str, Total]]:
-    """The models' hours that Redis holds, by their names in `views:unbased`."""
-    return _marked({name: keys.counts(*keys.split_member(name)) for name in names})
+def model_hours(names: Iterable[str]) -> Call[dict[str, Total]]:
+    """The models' hours that Redis holds, by their names in `views:unsettled`."""
+    return _with_marks({name: keys.counter(*keys.split_member(name)) for name in names})
 
 
-def _marked(named: Mapping[str, str]) -> Call[dict[str, Total]]:
-    """The counters that there are, by their names in `views:unbased`, which are given with their keys."""
+def _with_marks(named: Mapping[str, str]) -> Call[dict[str, Total]]:
+    """The counters that there are, by their names in `views:unsettled`, which are given with their keys."""
 
     def decode(answer: list[list[bytes | None]]) -> dict[str, Total]:
         counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(named))
         return {
-            name: Total(int(count), is_based=mark is None)
+            name: Total(int(count), is_settled=mark is None)
             for name, count, mark in zip(named, counts, marks, strict=True)
             if count is not None
         }
 
-    return Call("totals", [keys.unbased(), *named.values()], list(named), decode)
+    return Call("totals", [keys.unsettled(), *named.values()], list(named), decode)
 
 
-def based(tokens: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
+def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
     """How many of the totals there are, and each in its place: None where it is missing or lacks SQL's base."""
     start = keys.total("")
-    return Call("based", [keys.unbased(), *[start + token for token in tokens]], (len(start),), tuple)
+    return Call("based", [keys.unsettled(), *[start + subject for subject in subjects]], (len(start),), tuple)
 
 
-def hours(times: Sequence[datetime], *, token: str) -> list[int]:
+def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
     """The views of one subject in each of those hours."""
     if not times:
         return []
-    found = connect().mget([keys.hour(buckets.hour(time), token) for time in times])
+    found = connect().mget([keys.hour(buckets.hour_bucket(time), subject) for time in times])
     return [int(count or 0) for count in found]
 
 
 def scan() -> Iterator[str]:
-    """The tokens of all totals, unordered; one may come twice, as SCAN has it."""
+    """The subjects of all totals, unordered; one may come twice, as SCAN has it."""
     client: Any = connect(patient=True)
     start, pattern, cursor = len(keys.total("")), keys.matching_totals(), None
     while cursor != 0:
@@ -91,16 +91,16 @@ def scan() -> Iterator[str]:
         yield from [name.decode()[start:] for name in names]
 
 
-def unbased(*, until: int) -> list[str]:
+def unsettled(*, until: int) -> list[str]:
     """Some counters that lack SQL's base, marked until then (µs); settling them makes room for the next."""
     client: Any = connect(patient=True)
-    found: list[bytes] = client.zrange(keys.unbased(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
+    found: list[bytes] = client.zrange(keys.unsettled(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
     return [member.decode() for member in found]
 
 
-def settle(bases: Mapping[str, Base], *, head: int) -> Call[Settled]:
+def settle(bases: Mapping[str, StoredCount], *, head: int) -> Call[Settled]:
     """Adds each counter its base from SQL. `head` is the epoch SQL knew of after it gave the bases."""
-    names, args = _restored("settle", bases, head)
+    names, args = _settle_args("settle", bases, head)
     return Call("restore", names, args, lambda answer: Settled(answer[0], _epoch(answer[1])))
 
 
@@ -113,21 +113,21 @@ def _epoch(answer: bytes) -> Epoch:
     return Epoch(*map(int, answer.split()))
 
 
-def lift(stored: Mapping[str, Base]) -> Call[int]:
+def lift(stored: Mapping[str, StoredCount]) -> Call[int]:
     """Raises the counters that are below what SQL stores; gives how many were."""
-    names, args = _restored("lift", stored, 0)
+    names, args = _settle_args("lift", stored, 0)
     return Call("restore", names, args, lambda answer: int(answer[0]))
 
 
-def _restored(mode: str, bases: Mapping[str, Base], head: int) -> tuple[list[str], list[str | int | bytes]]:
-    names = [keys.flush_epoch(), keys.unbased(), keys.reset()]
+def _settle_args(mode: str, bases: Mapping[str, StoredCount], head: int) -> tuple[list[str], list[str | int | bytes]]:
+    names = [keys.flush_epoch(), keys.unsettled(), keys.reset()]
     args: list[str | int | bytes] = [mode, head]
     for name, base in bases.items():
-        family, token = keys.split_member(name)
-        kept = Kept({"": base}) if isinstance(base, int) else base
-        key = keys.counts(family, token) if family else keys.total(token)
-        names += (key, keys.hll(token), keys.scratch(token))
-        args += (name, token, kept.sketch, HOUR_LIFE if keys.is_hour(name) else 0, len(kept.counts))
+        family, subject = keys.split_member(name)
+        kept = Stored({"": base}) if isinstance(base, int) else base
+        key = keys.counter(family, subject) if family else keys.total(subject)
+        names += (key, keys.hll(subject), keys.scratch(subject))
+        args += (name, subject, kept.sketch, HOUR_LIFE if keys.is_hour(name) else 0, len(kept.counts))
         for field, count in kept.counts.items():
             args += (field, count)
     return names, args
@@ -144,13 +144,13 @@ AT_ONCE = 8  # buckets in one round trip: a busy minute has thousands of members
 
 
 def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
-    """The tokens viewed in each of those minutes."""
+    """The subjects viewed in each of those minutes."""
     client: Any = connect(patient=True)
     for start in range(0, len(minutes), AT_ONCE):
         some = minutes[start : start + AT_ONCE]
         with client.pipeline(transaction=False) as pipeline:
             for minute in some:
-                pipeline.zrange(keys.trending_bucket(buckets.minute(minute)), 0, -1)
+                pipeline.zrange(keys.trending_bucket(buckets.minute_bucket(minute)), 0, -1)
             answers = pipeline.execute()
         for found in answers:
             yield [member.decode() for member in found]

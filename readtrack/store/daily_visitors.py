@@ -18,38 +18,38 @@ def life() -> int:
     return conf.UNIQUE_DAYS * DAY
 
 
-def visitors(tokens: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
+def visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
     """The visitors of each subject in the last days (UTC, today being one), up to an hour old.
 
     Raises UniquesError where nothing was kept that tells.
     """
-    if not _has_sketches(tokens, days):
-        return {token: union(_day_sets([token], days, at)) for token in tokens}
+    if not _has_sketches(subjects, days):
+        return {subject: union(_day_sets([subject], days, at)) for subject in subjects}
     found: dict[str, int] = {}
     portion = max(1, SLICE // (days + 1))
-    parts = [tokens[start : start + portion] for start in range(0, len(tokens), portion)]
+    parts = [subjects[start : start + portion] for start in range(0, len(subjects), portion)]
     answers = scripts.run_all(*(_since(part, days=days, at=at) for part in parts))
     for part, counts in zip(parts, answers, strict=True):
         found.update(zip(part, counts, strict=True))
     return found
 
 
-def together(tokens: Sequence[str], *, days: int, at: datetime) -> int:
+def daily_visitors_together(subjects: Sequence[str], *, days: int, at: datetime) -> int:
     """The visitors that the subjects had in all in the last days, up to an hour old. Raises UniquesError."""
-    if not tokens:
+    if not subjects:
         return 0
-    if not _has_sketches(tokens, days):
-        return union(_day_sets(tokens, days, at))
-    return int(scripts.run(_since(tokens, days=days, at=at, is_together=True))[0])
+    if not _has_sketches(subjects, days):
+        return union(_day_sets(subjects, days, at))
+    return int(scripts.run(_since(subjects, days=days, at=at, is_together=True))[0])
 
 
-def _has_sketches(tokens: Sequence[str], days: int) -> bool:
+def _has_sketches(subjects: Sequence[str], days: int) -> bool:
     """Whether sketches tell; False where the sets of the daily strategy do."""
     if days < 1:
         raise UniquesError("Visitors of the last days need one day at least.")
     if days <= conf.UNIQUE_DAYS:
         return True
-    if days * DAY <= DAY_LIFE and all(strategy_of(token).name == "daily" for token in tokens):
+    if days * DAY <= DAY_LIFE and all(strategy_of(subject).name == "daily" for subject in subjects):
         return False
     raise UniquesError(
         f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
@@ -57,11 +57,11 @@ def _has_sketches(tokens: Sequence[str], days: int) -> bool:
     )
 
 
-def _since(tokens: Sequence[str], *, days: int, at: datetime, is_together: bool = False) -> Call[list[int]]:
-    dates = buckets.days(days, until=at)
-    names = [name for token in tokens for name in keys.sketches(token, days=dates)]
+def _since(subjects: Sequence[str], *, days: int, at: datetime, is_together: bool = False) -> Call[list[int]]:
+    dates = buckets.day_buckets(days, until=at)
+    names = [name for subject in subjects for name in keys.sketches(subject, days=dates)]
     return Call("visitors_since", names, (days, MERGED_LIFE, int(is_together)), list)
 
 
-def _day_sets(tokens: Sequence[str], days: int, at: datetime) -> list[str]:
-    return [keys.unique_day(token, day=day) for token in tokens for day in buckets.days(days, until=at)]
+def _day_sets(subjects: Sequence[str], days: int, at: datetime) -> list[str]:
+    return [keys.unique_day(subject, day=day) for subject in subjects for day in buckets.day_buckets(days, until=at)]

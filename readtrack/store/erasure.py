@@ -15,7 +15,7 @@ SLOTS = 2**27 - 1  # numbers of readers that one of 4 bytes for each can hold
 Progress = Callable[[int], object]
 
 
-class User(NamedTuple):
+class ErasedUser(NamedTuple):
     """Who is forgotten: the visitor's keyed hash, the reader's name and, if it is one, number."""
 
     visitor: str
@@ -36,7 +36,7 @@ def effort() -> int:
     return SCANS * int(connect(patient=True).dbsize())
 
 
-def forget(user: User, *, progress: Progress = int) -> Erased:
+def erase(user: ErasedUser, *, progress: Progress = int) -> Erased:
     """Erases the user. `progress` is told of keys looked at. Raises redis.RedisError; starting anew does no harm."""
     client: Any = connect(patient=True)
     ordinal = client.hget(keys.readers(), user.reader)

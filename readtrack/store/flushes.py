@@ -7,23 +7,23 @@ from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 
-class Memory(NamedTuple):
-    """Times in microseconds, 0 for none: the last flush, the full flush that is owed, the last full flush done."""
+class FlushMemory(NamedTuple):
+    """Times in microseconds, 0 for none: the last flush, the full flush that is requested, the last full flush done."""
 
     last: int = 0
-    owed: int = 0
+    requested: int = 0
     full: int = 0
 
     @property
-    def is_full_owed(self) -> bool:
+    def is_full_requested(self) -> bool:
         """Whether no full flush that ended well has begun since one was called for."""
-        return self.owed > self.full
+        return self.requested > self.full
 
 
-def memory() -> Memory:
+def memory() -> FlushMemory:
     """What this Redis remembers."""
-    found = connect(patient=True).mget([keys.flush_last(), keys.flush_owed(), keys.flush_full()])
-    return Memory(*(int(time or 0) for time in found))
+    found = connect(patient=True).mget([keys.flush_last(), keys.flush_requested(), keys.flush_full()])
+    return FlushMemory(*(int(time or 0) for time in found))
 
 
 def remember(time: int, *, known: int) -> bool:
@@ -31,9 +31,9 @@ def remember(time: int, *, known: int) -> bool:
     return scripts.run(Call("remember", [keys.flush_last()], (known, time), bool), patient=True)
 
 
-def owe(since: int) -> None:
+def request_full_flush(since: int) -> None:
     """A snapshot was restored: only a full flush that begins after this puts Redis right."""
-    connect(patient=True).set(keys.flush_owed(), since)
+    connect(patient=True).set(keys.flush_requested(), since)
 
 
 def remember_full(started: int) -> None:

@@ -16,7 +16,7 @@ LIFE = 86_400  # seconds that the position of a finished import is kept
 ALMOST = timedelta(minutes=1)  # an hour that ends sooner is not begun any more
 
 
-class Answer(IntEnum):
+class Applied(IntEnum):
     """What became of a part."""
 
     REFUSED = 0  # it was not announced to this Redis as it is now
@@ -24,7 +24,7 @@ class Answer(IntEnum):
     UNSETTLED = 2  # a counter has yet to get its base
 
 
-class State(NamedTuple):
+class ImportState(NamedTuple):
     """How far an import was announced and applied; None where this Redis knows nothing of it."""
 
     begun: int | None
@@ -32,12 +32,12 @@ class State(NamedTuple):
     totals: list[int]  # of the subjects, right after the part was applied
 
 
-def state(source: str) -> State:
+def state(source: str) -> ImportState:
     """What Redis knows of the import."""
     client: Any = connect(patient=True)
     begun, done, totals = client.hmget(keys.importing(source), ["begun", "done", "totals"])
     begun, done = (None if value is None else int(value) for value in (begun, done))
-    return State(begun, done, [int(total) for total in (totals or b"").split()])
+    return ImportState(begun, done, [int(total) for total in (totals or b"").split()])
 
 
 def intend(source: str, *, before: int, after: int) -> Call[bool]:
@@ -54,46 +54,48 @@ def apply(
     hours: Mapping[tuple[str, datetime], int],
     at: datetime,
     since: int,
-) -> Call[Answer]:
+) -> Call[Applied]:
     """Adds the part's views to counters that have SQL's base; to a model's hours from `since` (since 1970) on."""
     slots = list(_slots(hours, at=at, since=since))
-    names = [keys.importing(source), keys.unbased(), *map(keys.total, views), *(slot[0] for slot in slots)]
+    names = [keys.importing(source), keys.unsettled(), *map(keys.total, views), *(slot[0] for slot in slots)]
     args: list[str | int] = [before, after, len(views)]
-    for token, count in views.items():
-        args += (token, count)
+    for subject, count in views.items():
+        args += (subject, count)
     for _, name, count, ends in slots:
         args += (name, count, int(ends.timestamp()))
-    return Call("apply", names, args, Answer)
+    return Call("apply", names, args, Applied)
 
 
 def _slots(
     hours: Mapping[tuple[str, datetime], int], *, at: datetime, since: int
 ) -> Iterator[tuple[str, str, int, datetime]]:
-    """The keys of the hours that are young enough to be kept, a model's name in `views:unbased`, views, and ends."""
+    """The keys of the hours that are young enough to be kept, a model's name in `views:unsettled`, views, and ends."""
     models: Counter[tuple[datetime, str]] = Counter()
     present = at.replace(minute=0, second=0, microsecond=0)
-    for (token, hour), count in hours.items():
+    for (subject, hour), count in hours.items():
         start = min(hour, present)  # a log may hold any time
-        models[start, token.partition(":")[0]] += count
+        models[start, subject.partition(":")[0]] += count
         if at + ALMOST < start + DAY:
-            yield keys.hour(buckets.hour(start), token), "", count, start + DAY
+            yield keys.hour(buckets.hour_bucket(start), subject), "", count, start + DAY
     for (start, label), count in models.items():
-        if since <= buckets.hour_number(start):
-            name = keys.member(keys.hourly(buckets.hour(start)), label)
-            yield keys.hour(buckets.hour(start), label), name, count, start + 2 * DAY
+        if since <= buckets.hour_index(start):
+            name = keys.member(keys.hourly(buckets.hour_bucket(start)), label)
+            yield keys.hour(buckets.hour_bucket(start), label), name, count, start + 2 * DAY
 
 
-def meet(visitors: Mapping[str, Sequence[str]]) -> Iterator[Call[int]]:
+def add_visitors(visitors: Mapping[str, Sequence[str]]) -> Iterator[Call[int]]:
     """Adds visitors to subjects whose strategy can, as many calls as it takes; doing so again changes nothing."""
-    able = {token: ids for token, ids in visitors.items() if uniques.strategy_of(token).adds}
-    for some in scripts.sliced([(token, visitor) for token, ids in able.items() for visitor in ids]):
+    able = {subject: ids for subject, ids in visitors.items() if uniques.strategy_of(subject).adds}
+    for some in scripts.sliced([(subject, visitor) for subject, ids in able.items() for visitor in ids]):
         grouped: dict[str, list[str]] = {}
-        for token, visitor in some:
-            grouped.setdefault(token, []).append(visitor)
-        strategies = {token: uniques.strategy_of(token) for token in grouped}
-        args: list[str | int] = [x for token, group in grouped.items() for x in (strategies[token].adds, len(group))]
+        for subject, visitor in some:
+            grouped.setdefault(subject, []).append(visitor)
+        strategies = {subject: uniques.strategy_of(subject) for subject in grouped}
+        args: list[str | int] = [
+            x for subject, group in grouped.items() for x in (strategies[subject].adds, len(group))
+        ]
         args += [visitor for group in grouped.values() for visitor in group]
-        yield Call("meet", [strategy.key(token) for token, strategy in strategies.items()], args, int)
+        yield Call("meet", [strategy.key(subject) for subject, strategy in strategies.items()], args, int)
 
 
 def finish(source: str) -> None:

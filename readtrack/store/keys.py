@@ -16,7 +16,7 @@ views:hll:days:{n}:{date}:{id}    HyperLogLog 1 hour    those of n days, merged 
 views:{dimension}:{id}            hash        as total  views by value: 50 values, the rest is "other"
 funnel:{id}                       hash        as total  how often each stage was reached
 funnel:pass:{visitor}:{id}        string      1 hour    stage that a visitor reached; from the latest on
-views:unbased                     sorted set  none      counters that lack SQL's base, by when
+views:unsettled                     sorted set  none      counters that lack SQL's base, by when
                                                         (microseconds): what settling works off;
                                                         `{id}` or, of a hash and a model's hour, its key
 views:reset                       sorted set  1 day     ids set to zero, by when (microseconds)
@@ -37,19 +37,19 @@ category:{id}:seen                string      none      4 bytes by user id: publ
                                                         first 4 hold how many there were (for "3 new")
 category:{id}:read:ordinal        bitmap      none      the same two by ordinal, for other user ids
 category:{id}:seen:ordinal        string      none
-category:{id}:news                string      1 day     when it was last published to (microseconds)
+category:{id}:published                string      1 day     when it was last published to (microseconds)
 readers                           hash        none      the ordinal of each reader; goes with the two above
 flush:epoch                       string      none      number of the last settling and of the one before:
-                                                        tells a Redis that was restored (see lineage.py)
+                                                        tells a Redis that was restored (see epoch.py)
 flush:last                        string      none      last start or end of a flush that this Redis knows of
-flush:owed                        string      none      when a restored snapshot called for a full flush
+flush:requested                        string      none      when a restored snapshot called for a full flush
 flush:full                        string      none      start of the last full flush that ended well
 flush:orphans                     sorted set  none      ids without a row, by when first missed (microseconds)
 import:{source}                   hash        none      how far an import was announced and applied;
                                                         1 day once it is done
 budget:{nonce}:{kind}             any         1 min     written and removed by `readtrack budget`
 
-`{id}` is a subject's token, `blog.post:42`; `{model}` what it begins with; `{visitor}` is a keyed hash.
+`{id}` is a subject's subject, `blog.post:42`; `{model}` what it begins with; `{visitor}` is a keyed hash.
 """
 
 import re
@@ -109,7 +109,7 @@ def _each(name: str) -> Callable[[str], str]:
     return lambda what: f"{prefix()}{name}:{what}"
 
 
-# By a subject's token
+# By a subject's subject
 total = _each("views:total")
 hll = _each("views:hll")
 unique = _each("views:unique")
@@ -124,14 +124,14 @@ trending_copy = _each("trending:entered")
 rate = _each("rate")
 importing = _each("import")
 
-unbased = _one("views:unbased")
+unsettled = _one("views:unsettled")
 reset = _one("views:reset")
 trending_asked = _one("trending:asked")
 trending_lock = _one("trending:lock")
 readers = _one("readers")
 flush_epoch = _one("flush:epoch")
 flush_last = _one("flush:last")
-flush_owed = _one("flush:owed")
+flush_requested = _one("flush:requested")
 flush_full = _one("flush:full")
 flush_orphans = _one("flush:orphans")
 
@@ -139,116 +139,116 @@ flush_orphans = _one("flush:orphans")
 def recorded(visitor: str, *, minute: str) -> tuple[str, ...]:
     """The keys that every recorded hit names, in the order of record.lua."""
     start = prefix()
-    return f"{start}rate:{visitor}", f"{start}views:unbased", f"{start}trending:bucket:{minute}"
+    return f"{start}rate:{visitor}", f"{start}views:unsettled", f"{start}trending:bucket:{minute}"
 
 
-def viewing(token: str, *, visitor: str, seen_as: str, hour: str) -> tuple[str, ...]:
+def viewing(subject: str, *, visitor: str, fallback_id: str, hour: str) -> tuple[str, ...]:
     """The keys of one view, in the order of record.lua."""
     start = prefix()
     names = (
-        f"{start}views:total:{token}",
-        f"{start}views:hour:{hour}:{token}",
-        f"{start}views:hour:{hour}:{token.partition(':')[0]}",
-        f"{start}views:hll:{token}",
-        f"{start}viewed:{visitor}:{token}",
+        f"{start}views:total:{subject}",
+        f"{start}views:hour:{hour}:{subject}",
+        f"{start}views:hour:{hour}:{subject.partition(':')[0]}",
+        f"{start}views:hll:{subject}",
+        f"{start}viewed:{visitor}:{subject}",
     )
-    return (*names, f"{start}viewed:{seen_as}:{token}") if seen_as else names
+    return (*names, f"{start}viewed:{fallback_id}:{subject}") if fallback_id else names
 
 
-def state(token: str, family: str) -> str:
+def state(subject: str, family: str) -> str:
     """The read state of one category; the families are those of `readers`."""
-    return f"{prefix()}category:{token}:{family}"
+    return f"{prefix()}category:{subject}:{family}"
 
 
-def news(token: str) -> str:
-    return f"{prefix()}category:{token}:news"
+def published(subject: str) -> str:
+    return f"{prefix()}category:{subject}:published"
 
 
 def hour(bucket: str, name: str) -> str:
-    """The views in an hour of one subject by its token, or of a model by its label."""
-    return counts(hourly(bucket), name)
+    """The views in an hour of one subject by its subject, or of a model by its label."""
+    return counter(hourly(bucket), name)
 
 
 def hourly(bucket: str) -> str:
-    """The family of the models' hours: `member(hourly(bucket), label)` is the name of one in `unbased()`."""
+    """The family of the models' hours: `member(hourly(bucket), label)` is the name of one in `unsettled()`."""
     return f"views:hour:{bucket}"
 
 
-def unique_day(token: str, *, day: str) -> str:
-    return f"{prefix()}views:unique:day:{day}:{token}"
+def unique_day(subject: str, *, day: str) -> str:
+    return f"{prefix()}views:unique:day:{day}:{subject}"
 
 
-def sketch(token: str, *, day: str) -> str:
-    return f"{prefix()}views:hll:day:{day}:{token}"
+def sketch(subject: str, *, day: str) -> str:
+    return f"{prefix()}views:hll:day:{day}:{subject}"
 
 
-def sketches(token: str, *, days: Sequence[str]) -> tuple[str, ...]:
+def sketches(subject: str, *, days: Sequence[str]) -> tuple[str, ...]:
     """The merged sketch of the days, oldest first, and the sketch of each."""
-    merged = f"{prefix()}views:hll:days:{len(days)}:{days[-1]}:{token}"
-    return merged, *(sketch(token, day=day) for day in days)
+    merged = f"{prefix()}views:hll:days:{len(days)}:{days[-1]}:{subject}"
+    return merged, *(sketch(subject, day=day) for day in days)
 
 
-def breakdown(token: str, *, name: str) -> str:
-    return f"{prefix()}views:{name}:{token}"
+def breakdown(subject: str, *, name: str) -> str:
+    return f"{prefix()}views:{name}:{subject}"
 
 
-def passes(token: str, visitor: Visitor) -> tuple[str, ...]:
+def passes(subject: str, visitor: Visitor) -> tuple[str, ...]:
     """How far the visitor came, under each name that the visitor is known by."""
-    return tuple(f"{prefix()}funnel:pass:{who}:{token}" for who in (visitor.id, visitor.seen_as) if who)
+    return tuple(f"{prefix()}funnel:pass:{who}:{subject}" for who in (visitor.id, visitor.fallback_id) if who)
 
 
 def window_slice(number: int, shard: int) -> str:
     return f"{prefix()}viewed:slice:{number:x}:{shard:x}"
 
 
-def families() -> tuple[str, ...]:
+def hash_kinds() -> tuple[str, ...]:
     """The hashes of counts that a subject has: `{family}:{id}`, field -> count.
 
-    Who creates such a hash, with its first field, adds its name without the prefix to `views:unbased`, as is
+    Who creates such a hash, with its first field, adds its name without the prefix to `views:unsettled`, as is
     done for totals; the flush cares for the rest.
     """
     return ("funnel", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
 
 
-def counts(family: str, token: str) -> str:
+def counter(family: str, subject: str) -> str:
     """The counter, or the hash of counts, of that family."""
-    return f"{prefix()}{family}:{token}"
+    return f"{prefix()}{family}:{subject}"
 
 
-def member(family: str, token: str) -> str:
-    """A counter's name in `unbased()`; the total's family is ""."""
-    return f"{family}:{token}" if family else token
+def member(family: str, subject: str) -> str:
+    """A counter's name in `unsettled()`; the total's family is ""."""
+    return f"{family}:{subject}" if family else subject
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """The family ("" for a total) and token (for an hour the model's label) of a name in `unbased()`."""
+    """The family ("" for a total) and subject (for an hour the model's label) of a name in `unsettled()`."""
     if is_hour(name):
         family, _, label = name.rpartition(":")
         return family, label
-    for family in families():
+    for family in hash_kinds():
         if name.startswith(f"{family}:"):
             return family, name[len(family) + 1 :]
     return "", name
 
 
 def is_hour(name: str) -> bool:
-    """Whether a name in `unbased()` is of a model's hour."""
+    """Whether a name in `unsettled()` is of a model's hour."""
     return name.startswith("views:hour:")
 
 
-def owned(token: str) -> tuple[str, ...]:
+def owned(subject: str) -> tuple[str, ...]:
     """The lasting keys of one subject that SQL keeps, too: its total, its sketch, its hashes."""
-    return total(token), hll(token), *(counts(family, token) for family in families())
+    return total(subject), hll(subject), *(counter(family, subject) for family in hash_kinds())
 
 
-def others(token: str) -> tuple[str, ...]:
+def others(subject: str) -> tuple[str, ...]:
     """Its lasting keys that only Redis has."""
-    return unique(token), daily(token), bitmap(token)
+    return unique(subject), daily(subject), bitmap(subject)
 
 
-def scratch(token: str) -> str:
+def scratch(subject: str) -> str:
     """Where a script puts a stored sketch while it merges it."""
-    return f"{prefix()}views:hll:{token}:stored"
+    return f"{prefix()}views:hll:{subject}:stored"
 
 
 def trending_top(name: str) -> str:
@@ -259,16 +259,16 @@ def budget(nonce: str, kind: str) -> str:
     return f"{prefix()}budget:{nonce}:{kind}"
 
 
-def family(key: str) -> str:
+def kind_of(key: str) -> str:
     """Which row of the table above the key is of; "other" for none."""
     if not key.startswith(prefix()):
         return "other"
     name = key[len(prefix()) :]
-    return next((row for row, pattern in _families() if pattern.fullmatch(name)), "other")
+    return next((row for row, pattern in _kinds() if pattern.fullmatch(name)), "other")
 
 
 @cache
-def _families() -> list[tuple[str, re.Pattern[str]]]:
+def _kinds() -> list[tuple[str, re.Pattern[str]]]:
     """The rows of the table, those that say most of a key first."""
     _, *rows = re.findall(r"^([a-z]\S*) ", __doc__ or "", re.MULTILINE)  # but the table's head
     parts = {"id": r"[^:]+:[^:]+", "hour": r"\d{10}"}

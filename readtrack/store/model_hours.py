@@ -16,12 +16,12 @@ Hours = Mapping[int, Total]  # what Redis holds of one model, by hours since 197
 
 def first_hour(at: datetime) -> int:
     """The hour from which on an import adds to Redis; what is older, it adds to history itself."""
-    return buckets.hour_number(at) - HOURS + 1 + SPARE
+    return buckets.hour_index(at) - HOURS + 1 + SPARE
 
 
 def hour_calls(labels: Iterable[str], hours: Sequence[int]) -> list[scripts.Call[dict[str, Total]]]:
     names = [hour_name(label, hour) for label in labels for hour in hours]
-    return [counters.sums(some) for some in scripts.sliced(names)]
+    return [counters.model_hours(some) for some in scripts.sliced(names)]
 
 
 def by_label(answers: Iterable[dict[str, Total]]) -> defaultdict[str, dict[int, Total]]:
@@ -34,9 +34,9 @@ def by_label(answers: Iterable[dict[str, Total]]) -> defaultdict[str, dict[int, 
 
 
 def hour_name(label: str, hour: int) -> str:
-    return keys.member(keys.hourly(buckets.hour(buckets.hour_start(hour))), label)
+    return keys.member(keys.hourly(buckets.hour_bucket(buckets.hour_start(hour))), label)
 
 
 def parse_hour_name(name: str) -> tuple[str, int]:
     family, label = keys.split_member(name)
-    return label, buckets.hour_named(family.rpartition(":")[2])
+    return label, buckets.bucket_index(family.rpartition(":")[2])

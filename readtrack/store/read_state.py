@@ -19,25 +19,25 @@ from readtrack.store.scripts import Call
 COUNTED_AT_ONCE = 100  # bitmaps: of 100,000,000 readers, counting one takes the server a millisecond
 
 
-class News(NamedTuple):
+class Publication(NamedTuple):
     """What is published to a category at once. `author` gets no dot for it; `is_own`: it is the author's own text."""
 
-    token: str
+    subject: str
     items: int = 1
     author: Reader | None = None
     is_own: bool = False
 
 
-class Bitmap:
+class ReadBits:
     """1 is "has read". A publication takes the whole bitmap away."""
 
-    def unread(self, reader: Reader, tokens: Many[str]) -> Call[dict[str, int]]:
+    def unread(self, reader: Reader, subjects: Many[str]) -> Call[dict[str, int]]:
         """For each category 0, or 1 when there is something new."""
 
         def decode(bits: list[int]) -> dict[str, int]:
-            return {token: 1 - bit for token, bit in zip(tokens, bits, strict=True)}
+            return {subject: 1 - bit for subject, bit in zip(subjects, bits, strict=True)}
 
-        return Call("has_read", _asked(reader, tokens), (reader, len(tokens)), decode)
+        return Call("has_read", _asked(reader, subjects), (reader, len(subjects)), decode)
 
     def readers(self, states: Many[str], *, patient: bool) -> list[int]:
         """How many have read what each key holds."""
@@ -50,16 +50,16 @@ class Bitmap:
         return counts
 
 
-class Sequence:
+class SeenCounters:
     """Four bytes a reader: how many publications there had been when the reader came, and one. 0 is "never"."""
 
-    def unread(self, reader: Reader, tokens: Many[str]) -> Call[dict[str, int]]:
+    def unread(self, reader: Reader, subjects: Many[str]) -> Call[dict[str, int]]:
         """For each category how much is new; 1 at least in one that the reader has never opened."""
 
         def decode(counts: list[int]) -> dict[str, int]:
-            return dict(zip(tokens, counts, strict=True))
+            return dict(zip(subjects, counts, strict=True))
 
-        return Call("count_unread", _asked(reader, tokens), (reader, len(tokens)), decode)
+        return Call("count_unread", _asked(reader, subjects), (reader, len(subjects)), decode)
 
     def readers(self, states: Many[str], *, patient: bool) -> list[int]:
         """How many have read what each key holds. Always patient: each may be megabytes."""
@@ -71,29 +71,31 @@ class Sequence:
         return sum(seen > published for seen in slots)
 
 
-def _asked(reader: Reader, tokens: Many[str]) -> list[str]:
-    names = [keys.state(token, readers.family()) for token in tokens]
+def _asked(reader: Reader, subjects: Many[str]) -> list[str]:
+    names = [keys.state(subject, readers.state_kind()) for subject in subjects]
     return [*names, keys.readers()] if isinstance(reader, str) else names
 
 
-STATES: dict[str, Bitmap | Sequence] = {"bitmap": Bitmap(), "sequence": Sequence()}
+STATES: dict[str, ReadBits | SeenCounters] = {"bitmap": ReadBits(), "sequence": SeenCounters()}
 
 
-def unread(reader: Reader, tokens: Many[str]) -> Call[dict[str, int]]:
+def unread(reader: Reader, subjects: Many[str]) -> Call[dict[str, int]]:
     """How much is new to the reader in each category, as far as the strategy knows."""
-    return STATES[conf.READ_STATE].unread(reader, tokens)
+    return STATES[conf.READ_STATE].unread(reader, subjects)
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:
-    """Marks what the hit reads; gives the tokens that are read now. Raises redis.RedisError."""
+    """Marks what the hit reads; gives the subjects that are read now. Raises redis.RedisError."""
     reader = cast(Reader, hit.reader)
-    names = [name for token in hit.reads for name in (keys.state(token, readers.family()), keys.news(token))]
+    names = [
+        name for subject in hit.reads for name in (keys.state(subject, readers.state_kind()), keys.published(subject))
+    ]
     if isinstance(reader, str):
         names.append(keys.readers())
 
     def decode(codes: list[Any]) -> tuple[str, ...]:
         clock.learn(int(codes[-1]))
-        return tuple(token for token, code in zip(hit.reads, codes, strict=False) if code)
+        return tuple(subject for subject, code in zip(hit.reads, codes, strict=False) if code)
 
     args = (len(hit.reads), reader, *_began(hit), conf.READ_STATE, readers.highest())
     return Call("mark_read", names, args, decode)
@@ -108,26 +110,26 @@ def _began(hit: Hit) -> tuple[int | str, int | str]:
     return int((perf_counter() - hit.began) * 1_000_000) + stale, since
 
 
-def publish(news: Many[News]) -> Call[int]:
+def publish(news: Many[Publication]) -> Call[int]:
     """Makes the categories unread."""
     names: list[str] = []
     args: list[str | int] = [conf.READ_STATE]
-    for token, items, author, is_own in news:
-        today, *others = (keys.state(token, family) for family in readers.families())
-        names += (today, keys.news(token), *others)
+    for subject, items, author, is_own in news:
+        today, *others = (keys.state(subject, family) for family in readers.state_kinds())
+        names += (today, keys.published(subject), *others)
         args += (items, "" if author is None else author, int(is_own))
     if any(isinstance(entry.author, str) for entry in news):
         names.append(keys.readers())
     return Call("publish", names, args, int)
 
 
-def count_readers(tokens: Many[str], *, patient: bool = False) -> dict[str, int]:
+def count_readers(subjects: Many[str], *, patient: bool = False) -> dict[str, int]:
     """How many have read each category since it was last published to."""
-    family = readers.family()
-    counts = STATES[conf.READ_STATE].readers([keys.state(token, family) for token in tokens], patient=patient)
-    return dict(zip(tokens, counts, strict=True))
+    family = readers.state_kind()
+    counts = STATES[conf.READ_STATE].readers([keys.state(subject, family) for subject in subjects], patient=patient)
+    return dict(zip(subjects, counts, strict=True))
 
 
-def remove(token: str) -> None:
+def remove(subject: str) -> None:
     """Removes everything that the category has."""
-    connect().unlink(*(keys.state(token, family) for family in readers.families()), keys.news(token))
+    connect().unlink(*(keys.state(subject, family) for family in readers.state_kinds()), keys.published(subject))

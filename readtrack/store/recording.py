@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 from django.core.signals import setting_changed
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import daily_visitors, keys, uniques, windows
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.uniques import Effect, Strategy
+from readtrack.subjects import enters_funnel, model_with_label
 
 
 class Profile(NamedTuple):
@@ -27,8 +28,8 @@ def wants(hit: Hit) -> bool:
     """Whether the hit is more than record.lua does for everybody."""
     if hit.dimensions:
         return True
-    for token in hit.views:  # noqa: SIM110 - every hit comes this way, and a generator costs it half a microsecond
-        if _profile(token.partition(":")[0]):
+    for subject in hit.views:  # noqa: SIM110 - every hit comes this way, and a generator costs it half a microsecond
+        if _profile(subject.partition(":")[0]):
             return True
     return False
 
@@ -38,19 +39,19 @@ def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]
     identities = [who for who in hit.visitor[:2] if who]
     slices = windows.count() if windows.is_compact() else 0
     names, members = list(shared), []
-    for token in hit.views:
+    for subject in hit.views:
         total, own_hour, model_hour, _, *strings = keys.viewing(
-            token, visitor=hit.visitor.id, seen_as=hit.visitor.seen_as, hour=hour
+            subject, visitor=hit.visitor.id, fallback_id=hit.visitor.fallback_id, hour=hour
         )
-        entries = [windows.entry(token, visitor=who, hit=hit) for who in identities] if slices else []
+        entries = [windows.entry(subject, visitor=who, hit=hit) for who in identities] if slices else []
         names += (total, own_hour, model_hour)
         names += [name for sets, _ in entries for name in sets] or strings
         members.append([member for _, member in entries])
     width = (len(names) - len(shared)) // len(hit.views)
     args: list[str | int] = [windows.life() if slices else conf.WINDOW or 1, *rate, hit.visitor.id, width]
     args += [len(hit.views), *hit.views, len(identities), slices]
-    for token, own in zip(hit.views, members, strict=True):
-        effects = list(_effects(token, hit))
+    for subject, own in zip(hit.views, members, strict=True):
+        effects = list(_effects(subject, hit))
         args += (*own, len(effects))
         for effect in effects:
             args += (effect.name, len(names) + 1, effect.argument)
@@ -58,23 +59,23 @@ def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]
     return names, args
 
 
-def _effects(token: str, hit: Hit) -> Iterator[Effect]:
-    label = token.partition(":")[0]
-    profile = _profile(label) or Profile(uniques.strategy_of(token), has_days=False, stage="")
-    if effect := profile.strategy.effect(token, hit):
+def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
+    label = subject.partition(":")[0]
+    profile = _profile(label) or Profile(uniques.strategy_of(subject), has_days=False, stage="")
+    if effect := profile.strategy.effect(subject, hit):
         yield effect
     if profile.has_days:
-        yield Effect("day", (keys.sketch(token, day=buckets.day(hit.at)),), daily_visitors.life())
+        yield Effect("day", (keys.sketch(subject, day=buckets.day_bucket(hit.at)),), daily_visitors.life())
     if profile.stage:
-        yield Effect("funnel", (keys.funnel(token), *keys.passes(token, hit.visitor)), profile.stage)
+        yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), profile.stage)
     for name, value in hit.dimensions:
-        yield Effect("value", (keys.breakdown(token, name=name),), value)
+        yield Effect("value", (keys.breakdown(subject, name=name),), value)
 
 
 @lru_cache(maxsize=256)
 def _profile(label: str) -> Profile | None:
     strategy = uniques.strategy_of(label)
-    has_funnel = subjects.has_funnel(subjects.model_named(label))
+    has_funnel = enters_funnel(model_with_label(label))
     stage = conf.FUNNEL[0] if has_funnel and conf.FUNNEL else ""
     if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
         return None
@@ -107,20 +108,20 @@ _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
 
 def record(hit: Hit) -> Call[Outcome]:
     """Counts the hit's views."""
-    visitor, seen_as = hit.visitor.id, hit.visitor.seen_as
-    hour = buckets.hour(hit.at)
-    names = keys.recorded(seen_as or visitor, minute=buckets.minute(hit.at))
+    visitor, fallback_id = hit.visitor.id, hit.visitor.fallback_id
+    hour = buckets.hour_bucket(hit.at)
+    names = keys.recorded(fallback_id or visitor, minute=buckets.minute_bucket(hit.at))
     if wants(hit):
         rate = (conf.RATE_LIMIT or NO_LIMIT, conf.RATE_WINDOW or 1)
         return Call("record", *named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
-    for token in hit.views:
-        names += keys.viewing(token, visitor=visitor, seen_as=seen_as, hour=hour)
+    for subject in hit.views:
+        names += keys.viewing(subject, visitor=visitor, fallback_id=fallback_id, hour=hour)
     args: list[str | int] = [
         conf.WINDOW or 1,  # no window at all would count a hit that is sent again twice
         conf.RATE_LIMIT or NO_LIMIT,
         conf.RATE_WINDOW or 1,
         visitor,
-        6 if seen_as else 5,
+        6 if fallback_id else 5,
         len(hit.views),
         *hit.views,
     ]
@@ -132,6 +133,6 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
         return Outcome(hit.views)
     views = dict(zip(hit.views, codes, strict=True))
     return Outcome(
-        counted=tuple(token for token, code in views.items() if code == 1),
-        skipped={token: _SKIPPED[code] for token, code in views.items() if code != 1},
+        counted=tuple(subject for subject, code in views.items() if code == 1),
+        skipped={subject: _SKIPPED[code] for subject, code in views.items() if code != 1},
     )

@@ -42,7 +42,7 @@ def key_families() -> dict[str, KeyFamily]:
     counts: dict[str, int] = {}
     for key in _scanned(client):
         seen += 1
-        name = keys.family(key.decode(errors="replace"))
+        name = keys.kind_of(key.decode(errors="replace"))
         counts[name] = counts.get(name, 0) + 1
         some = found.setdefault(name, [])
         if len(some) < SAMPLES:
@@ -168,7 +168,7 @@ def families(*, sample: int, progress: Callable[[int], object]) -> list[Family]:
     looked_at = _some_keys(client, sample)
     if not looked_at:
         return []
-    names = {key: keys.family(key.decode(errors="replace")) for key in looked_at}
+    names = {key: keys.kind_of(key.decode(errors="replace")) for key in looked_at}
     ours = [key for key, name in names.items() if name != "other"]
     count, size = Counter[str](), Counter[str]()
     for start in range(0, len(ours), MEASURED):
@@ -197,21 +197,23 @@ def _some_keys(client: Any, sample: int) -> list[bytes]:
 def marks() -> Marks:
     """What waits to be settled."""
     client: Any = connect(patient=True)
-    count, oldest = client.zcard(keys.unbased()), client.zrange(keys.unbased(), 0, 0, withscores=True)
+    count, oldest = client.zcard(keys.unsettled()), client.zrange(keys.unsettled(), 0, 0, withscores=True)
     return Marks(count, max(0.0, (counters.clock() - oldest[0][1]) / 1_000_000) if oldest else 0.0)
 
 
 def some_totals(sample: int) -> dict[str, Total]:
-    """Some totals by token, each of at most that many."""
-    tokens = list(dict.fromkeys(islice(counters.scan(), sample)))
-    answers = scripts.run_all(*map(counters.totals, scripts.sliced(tokens)), patient=True)
+    """Some totals by subject, each of at most that many."""
+    subjects = list(dict.fromkeys(islice(counters.scan(), sample)))
+    answers = scripts.run_all(*map(counters.totals, scripts.sliced(subjects)), patient=True)
     return dict(ChainMap(*answers))
 
 
-def recent(tokens: Sequence[str], *, minutes: Sequence[datetime]) -> dict[str, int]:
-    """The views of each token in those minutes."""
+def recent(subjects: Sequence[str], *, minutes: Sequence[datetime]) -> dict[str, int]:
+    """The views of each subject in those minutes."""
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
     for minute in minutes:
-        pipeline.zmscore(keys.trending_bucket(buckets.minute(minute)), tokens)
+        pipeline.zmscore(keys.trending_bucket(buckets.minute_bucket(minute)), subjects)
     columns = zip(*pipeline.execute(), strict=True)
-    return {token: sum(int(views or 0) for views in column) for token, column in zip(tokens, columns, strict=True)}
+    return {
+        subject: sum(int(views or 0) for views in column) for subject, column in zip(subjects, columns, strict=True)
+    }

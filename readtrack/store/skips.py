@@ -58,7 +58,7 @@ class Tally:
     def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
         """Counts a skip of each reason."""
         self._own()
-        hour = buckets.hour(at)
+        hour = buckets.hour_bucket(at)
         with self._lock:
             self._skips.update((hour, reason) for reason in reasons)
             while len(self._skips) > HOURS * len(REASONS):
@@ -101,7 +101,7 @@ atexit.register(tally.settle)
 def skips_by_hour(times: Sequence[datetime]) -> Skips:
     """The skips of those hours that Redis was told of."""
     pipeline: Any = connect().pipeline(transaction=False)
-    names = [buckets.hour(at) for at in times]
+    names = [buckets.hour_bucket(at) for at in times]
     for name in names:
         pipeline.hgetall(keys.skips(name))
     found = zip(names, pipeline.execute(), strict=True)

@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 
 def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str = "") -> list[tuple[str, int]]:
-    """Tokens and views, most viewed first, of one model (`blog.post`) or of all.
+    """Subjects and views, most viewed first, of one model (`blog.post`) or of all.
 
     Where there is no list yet, one caller computes it, and all others go on with an empty one.
     """
@@ -74,7 +74,7 @@ def _name(minutes: int) -> str:
 
 
 def _compute(minutes: int, at: datetime, *, patient: bool) -> int:
-    slots = [buckets.minute(slot) for slot in buckets.minutes(MINUTES + GAP, until=at)]
+    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(MINUTES + GAP, until=at)]
     names = [keys.trending_bucket(slot) for slot in slots[-minutes:]]
     if minutes == MINUTES:
         number = int(at.timestamp()) // 60

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from django.core.signals import setting_changed
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
+from readtrack.subjects import model_with_label
 
 DAY_LIFE = 172_800  # seconds that a day's set of visitors is kept
 UNION_LIMIT = 200_000  # members of sets that are looked at together; more would hold up the server
@@ -44,18 +45,18 @@ class Strategy(ABC):
     adds = ""  # the command by which visitors of the past are added; most need to know more of a visit than a log does
 
     @abstractmethod
-    def key(self, token: str) -> str:
+    def key(self, subject: str) -> str:
         """The key that holds a subject's count."""
 
-    def effect(self, token: str, hit: Hit) -> Effect | None:
+    def effect(self, subject: str, hit: Hit) -> Effect | None:
         """What to do when the view counts; None for a visitor that the strategy cannot tell."""
-        return Effect(self.name, (self.key(token),))
+        return Effect(self.name, (self.key(subject),))
 
-    def together(self, tokens: Sequence[str]) -> int:
+    def together(self, subjects: Sequence[str]) -> int:
         """How many different visitors the subjects had in all. Raises UniquesError where that is not known."""
         raise UniquesError(f"The strategy {self.name!r} cannot tell how many visitors subjects have in common.")
 
-    def has_seen(self, token: str, *, visitor: str, reader: int | None) -> Call[bool]:
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> Call[bool]:
         """Whether that visitor viewed the subject. Raises UniquesError where that is not known."""
         raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
 
@@ -65,11 +66,11 @@ class HyperLogLogs(Strategy):
 
     name, command, adds = "hll", "PFCOUNT", "PFADD"
 
-    def key(self, token: str) -> str:
-        return keys.hll(token)
+    def key(self, subject: str) -> str:
+        return keys.hll(subject)
 
-    def together(self, tokens: Sequence[str]) -> int:
-        return scripts.run(Call("together", [keys.hll(token) for token in tokens], (), int))
+    def together(self, subjects: Sequence[str]) -> int:
+        return scripts.run(Call("together", [keys.hll(subject) for subject in subjects], (), int))
 
 
 class Sets(Strategy):
@@ -77,14 +78,14 @@ class Sets(Strategy):
 
     name, command, adds = "set", "SCARD", "SADD"
 
-    def key(self, token: str) -> str:
-        return keys.unique(token)
+    def key(self, subject: str) -> str:
+        return keys.unique(subject)
 
-    def together(self, tokens: Sequence[str]) -> int:
-        return union([self.key(token) for token in tokens])
+    def together(self, subjects: Sequence[str]) -> int:
+        return union([self.key(subject) for subject in subjects])
 
-    def has_seen(self, token: str, *, visitor: str, reader: int | None) -> Call[bool]:
-        return Call("has_member", [self.key(token)], (visitor,), bool)
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> Call[bool]:
+        return Call("has_member", [self.key(subject)], (visitor,), bool)
 
 
 class DailySets(Strategy):
@@ -95,12 +96,12 @@ class DailySets(Strategy):
 
     name, command = "daily", "GET"
 
-    def key(self, token: str) -> str:
-        return keys.daily(token)
+    def key(self, subject: str) -> str:
+        return keys.daily(subject)
 
-    def effect(self, token: str, hit: Hit) -> Effect:
-        day = keys.unique_day(token, day=buckets.day(hit.at))
-        return Effect(self.name, (day, self.key(token)), DAY_LIFE)
+    def effect(self, subject: str, hit: Hit) -> Effect:
+        day = keys.unique_day(subject, day=buckets.day_bucket(hit.at))
+        return Effect(self.name, (day, self.key(subject)), DAY_LIFE)
 
 
 class Bitmaps(Strategy):
@@ -108,18 +109,18 @@ class Bitmaps(Strategy):
 
     name, command = "bitmap", "BITCOUNT"
 
-    def key(self, token: str) -> str:
-        return keys.bitmap(token)
+    def key(self, subject: str) -> str:
+        return keys.bitmap(subject)
 
-    def effect(self, token: str, hit: Hit) -> Effect | None:
+    def effect(self, subject: str, hit: Hit) -> Effect | None:
         number = readers.number_of(hit.reader)
-        return None if number is None else Effect(self.name, (self.key(token),), number)
+        return None if number is None else Effect(self.name, (self.key(subject),), number)
 
-    def together(self, tokens: Sequence[str]) -> int:
+    def together(self, subjects: Sequence[str]) -> int:
         # BITOP would write the union to a key of its own; read in pieces, it takes neither memory nor a write.
         found = start = 0
         while True:
-            pieces = _pieces([self.key(token) for token in tokens], start=start)
+            pieces = _pieces([self.key(subject) for subject in subjects], start=start)
             bits = 0
             for piece in pieces:
                 bits |= int.from_bytes(piece.ljust(PIECE, b"\0"), "big")
@@ -128,8 +129,8 @@ class Bitmaps(Strategy):
                 return found
             start += PIECE
 
-    def has_seen(self, token: str, *, visitor: str, reader: int | None) -> Call[bool]:
-        bitmap = [] if reader is None else [self.key(token)]
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> Call[bool]:
+        bitmap = [] if reader is None else [self.key(subject)]
         return Call("has_read", bitmap, (reader or 0, len(bitmap)), lambda bits: bits == [1])
 
 
@@ -154,43 +155,43 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def strategy_of(token: str) -> Strategy:
+def strategy_of(subject: str) -> Strategy:
     """The strategy of the subject's model."""
-    return _strategy(token.partition(":")[0])
+    return _strategy(subject.partition(":")[0])
 
 
 @lru_cache(maxsize=256)
 def _strategy(label: str) -> Strategy:
-    name = getattr(subjects.model_named(label), "unique_strategy", "") or conf.UNIQUE
+    name = getattr(model_with_label(label), "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
 
 
-def need_reader(tokens: Iterable[str]) -> bool:
+def need_reader(subjects: Iterable[str]) -> bool:
     """Whether a view of one of the subjects is counted by its reader's number."""
-    return any(strategy_of(token).name == "bitmap" for token in tokens)
+    return any(strategy_of(subject).name == "bitmap" for subject in subjects)
 
 
-def visitors(tokens: Sequence[str]) -> Call[dict[str, int]]:
+def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """How many different visitors each subject had, whatever the strategies of their models."""
 
     def decode(counts: list[int]) -> dict[str, int]:
-        return dict(zip(tokens, counts, strict=True))
+        return dict(zip(subjects, counts, strict=True))
 
-    strategies = [strategy_of(token) for token in tokens]
-    names = [strategy.key(token) for strategy, token in zip(strategies, tokens, strict=True)]
+    strategies = [strategy_of(subject) for subject in subjects]
+    names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
     commands = [strategy.command for strategy in strategies]
     return Call("visitors", names, commands if set(commands) - {"PFCOUNT"} else (), decode)
 
 
-def together(tokens: Sequence[str]) -> int:
+def visitors_together(subjects: Sequence[str]) -> int:
     """How many different visitors the subjects had in all. Raises UniquesError where that is not known."""
-    if not tokens:
+    if not subjects:
         return 0
-    first, *others = {strategy_of(token) for token in tokens}
+    first, *others = {strategy_of(subject) for subject in subjects}
     if others:
         names = ", ".join(sorted(strategy.name for strategy in (first, *others)))
         raise UniquesError(f"Visitors counted in different ways ({names}) cannot be counted together.")
-    return first.together(tokens)
+    return first.together(subjects)
 
 
 def _forget(*, setting: str, **kwargs: Any) -> None:

@@ -39,9 +39,9 @@ def count() -> int:
     return ceil(conf.WINDOW / length()) + 1
 
 
-def entry(token: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
+def entry(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
     """The sets that hold the visitor's views of the subject, newest first, and the view's member of them."""
-    digest = blake2b(f"{visitor}:{token}".encode(), digest_size=8).digest()
+    digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
     shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS)
     newest = int(hit.at.timestamp()) // length()
     names = [keys.window_slice(number, shard) for number in range(newest, newest - count(), -1)]

@@ -12,10 +12,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from readtrack import reports, subjects
+from readtrack import reports
 from readtrack.page import filling, markup, placeholders
 from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, NEWS, WORDS, Placeholder
 from readtrack.reports import live
+from readtrack.subjects import subject_of
 from readtrack.views import outbound
 
 HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
@@ -98,9 +99,9 @@ class UnreadCountNode(PlaceholderNode):
     """`{% unread_count %}`"""
 
     def value(self, obj: Any, context: Context) -> int:
-        token = subjects.token(obj)
+        subject = subject_of(obj)
         reader = filling.finder(_request(context), context.get("user"))()
-        return live.page_state(dots=[token], reader=reader).unread.get(token, 0)
+        return live.page_state(dots=[subject], reader=reader).unread.get(subject, 0)
 
 
 class DotNode(UnreadCountNode):

@@ -10,17 +10,17 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from readtrack import subjects
 from readtrack.conf import conf
+from readtrack.subjects import check_stage, subject_of
 
 _signer = Signer(salt="readtrack.views.outbound")
 
 
 def link(obj: Model, url: str, *, stage: str) -> str:
     """The address that counts the stage and redirects to the URL. Raises ValueError for a stage that FUNNEL lacks."""
-    subjects.check_stage(stage)
+    check_stage(stage)
     # Without the time: the same link each time, so that pages with it can be cached.
-    return reverse("readtrack:outbound", args=[_signer.sign_object([subjects.token(obj), stage, url])])
+    return reverse("readtrack:outbound", args=[_signer.sign_object([subject_of(obj), stage, url])])
 
 
 @never_cache
@@ -28,7 +28,7 @@ def link(obj: Model, url: str, *, stage: str) -> str:
 def follow(request: HttpRequest, signed: str) -> HttpResponse:
     """Redirects to the signed target; the middleware counts the step."""
     try:
-        token, stage, url = _signer.unsign_object(signed)
+        subject, stage, url = _signer.unsign_object(signed)
     except (BadSignature, ValueError):
         return HttpResponseNotFound(_("This link is not one of ours, or it is incomplete."), content_type="text/plain")
     if not is_web(url):
@@ -38,7 +38,7 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     recorder = getattr(request, "readtrack", None)
     # A link may outlive the stage it was made for.
     if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
-        recorder.steps[token, stage] = None
+        recorder.steps[subject, stage] = None
     return response
 
 

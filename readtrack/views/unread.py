@@ -31,12 +31,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect, ensure_csrf_cookie
 from django.views.decorators.http import require_GET, require_POST
 
-from readtrack import reports, subjects, tracker
+from readtrack import reports, tracker
 from readtrack.conf import conf
 from readtrack.hits import readers, visitors
 from readtrack.hits.readers import Reader
 from readtrack.reports import live
 from readtrack.store.circuit import fail_open
+from readtrack.subjects import parse_subject, subject_of_row
 from readtrack.unread import categories
 
 MOST = 200  # categories in one request
@@ -86,11 +87,11 @@ def _unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     as_of = fail_open(reports.as_of, 0)
     if conf.READ_QUERYSET:
         wanted = _visible(request, wanted)
-    tokens = {name: subjects.token_of(*category) for name, category in wanted.items()}
-    found = live.page_state(dots=list(tokens.values()), reader=reader).unread
-    if not as_of or len(found) < len(set(tokens.values())):
+    subjects = {name: subject_of_row(*category) for name, category in wanted.items()}
+    found = live.page_state(dots=list(subjects.values()), reader=reader).unread
+    if not as_of or len(found) < len(set(subjects.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
-    counts = {name: found[token] for name, token in tokens.items()}
+    counts = {name: found[subject] for name, subject in subjects.items()}
     answers = {name: {"unread": count > 0, "count": count} for name, count in counts.items()}
     return {"as_of": as_of, "categories": answers}
 
@@ -99,8 +100,8 @@ def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     names, as_of = _body(request)
     wanted = _named(names)
     # Bits are set for what exists only, so nobody can make up keys.
-    visible = {name: subjects.token_of(*category) for name, category in _visible(request, wanted).items()}
-    done = fail_open(tracker.mark_tokens_read, None, reader, list(visible.values()), as_of=as_of)
+    visible = {name: subject_of_row(*category) for name, category in _visible(request, wanted).items()}
+    done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=as_of)
     if done is None:
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
     is_read = {name: visible.get(name) in done for name in wanted}
@@ -143,9 +144,9 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
 def _category(name: str, models: Sequence[type[Model]]) -> Category:
     parsed = None
     if _can_be(name):
-        parsed = subjects.parse(name) if ":" in name else None
+        parsed = parse_subject(name) if ":" in name else None
         if parsed is None and len(models) == 1:
-            parsed = subjects.parse(f"{models[0]._meta.label_lower}:{quote(name)}")
+            parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
     if parsed is None or "\0" in unquote(name) or not categories.has_read_state(parsed[0]):
         raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
     try:

@@ -82,7 +82,7 @@ def changed(posts: int) -> None:
         whole = timed(flush)
     spent = []
     for _ in range(3):
-        minute = buckets.minute(buckets.now())
+        minute = buckets.minute_bucket(buckets.now())
         ids = range(1, posts + 1, max(1, posts // CHANGED))
         with client.pipeline(transaction=False) as pipeline:
             for number in ids:
@@ -168,7 +168,7 @@ def charts(rows: int) -> None:
     """A year of one post, and of the site, among as many rows of history."""
     seed(1)
     sql("TRUNCATE readtrack_history")
-    now = buckets.hour_number(buckets.now())
+    now = buckets.hour_index(buckets.now())
     sql(
         f"INSERT INTO readtrack_history (subject, hour, views, visitors) SELECT 'site.post:' || p, h, h, 0"
         f" FROM generate_series({now} - 8759, {now}, 12) h, generate_series(1, {max(1, rows // 730)}) p"
@@ -217,7 +217,7 @@ def idle(posts: int) -> None:
 
 
 def archive() -> None:
-    FlushRun.objects.update(covers=1)
+    FlushRun.objects.update(flushed_until=1)
     flush()
 
 

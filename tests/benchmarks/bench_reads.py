@@ -19,25 +19,25 @@ from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
-from readtrack.store.read_state import News
+from readtrack.store.read_state import Publication
 from tests.benchmarks.measuring import compare, table
 from tests.benchmarks.peer import Peer
 from tests.site.models import Category, Post
 
 USERS = int(os.environ.get("BENCH_USERS", "100000"))
-CATEGORIES = 20
+READ_STATE_MODELS = 20
 OPENS = 500
 THREADS = 50
 SECONDS = 3
 
 
-def has_read(token: str) -> set[int]:
+def has_read(subject: str) -> set[int]:
     """Returns the numbers of the readers whose bit is set."""
-    content: Any = connect().get(keys.state(token, readers.family())) or b""
+    content: Any = connect().get(keys.state(subject, readers.state_kind())) or b""
     return {8 * start + bit for start, byte in enumerate(content) for bit in range(8) if byte & (0x80 >> bit)}
 
 
-TOKENS = [f"site.category:{number}" for number in range(1, CATEGORIES + 1)]
+SUBJECTS = [f"site.category:{number}" for number in range(1, READ_STATE_MODELS + 1)]
 
 # The design this replaces.
 TABLE = """
@@ -65,19 +65,19 @@ def main() -> None:
 
 def against_rows() -> None:
     """Each thing done by SQL and by us, in turn."""
-    sql(TABLE.format(users=USERS, categories=CATEGORIES), None)
-    for token in TOKENS:
-        connect().set(keys.state(token, "read"), b"\xff" * (USERS // 8 + 1))
+    sql(TABLE.format(users=USERS, categories=READ_STATE_MODELS), None)
+    for subject in SUBJECTS:
+        connect().set(keys.state(subject, "read"), b"\xff" * (USERS // 8 + 1))
     rows = [("", "rows in SQL", "readtrack", "ratio")]
     opened = compare({"readtrack": open_ours, "rows": open_rows}, each=OPENS, rounds=5)
     drawn = compare({"readtrack": draw_ours, "rows": draw_rows}, each=OPENS, rounds=5)
-    for name, found in (("open a category", opened), (f"draw {CATEGORIES} dots", drawn)):
+    for name, found in (("open a category", opened), (f"draw {READ_STATE_MODELS} dots", drawn)):
         rows.append(
             (name, f"{found['rows'][0]:.0f} µs", f"{found['readtrack'][0]:.0f} µs", f"{found['rows'][1]:.1f} ×")
         )
     theirs, ours = published()
     rows.append(("publish a post", f"{theirs:,.0f} µs", f"{ours:.0f} µs", f"{theirs / ours:,.0f} ×"))
-    table(f"Dots of {USERS:,} users in {CATEGORIES} categories, next to a row for each in PostgreSQL", rows)
+    table(f"Dots of {USERS:,} users in {READ_STATE_MODELS} categories, next to a row for each in PostgreSQL", rows)
     sql("DROP TABLE bench_read", None)
 
 
@@ -94,7 +94,7 @@ def open_rows() -> None:
 
 def open_ours() -> None:
     for user in range(1, OPENS + 1):
-        tracker.record(hit(user, TOKENS[:1]))
+        tracker.record(hit(user, SUBJECTS[:1]))
 
 
 def draw_rows() -> None:
@@ -104,19 +104,19 @@ def draw_rows() -> None:
 
 def draw_ours() -> None:
     for user in range(1, OPENS + 1):
-        scripts.run(read_state.unread(user, TOKENS))
+        scripts.run(read_state.unread(user, SUBJECTS))
 
 
-def hit(reader: Reader, tokens: list[str], began: float | None = None) -> Hit:
-    return Hit(Visitor("bench"), buckets.now(), reads=tuple(tokens), reader=reader, began=began)
+def hit(reader: Reader, subjects: list[str], began: float | None = None) -> Hit:
+    return Hit(Visitor("bench"), buckets.now(), reads=tuple(subjects), reader=reader, began=began)
 
 
 def published() -> tuple[float, float]:
     """Microseconds of a publication in a category that everybody has read: the median of a few categories."""
     theirs, ours = [], []
-    for number, token in enumerate(TOKENS[1:4], start=2):
+    for number, subject in enumerate(SUBJECTS[1:4], start=2):
         theirs.append(timed(lambda number=number: sql(PUBLISH, (number,))))  # type: ignore[misc]
-        ours.append(timed(lambda token=token: scripts.run(read_state.publish([News(token)]))))  # type: ignore[misc]
+        ours.append(timed(lambda subject=subject: scripts.run(read_state.publish([Publication(subject)]))))  # type: ignore[misc]
     return median(theirs), median(ours)
 
 
@@ -128,14 +128,14 @@ def timed(work: Callable[[], object]) -> float:
 
 def against_machina() -> None:
     """Forum tracking in a process of its own, in turn with ours, each by the calls that a site's code makes."""
-    forums = Category.objects.filter(pk__in=[Category.objects.create().pk for _ in range(CATEGORIES)])
+    forums = Category.objects.filter(pk__in=[Category.objects.create().pk for _ in range(READ_STATE_MODELS)])
     first = forums[0]
     for forum in forums:
         connect().set(keys.state(f"site.category:{forum.pk}", "read"), b"\xff" * (USERS // 8 + 1))
     users = [User(pk=number) for number in range(1, 101)]
     works: dict[str, tuple[str, Callable[[User], object]]] = {
         "mark a forum read": ("open", lambda user: tracker.mark_read(user, [first])),
-        f"draw {CATEGORIES} dots": ("draw", lambda user: reports.unread(user, forums.all())),
+        f"draw {READ_STATE_MODELS} dots": ("draw", lambda user: reports.unread(user, forums.all())),
         "mark all read": ("read all", lambda user: tracker.mark_all_read(user, forums)),
     }
     rows = [("", "django-machina", "readtrack", "ratio")]
@@ -145,7 +145,7 @@ def against_machina() -> None:
             rows.append(next_to(theirs, partial(each_of, users, ours), name=name, each=100, rounds=3))
         theirs = partial(peer.do, "publish", answer="1")
         rows.append(next_to(theirs, lambda: Post.objects.create(category=first), name="save a post", each=1, rounds=50))
-    table(f"Next to django-machina 1.3.1, {CATEGORIES} forums, 10,000 users who have read them", rows)
+    table(f"Next to django-machina 1.3.1, {READ_STATE_MODELS} forums, 10,000 users who have read them", rows)
 
 
 def each_of(users: list[User], work: Callable[[User], object]) -> None:
@@ -212,15 +212,15 @@ def contention() -> None:
         while not stop.is_set():
             began = perf_counter()
             seen[number] = posts[0]
-            tracker.record(hit(number, TOKENS[:1], began))
+            tracker.record(hit(number, SUBJECTS[:1], began))
             opened[number] += 1
 
     def writer() -> None:
         while not stop.wait(0.002):
             posts[0] += 1
-            scripts.run(read_state.publish([News(TOKENS[0])]))
+            scripts.run(read_state.publish([Publication(SUBJECTS[0])]))
             stop.wait(0.002)
-            found = has_read(TOKENS[0])
+            found = has_read(SUBJECTS[0])
             is_read[0] += len(found)
             lost[0] += sum(1 for number in found if seen[number] < posts[0])
 

@@ -48,33 +48,33 @@ def pings() -> None:
 
 
 def records() -> None:
-    _each(lambda visitor, token: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(token,))), VIEWS)
+    _each(lambda visitor, subject: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(subject,))), VIEWS)
 
 
 def one_hundred() -> None:
-    _each(lambda visitor, token: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(token,))), 100)
+    _each(lambda visitor, subject: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(subject,))), 100)
 
 
 def commands() -> None:
     """What the script does, a command at a time, as one would write it by hand."""
     client = connect()
 
-    def record(visitor: str, token: str) -> None:
+    def record(visitor: str, subject: str) -> None:
         now = buckets.now()
-        hour, minute = buckets.hour(now), buckets.minute(now)
+        hour, minute = buckets.hour_bucket(now), buckets.minute_bucket(now)
         if client.incr(f"rate:{visitor}") == 1:
             client.expire(f"rate:{visitor}", 10)
-        if not client.set(f"viewed:{visitor}:{token}", 1, nx=True, ex=1800):
+        if not client.set(f"viewed:{visitor}:{subject}", 1, nx=True, ex=1800):
             return
-        if client.incr(f"views:total:{token}") == 1:
-            client.zadd("views:unbased", {token: 1}, nx=True)
-        if client.incr(f"views:hour:{hour}:{token}") == 1:
-            client.expire(f"views:hour:{hour}:{token}", 86400)
+        if client.incr(f"views:total:{subject}") == 1:
+            client.zadd("views:unsettled", {subject: 1}, nx=True)
+        if client.incr(f"views:hour:{hour}:{subject}") == 1:
+            client.expire(f"views:hour:{hour}:{subject}", 86400)
         if client.incr(f"views:hour:{hour}:site.post") == 1:
             client.expire(f"views:hour:{hour}:site.post", 172800)
-            client.zadd("views:unbased", {f"views:hour:{hour}:site.post": 1}, nx=True)
-        client.pfadd(f"views:hll:{token}", visitor)
-        client.zincrby(f"trending:bucket:{minute}", 1, token)
+            client.zadd("views:unsettled", {f"views:hour:{hour}:site.post": 1}, nx=True)
+        client.pfadd(f"views:hll:{subject}", visitor)
+        client.zincrby(f"trending:bucket:{minute}", 1, subject)
 
     _each(record, VIEWS)
 

@@ -66,9 +66,9 @@ def recording(options: dict[str, Any]) -> Callable[[], None]:
     def work() -> None:
         for _ in range(VIEWS):
             number = next(_visitors)
-            token = f"site.post:{number % POSTS}"
+            subject = f"site.post:{number % POSTS}"
             visitor = Visitor(f"v{number:015}")
-            tracker.record(Hit(visitor, buckets.now(), views=(token,), reader=number, dimensions=dimensions))
+            tracker.record(Hit(visitor, buckets.now(), views=(subject,), reader=number, dimensions=dimensions))
 
     # Under settings of their own, loaded outside of what is timed for each view.
     return override_settings(READTRACK=options)(work)

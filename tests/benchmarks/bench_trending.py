@@ -44,8 +44,8 @@ def fill(minute: datetime) -> None:
     chosen = random.sample(range(POSTS), VIEWED)
     views = {f"site.post:{number}": random.randint(1, 20) for number in chosen}
     client: Any = connect(patient=True)
-    client.zadd(keys.trending_bucket(buckets.minute(minute)), views)
-    client.hset(f"hash:{buckets.minute(minute)}", mapping=views)
+    client.zadd(keys.trending_bucket(buckets.minute_bucket(minute)), views)
+    client.hset(f"hash:{buckets.minute_bucket(minute)}", mapping=views)
 
 
 def refresh() -> None:
@@ -57,8 +57,8 @@ def refresh() -> None:
 
 def fetch() -> None:
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for slot in buckets.minutes(MINUTES, until=FIRST):
-        pipeline.hgetall(f"hash:{buckets.minute(slot)}")
+    for slot in buckets.minute_starts(MINUTES, until=FIRST):
+        pipeline.hgetall(f"hash:{buckets.minute_bucket(slot)}")
     total: Counter[bytes] = Counter()
     for views in pipeline.execute():
         for member, number in views.items():

@@ -32,13 +32,14 @@ def record(journal: Journal) -> None:
 
 def _view(pk: int, visitor: str, journal: Journal) -> None:
     """Sends the hit until it is answered: a repeat means that an earlier try counted."""
-    from readtrack import buckets, subjects, tracker
+    from readtrack import buckets, tracker
     from readtrack.hits.hit import Hit
     from readtrack.hits.visitors import Visitor
     from readtrack.store.connection import RedisError
+    from readtrack.subjects import subject_of_row
     from tests.site.models import Post
 
-    hit = Hit(Visitor(visitor), buckets.now(), views=(subjects.token_of(Post, pk),))
+    hit = Hit(Visitor(visitor), buckets.now(), views=(subject_of_row(Post, pk),))
     while True:
         journal.write(Entry(is_answer=False, at=time.time(), pk=pk, visitor=visitor))
         try:

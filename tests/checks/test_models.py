@@ -17,9 +17,9 @@ from tests.site.models import Article, Counted, Page
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
-        ({"CATEGORIES": ["site.Nothing"]}, ["readtrack.E008"]),
-        ({"CATEGORIES": ["nonsense"]}, ["readtrack.E008"]),
-        ({"CATEGORIES": ["site.Manual"]}, []),
+        ({"READ_STATE_MODELS": ["site.Nothing"]}, ["readtrack.E008"]),
+        ({"READ_STATE_MODELS": ["nonsense"]}, ["readtrack.E008"]),
+        ({"READ_STATE_MODELS": ["site.Manual"]}, []),
         ({"UNIQUE": "guess"}, ["readtrack.E030"]),
         ({"UNIQUE": "daily"}, []),
     ],

@@ -4,9 +4,10 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import subjects, tracker
+from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.store import keys
+from readtrack.subjects import subject_of
 from tests.doctor.conftest import found, levels, run
 from tests.factories import hit, post
 from tests.site.models import Post
@@ -16,27 +17,27 @@ pytestmark = pytest.mark.django_db
 
 def viewed(row: Post, times: int) -> None:
     for _ in range(times):
-        tracker.record(hit(subjects.token(row)))
+        tracker.record(hit(subject_of(row)))
 
 
 def test_a_mark_that_nobody_settles_is_a_warning(redis: Redis) -> None:
     row = post()
     viewed(row, 1)
     assert found("marks")[0][1:3] == ("ok", "2 counts wait for SQL's base, which the next flush gives them.")
-    redis.zincrby(keys.unbased(), -600_000_000, subjects.token(row))
+    redis.zincrby(keys.unsettled(), -600_000_000, subject_of(row))
     assert found("marks")[0][1:3] == ("warning", "2 counts lack SQL's base, the oldest for 10 min.")
 
 
 def test_a_redis_that_was_emptied_is_a_warning_until_the_next_flush(redis: Redis) -> None:
     viewed(post(), 1)
-    assert found("lineage")[0][1:3] == ("ok", "Nothing was flushed that Redis could have fallen behind.")
+    assert found("epoch")[0][1:3] == ("ok", "Nothing was flushed that Redis could have fallen behind.")
     flush()
-    assert found("lineage")[0][1:3] == ("ok", "Redis is the one of the last flush.")
-    assert levels("lineage") == ["ok"]
+    assert found("epoch")[0][1:3] == ("ok", "Redis is the one of the last flush.")
+    assert levels("epoch") == ["ok"]
     redis.flushdb()
-    assert levels("lineage") == ["warning"]
+    assert levels("epoch") == ["warning"]
     flush()
-    assert levels("lineage") == ["ok"]
+    assert levels("epoch") == ["ok"]
 
 
 def test_views_since_the_last_flush_are_no_drift(redis: Redis) -> None:
@@ -58,7 +59,7 @@ def test_a_count_that_nothing_explains_is_a_warning(redis: Redis, stored: int) -
     Post.objects.filter(pk=row.pk).update(view_count=stored)
     [finding] = found("drift")
     assert finding.level == "warning"
-    assert finding.message == f"1 of 2 totals differs from SQL: {subjects.token(row)}."
+    assert finding.message == f"1 of 2 totals differs from SQL: {subject_of(row)}."
     Post.objects.filter(pk=other.pk).update(view_count=stored)
     assert found("drift")[0].message.startswith("2 of 2 totals differ from SQL, such as site.post:")
 

@@ -11,11 +11,12 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import subjects, tracker
+from readtrack import tracker
 from readtrack.doctor import redis
 from readtrack.doctor.findings import Order
 from readtrack.store import server
 from readtrack.store.server import families
+from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.doctor.conftest import found, levels
 from tests.factories import hit, post
@@ -194,7 +195,7 @@ def test_memory_is_told_by_kind_for_our_keys_only(redis: Redis, settings: Settin
     settings.READTRACK = {"PREFIX": prefix}
     redis.mset(dict.fromkeys(["session:1", ":1:views.decorators.cache.cache_page.x", "total"], "somebody else's"))
     for _ in range(3):
-        tracker.record(hit(subjects.token(post())))
+        tracker.record(hit(subject_of(post())))
     kinds = {family.name: family.keys for family in families(sample=100, progress=len_of)}
     assert kinds["views:total:{id}"] == kinds["viewed:{visitor}:{id}"] == 3
     ours = {name: family for name, family in server.key_families().items() if name != "other"}

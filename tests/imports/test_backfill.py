@@ -19,7 +19,7 @@ from readtrack.imports.weblog import Importer, Options
 from readtrack.models import History, Import
 from readtrack.reports import series
 from readtrack.sql import history
-from readtrack.sql.row_counts import Snapshot
+from readtrack.sql.row_counts import RowCounts
 from readtrack.store import imports, model_hours, scripts
 from tests import factories
 from tests.imports import weblogs
@@ -54,7 +54,7 @@ def begin(added: Batch) -> Import:
     Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
     parts: Any = {"views": added.views, "hours": added.hours, "since": model_hours.first_hour(at)}
     call = imports.apply("test", before=0, after=100, at=at, **parts)
-    while scripts.run(call) is imports.Answer.UNSETTLED:
+    while scripts.run(call) is imports.Applied.UNSETTLED:
         settling.settle()
     return Import.objects.get()
 
@@ -70,7 +70,7 @@ def rows(subject: str) -> dict[datetime, int]:
 
 def keep(subject: str, views: dict[datetime, int]) -> None:
     for at, count in views.items():
-        history.keep({subject: Snapshot(count, 7)}, hour=buckets.hour_number(at))
+        history.store({subject: RowCounts(count, 7)}, hour=buckets.hour_index(at))
 
 
 def shown(of: Any, *, since: datetime, by: Any = "hour") -> Counter[datetime]:
@@ -186,7 +186,7 @@ def test_a_database_restored_from_before_the_part_gets_no_history_of_it() -> Non
 
 @pytest.mark.usefixtures("post")
 def test_redis_lost_before_the_part_is_confirmed_is_no_success(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    def carry(tokens: object) -> None:
+    def carry(subjects: object) -> None:
         redis.flushdb()
 
     monkeypatch.setattr(ledger, "carry", carry)

@@ -63,10 +63,10 @@ def begin(record: Import, *, after: int) -> None:
 def apply(record: Import, added: Batch, *, after: int) -> bool:
     before, views = record.position, added.views
     call = imports.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START, since=0)
-    if (answer := scripts.run(call)) is imports.Answer.UNSETTLED:
+    if (answer := scripts.run(call)) is imports.Applied.UNSETTLED:
         settling.settle()
         answer = scripts.run(call)
-    return answer is imports.Answer.APPLIED
+    return answer is imports.Applied.APPLIED
 
 
 def test_a_batch_is_in_sql_once_it_is_added(record: Import, post: Post) -> None:

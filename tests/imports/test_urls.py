@@ -30,10 +30,10 @@ def post() -> Post:
     return factories.post(pk=4, title="Hello, world", category=factories.category(name="shelf"))
 
 
-def token(path: str) -> str | None:
-    """The token of what a path shows; "" for what does not exist, None for what no view tells."""
+def subject(path: str) -> str | None:
+    """The subject of what a path shows; "" for what does not exist, None for what no view tells."""
     target = Urls().target(path)
-    return Objects().tokens([target])[target] if target else None
+    return Objects().subjects([target])[target] if target else None
 
 
 @pytest.mark.usefixtures("post")
@@ -64,16 +64,16 @@ def token(path: str) -> str | None:
     ],
 )
 def test_a_path_shows_what_its_detail_view_says(path: str, expected: str | None) -> None:
-    assert token(path) == expected
+    assert subject(path) == expected
 
 
 def test_keys_of_every_kind_are_found() -> None:
     Product.objects.create(pk=ROWS)
     Page.objects.create(pk="a b:c")
     review = Review.objects.create()
-    assert token(f"/products/{ROWS}/") == token(f"/products/{ROWS.hex}/") == f"site.product:{ROWS}"
-    assert token("/pages/a b:c/") == "site.page:a%20b%3Ac"
-    assert token(f"/reviews/{review.pk}/") == f"site.post:{review.pk}"
+    assert subject(f"/products/{ROWS}/") == subject(f"/products/{ROWS.hex}/") == f"site.product:{ROWS}"
+    assert subject("/pages/a b:c/") == "site.page:a%20b%3Ac"
+    assert subject(f"/reviews/{review.pk}/") == f"site.post:{review.pk}"
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_keys_of_every_kind_are_found() -> None:
 @pytest.mark.usefixtures("post")
 def test_a_function_view_is_explained_by_a_setting(rules: object, path: str, expected: str | None) -> None:
     with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
-        assert token(path) == expected
+        assert subject(path) == expected
 
 
 @pytest.mark.usefixtures("post")
 def test_a_site_below_a_path_is_found() -> None:
     set_script_prefix("/site/")
     try:
-        assert token("/site/posts/4/") == "site.post:4"
+        assert subject("/site/posts/4/") == "site.post:4"
     finally:
         set_script_prefix("/")
 
@@ -109,8 +109,8 @@ def test_many_paths_are_looked_up_with_one_query_a_view_and_remembered() -> None
     urls, objects = Urls(), Objects()
     targets = [target for post in posts if (target := urls.target(f"/posts/{post.pk}/"))]
     with CaptureQueriesContext(connection) as queries:
-        found = objects.tokens(targets * 2)
-        assert objects.tokens(targets) == found
+        found = objects.subjects(targets * 2)
+        assert objects.subjects(targets) == found
     assert len(queries) == 1
     assert list(found.values()) == [f"site.post:{post.pk}" for post in posts]
 
@@ -118,13 +118,13 @@ def test_many_paths_are_looked_up_with_one_query_a_view_and_remembered() -> None
 def test_the_oldest_targets_are_forgotten() -> None:
     urls, objects = Urls(), Objects(limit=2)
     one, two, three = [target for number in (1, 2, 3) if (target := urls.target(f"/posts/{number}/"))]
-    objects.tokens([one, two])
-    objects.tokens([one])
-    objects.tokens([three])
+    objects.subjects([one, two])
+    objects.subjects([one])
+    objects.subjects([three])
     with CaptureQueriesContext(connection) as queries:
-        objects.tokens([one, three])
+        objects.subjects([one, three])
         assert len(queries) == 0
-        objects.tokens([two])
+        objects.subjects([two])
     assert len(queries) == 1
 
 

@@ -15,7 +15,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
 from readtrack.imports.weblog import OTHERS, PATTERNS, Importer, Options, Report
-from readtrack.imports.windows import Windows
+from readtrack.imports.windows import LogDeduplicator
 from readtrack.models import Import
 from tests import factories
 from tests.factories import BROWSER
@@ -97,7 +97,7 @@ def test_imported_views_are_added_to_those_counted_live(post: Post, write: Write
 
 def test_a_site_that_counts_nobody_unknown_imports_nobody(post: Post, write: Write) -> None:
     with override_settings(READTRACK={"ANONYMOUS": "none"}):
-        assert take(write(line())).skipped == {"optout": 1}
+        assert take(write(line())).skipped == {"anonymous": 1}
     assert stored() == {post.pk: (0, 0)}
 
 
@@ -146,11 +146,11 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     now = buckets.now()
     live = factories.hit("site.post:1", at=now - timedelta(hours=2))
     tracker.record(live)
-    two_hours = f"views:hour:{buckets.hour(live.at)}"
+    two_hours = f"views:hour:{buckets.hour_bucket(live.at)}"
     redis.expire(f"{two_hours}:site.post:1", 1000)
     ages = (50, 30, 22, 2, 0)
     take(write(*(line(start=now - timedelta(hours=age), address=f"192.0.2.{age}") for age in ages)))
-    hours = {age: f"views:hour:{buckets.hour(now - timedelta(hours=age))}" for age in ages}
+    hours = {age: f"views:hour:{buckets.hour_bucket(now - timedelta(hours=age))}" for age in ages}
     assert [redis.get(f"{hours[age]}:site.post") for age in ages] == [None, "1", "1", "2", "1"]
     assert [redis.get(f"{hours[age]}:site.post:1") for age in ages[1:]] == [None, "1", "2", "1"]
     assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
@@ -307,7 +307,7 @@ def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("post")
 def test_what_memory_does_not_hold_is_told(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weblog, "Windows", partial(Windows, limit=1))
+    monkeypatch.setattr(weblog, "Windows", partial(LogDeduplicator, limit=1))
     report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
     assert "forgotten" in report.notes[0]
 

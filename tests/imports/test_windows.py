@@ -3,12 +3,12 @@
 import pytest
 
 from readtrack.hits.hit import Reason
-from readtrack.imports.windows import Windows
+from readtrack.imports.windows import LogDeduplicator
 
 
 def outcomes(*hits: tuple[str, str, float], limit: int = 1000) -> list[Reason | None]:
-    windows = Windows(limit=limit)
-    return [windows.refusal(visitor, token, 1_000_000 + at) for visitor, token, at in hits]
+    windows = LogDeduplicator(limit=limit)
+    return [windows.refusal(visitor, subject, 1_000_000 + at) for visitor, subject, at in hits]
 
 
 def test_a_window_is_not_extended_by_a_reload() -> None:
@@ -46,7 +46,7 @@ def test_another_log_that_begins_earlier_has_windows_of_its_own() -> None:
 
 
 def test_memory_is_bounded_and_what_it_costs_is_told() -> None:
-    windows = Windows(limit=10)
+    windows = LogDeduplicator(limit=10)
     for number in range(100):
         assert windows.refusal(f"v{number}", "x", 1_000_000) is None
     assert windows.forgotten >= 80
@@ -55,7 +55,7 @@ def test_memory_is_bounded_and_what_it_costs_is_told() -> None:
 
 
 def test_long_logs_forget_nothing_early() -> None:
-    windows = Windows(limit=2000)
+    windows = LogDeduplicator(limit=2000)
     for second in range(20_000):
         assert windows.refusal(f"v{second}", "x", 1_000_000 + second) is None
         if second >= 1700:

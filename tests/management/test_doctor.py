@@ -9,8 +9,9 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from demo_project.engines.valkey import Valkey
-from readtrack import subjects, tracker
+from readtrack import tracker
 from readtrack.flush.run import flush
+from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.factories import hit, post
 
@@ -32,7 +33,7 @@ def well(start_redis: Start, settings: Settings) -> Valkey:
     """A site with nothing wrong."""
     settings.READTRACK = {}
     valkey = start_redis(appendonly="yes")
-    tracker.record(hit(subjects.token(post())))
+    tracker.record(hit(subject_of(post())))
     flush()
     return valkey
 

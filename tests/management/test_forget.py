@@ -59,7 +59,7 @@ def test_every_family_of_keys_is_searched(settings: Settings, redis: Redis) -> N
     redis.set("si*te:category:x.y:2:read", b"")
     redis.setbit("si*te:category:x.y:2:read", 1, 0)
     redis.bitfield("si*te:category:x.y:1:seen").set("u32", f"#{user.pk + 1}", 7).set("u32", "#0", 9).execute()
-    redis.set("si*te:category:x.y:1:news", "1")
+    redis.set("si*te:category:x.y:1:published", "1")
     assert forget(user.pk, by="id").split()[:6] == ["keys", "1", "members", "2", "bits", "3"]
     assert redis.smembers("si*te:views:unique:site.post:1") == {other}
     assert redis.smembers("si*te:views:unique:day:20261120:site.post:1") == {other}
@@ -69,7 +69,7 @@ def test_every_family_of_keys_is_searched(settings: Settings, redis: Redis) -> N
     assert redis.strlen("si*te:category:x.y:2:read") == 1
     assert redis.bitfield("si*te:category:x.y:1:seen").get("u32", "#0").execute() == [9]
     assert redis.bitfield("si*te:category:x.y:1:seen").get("u32", f"#{user.pk + 1}").execute() == [0]
-    assert redis.get("si*te:category:x.y:1:news") == "1"
+    assert redis.get("si*te:category:x.y:1:published") == "1"
 
 
 def test_a_reader_with_an_ordinal_leaves_a_number_that_nobody_gets(redis: Redis) -> None:
@@ -79,7 +79,7 @@ def test_a_reader_with_an_ordinal_leaves_a_number_that_nobody_gets(redis: Redis)
     for reader in range(3):
         redis.setbit("category:x.y:1:read:ordinal", reader, 1)
         redis.setbit("category:x.y:1:read", reader, 1)
-    erased = tracker.forget(uuid.UUID(name))
+    erased = tracker.erase(uuid.UUID(name))
     assert (erased.keys, erased.members, erased.bits) == (0, 0, 2)
     assert [redis.getbit("category:x.y:1:read:ordinal", reader) for reader in range(3)] == [1, 0, 1]
     assert redis.bitcount("category:x.y:1:read") == 3
@@ -90,7 +90,7 @@ def test_a_reader_with_an_ordinal_leaves_a_number_that_nobody_gets(redis: Redis)
 def test_a_number_beyond_all_bits_allocates_nothing(redis: Redis, number: int) -> None:
     redis.set("category:x.y:1:read", "x")
     redis.set("category:x.y:1:seen", "x")
-    assert tracker.forget(number).bits == 0
+    assert tracker.erase(number).bits == 0
     assert (redis.strlen("category:x.y:1:read"), redis.strlen("category:x.y:1:seen")) == (1, 1)
 
 
@@ -103,7 +103,7 @@ def test_thousands_of_keys_are_worked_through_in_portions(redis: Redis) -> None:
             pipeline.sadd(f"views:unique:site.post:{number}", me)
         pipeline.execute()
     looked_at: list[int] = []
-    erased = tracker.forget(user.pk, progress=looked_at.append)
+    erased = tracker.erase(user.pk, progress=looked_at.append)
     assert (erased.keys, erased.members) == (5000, 5000)
     assert redis.dbsize() == 0
     assert len(looked_at) > 8

@@ -10,8 +10,9 @@ from django.core.management import CommandError, call_command
 from django.test.utils import override_settings
 from pytest_django import Settings
 
-from readtrack import subjects, tracker
+from readtrack import tracker
 from readtrack.doctor.budget import budget
+from readtrack.subjects import subject_of
 from tests import factories
 from tests.imports import weblogs
 from tests.pseudo import unmarked
@@ -26,7 +27,7 @@ def printed(*words: Any, **options: Any) -> str:
 
 
 def test_a_flush_tells_its_figures() -> None:
-    tracker.record(factories.hit(subjects.token(factories.post())))
+    tracker.record(factories.hit(subject_of(factories.post())))
     assert unmarked(printed("flush")) == []
 
 
@@ -35,7 +36,7 @@ def test_forgetting_tells_what_goes_and_what_stays() -> None:
 
 
 def test_a_budget_tells_all_but_the_names_of_keys_and_strategies() -> None:
-    tracker.record(factories.hit(subjects.token(factories.post())))
+    tracker.record(factories.hit(subject_of(factories.post())))
     text = re.sub(r"(?m)^  [a-z]\S+|\bB\b", "", printed("budget", posts=9, visitors=2, readers=900))
     assert set(unmarked(text)) <= {"hll", "set", "bitmap", "daily"}
 

@@ -4,4 +4,4 @@ from readtrack.store import counters
 
 
 def test_no_hours_are_no_question() -> None:
-    assert counters.hours([], token="site.post:1") == []
+    assert counters.subject_hours([], subject="site.post:1") == []

@@ -21,15 +21,15 @@ VALUES = (("device", "phone"), ("browser", "Firefox"), ("os", "Android"), ("coun
 
 
 @pytest.mark.parametrize("strategy", ["hll", "set", "daily", "bitmap"])
-@pytest.mark.parametrize("seen_as", ["", "address"])
+@pytest.mark.parametrize("fallback_id", ["", "address"])
 def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
-    wire: Wire, settings: Settings, redis: Any, strategy: str, seen_as: str
+    wire: Wire, settings: Settings, redis: Any, strategy: str, fallback_id: str
 ) -> None:
     settings.READTRACK = {**EVERYTHING, "UNIQUE": strategy, "PREFIX": "site:"}
     hit = factories.hit(
         "site.post:1",
         "site.counted:2",
-        visitor=Visitor("a", seen_as),
+        visitor=Visitor("a", fallback_id),
         reads=("site.category:1",),
         reader=3,
         dimensions=VALUES,

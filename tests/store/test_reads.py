@@ -10,7 +10,7 @@ from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.reports import live
 from readtrack.store import read_state, scripts
-from readtrack.store.read_state import News
+from readtrack.store.read_state import Publication
 from tests import factories
 
 ONE, TWO = "site.category:1", "site.category:2"
@@ -31,16 +31,16 @@ def bob(ann: Reader) -> Reader:
     return readers.reader_by_id(5)
 
 
-def unread(reader: Reader, *tokens: str) -> list[int]:
-    found = scripts.run(read_state.unread(reader, tokens))
-    return [found[token] for token in tokens]
+def unread(reader: Reader, *subjects: str) -> list[int]:
+    found = scripts.run(read_state.unread(reader, subjects))
+    return [found[subject] for subject in subjects]
 
 
-def read(reader: Reader, *tokens: str) -> None:
-    assert tracker.mark_tokens_read(reader, tokens) == list(tokens)
+def read(reader: Reader, *subjects: str) -> None:
+    assert tracker.mark_subjects_read(reader, subjects) == list(subjects)
 
 
-def publish(*news: News) -> None:
+def publish(*news: Publication) -> None:
     assert scripts.run(read_state.publish(news)) == len(news)
 
 
@@ -57,7 +57,7 @@ def test_opening_reads_for_one_reader_and_one_category(ann: Reader, bob: Reader)
 def test_news_is_unread_for_everybody_and_opening_reads_it(ann: Reader, bob: Reader) -> None:
     for reader in (ann, bob):
         read(reader, ONE, TWO)
-    publish(News(ONE))
+    publish(Publication(ONE))
     assert unread(ann, ONE, TWO) == unread(bob, ONE, TWO) == [1, 0]
     read(ann, ONE)
     assert unread(ann, ONE) == [0]
@@ -67,27 +67,27 @@ def test_news_is_unread_for_everybody_and_opening_reads_it(ann: Reader, bob: Rea
 def test_an_author_who_had_read_all_gets_no_dot(ann: Reader, bob: Reader) -> None:
     for reader in (ann, bob):
         read(reader, ONE)
-    publish(News(ONE, author=ann))
+    publish(Publication(ONE, author=ann))
     assert unread(ann, ONE) == [0]
     assert unread(bob, ONE) == [1]
 
 
 def test_an_author_with_something_unread_keeps_the_dot(ann: Reader, bob: Reader) -> None:
     read(ann, ONE)
-    publish(News(ONE, author=bob))
-    publish(News(ONE, author=ann))
+    publish(Publication(ONE, author=bob))
+    publish(Publication(ONE, author=ann))
     assert unread(ann, ONE) == [1]
 
 
 def test_an_author_who_has_never_been_there_gets_no_read_state(ann: Reader, redis: Redis) -> None:
-    publish(News(ONE, author=ann))
+    publish(Publication(ONE, author=ann))
     assert unread(ann, ONE) == [1]
     assert not redis.exists("readers")
 
 
 def test_what_one_wrote_oneself_is_read(ann: Reader, bob: Reader) -> None:
     read(ann, TWO)
-    publish(News(ONE, author=ann, is_own=True))
+    publish(Publication(ONE, author=ann, is_own=True))
     assert unread(ann, ONE) == [0]
     assert unread(bob, ONE) == [1]
 
@@ -97,29 +97,29 @@ def test_readers_are_counted_until_there_is_news(ann: Reader, bob: Reader) -> No
     for reader in (ann, bob):
         read(reader, ONE)
     assert read_state.count_readers([ONE, TWO]) == {ONE: 2, TWO: 0}
-    publish(News(ONE))
+    publish(Publication(ONE))
     assert read_state.count_readers([ONE]) == {ONE: 0}
     read(bob, ONE)
     assert read_state.count_readers([ONE]) == {ONE: 1}
 
 
 def test_a_page_asks_in_one_go_for_as_many_as_one_likes(ann: Reader) -> None:
-    tokens = [f"site.category:{number}" for number in range(scripts.SLICE)]
-    assert set(scripts.run(read_state.unread(ann, tokens)).values()) == {1}
-    publish(*map(News, tokens))
-    read(ann, *tokens)
-    assert set(scripts.run(read_state.unread(ann, tokens)).values()) == {0}
+    subjects = [f"site.category:{number}" for number in range(scripts.SLICE)]
+    assert set(scripts.run(read_state.unread(ann, subjects)).values()) == {1}
+    publish(*map(Publication, subjects))
+    read(ann, *subjects)
+    assert set(scripts.run(read_state.unread(ann, subjects)).values()) == {0}
 
 
 @pytest.mark.parametrize("options", COUNTING, ids=str)
 def test_a_sequence_tells_how_much_is_new(options: dict[str, Any], settings: Any) -> None:
     settings.READTRACK = options
     ann, bob = readers.reader_by_id(4), readers.reader_by_id(5)
-    publish(News(ONE, items=2))
+    publish(Publication(ONE, items=2))
     assert unread(ann, ONE) == [2]
     read(ann, ONE)
-    publish(News(ONE), News(TWO))
-    publish(News(ONE, items=3, author=ann))
+    publish(Publication(ONE), Publication(TWO))
+    publish(Publication(ONE, items=3, author=ann))
     assert unread(ann, ONE, TWO) == [1, 1]
     assert unread(bob, ONE) == [6]
 
@@ -138,7 +138,7 @@ def test_ordinals_are_handed_out_once_and_only_to_who_reads(redis: Redis, settin
 
 def test_no_more_ordinals_are_handed_out_than_allowed(redis: Redis, settings: Any) -> None:
     settings.READTRACK = {"READERS": "ordinal", "MAX_READER": 1}
-    assert [tracker.mark_tokens_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [[ONE], [ONE], [], [ONE]]
+    assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [[ONE], [ONE], [], [ONE]]
     assert redis.hlen("readers") == 2
     assert unread("c", ONE) == [1]
 
@@ -149,8 +149,8 @@ def test_every_publication_ends_the_read_state_of_all_strategies(redis: Redis, s
         read(readers.reader_by_id(4), ONE)
     assert len(redis.keys("category:*")) == 4
     settings.READTRACK = {}
-    publish(News(ONE))
-    assert redis.keys("category:*") == ["category:site.category:1:news"]
+    publish(Publication(ONE))
+    assert redis.keys("category:*") == ["category:site.category:1:published"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_million_dense_readers_stay_in_their_budget(
     settings.READTRACK = options
     read(highest, ONE)
     read(0, ONE)
-    assert int(str(redis.memory_usage(f"category:{ONE}:{readers.family()}", samples=0))) <= most
+    assert int(str(redis.memory_usage(f"category:{ONE}:{readers.state_kind()}", samples=0))) <= most
 
 
 @pytest.mark.parametrize("options", BY_ORDINAL, ids=str)

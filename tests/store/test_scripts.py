@@ -63,8 +63,8 @@ def test_long_lists_are_cut_into_portions_that_lua_can_take() -> None:
 
 
 def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
-    tokens = [f"a.b:{number}" for number in range(scripts.SLICE)]
-    redis.mset({f"views:total:{token}": 1 for token in tokens})
-    assert len(scripts.run(counters.totals(tokens))) == scripts.SLICE
-    assert scripts.run(counters.lift(dict.fromkeys(tokens, 2))) == scripts.SLICE
-    assert scripts.run(read_state.publish([read_state.News(token) for token in tokens])) == scripts.SLICE
+    subjects = [f"a.b:{number}" for number in range(scripts.SLICE)]
+    redis.mset({f"views:total:{subject}": 1 for subject in subjects})
+    assert len(scripts.run(counters.totals(subjects))) == scripts.SLICE
+    assert scripts.run(counters.lift(dict.fromkeys(subjects, 2))) == scripts.SLICE
+    assert scripts.run(read_state.publish([read_state.Publication(subject) for subject in subjects])) == scripts.SLICE

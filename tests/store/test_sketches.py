@@ -15,9 +15,9 @@ from tests import factories
 ONE, TWO = "site.post:1", "site.post:2"
 
 
-def view(redis: Redis, token: str, visitor: str, at: datetime, *, days_ago: int) -> None:
+def view(redis: Redis, subject: str, visitor: str, at: datetime, *, days_ago: int) -> None:
     redis.delete(*redis.keys("viewed:*"), "-")
-    tracker.record(factories.hit(token, visitor=Visitor(visitor), at=at - timedelta(days=days_ago)))
+    tracker.record(factories.hit(subject, visitor=Visitor(visitor), at=at - timedelta(days=days_ago)))
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def visits(settings: Settings, redis: Redis, noon: datetime) -> None:
 )
 def test_visitors_of_any_number_of_days(noon: datetime, days: int, first: int, second: int, together: int) -> None:
     assert daily_visitors.visitors([ONE, TWO], days=days, at=noon) == {ONE: first, TWO: second}
-    assert daily_visitors.together([ONE, TWO], days=days, at=noon) == together
-    assert daily_visitors.together([], days=days, at=noon) == 0
+    assert daily_visitors.daily_visitors_together([ONE, TWO], days=days, at=noon) == together
+    assert daily_visitors.daily_visitors_together([], days=days, at=noon) == 0
 
 
 @pytest.mark.usefixtures("visits")
@@ -58,9 +58,9 @@ def test_a_days_sketch_lives_as_long_as_it_can_be_asked_for(redis: Redis) -> Non
 
 @pytest.mark.usefixtures("visits")
 def test_more_subjects_than_a_script_takes_are_asked_for_in_portions(noon: datetime) -> None:
-    tokens = [f"site.post:{number}" for number in range(1, 300)]
-    found = daily_visitors.visitors(tokens, days=7, at=noon)
-    assert list(found) == tokens
+    subjects = [f"site.post:{number}" for number in range(1, 300)]
+    found = daily_visitors.visitors(subjects, days=7, at=noon)
+    assert list(found) == subjects
     assert sum(found.values()) == 6
 
 
@@ -70,15 +70,15 @@ def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(redis: Redis
     with pytest.raises(UniquesError, match=r"READTRACK\['UNIQUE_DAYS'\] is 0. Set it to 7 or more"):
         daily_visitors.visitors([ONE], days=7, at=noon)
     with pytest.raises(UniquesError, match="one day at least"):
-        daily_visitors.together([ONE], days=0, at=noon)
+        daily_visitors.daily_visitors_together([ONE], days=0, at=noon)
 
 
 def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon: datetime) -> None:
     settings.READTRACK = {"UNIQUE": "daily"}
-    for token, visitor, days_ago in ((ONE, "a", 0), (ONE, "b", 0), (ONE, "b", 1), (ONE, "c", 1), (TWO, "c", 0)):
-        view(redis, token, visitor, noon, days_ago=days_ago)
+    for subject, visitor, days_ago in ((ONE, "a", 0), (ONE, "b", 0), (ONE, "b", 1), (ONE, "c", 1), (TWO, "c", 0)):
+        view(redis, subject, visitor, noon, days_ago=days_ago)
     assert daily_visitors.visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
     assert daily_visitors.visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}
-    assert daily_visitors.together([ONE, TWO], days=1, at=noon) == 3
+    assert daily_visitors.daily_visitors_together([ONE, TWO], days=1, at=noon) == 3
     with pytest.raises(UniquesError, match="3 days are not kept"):
         daily_visitors.visitors([ONE], days=3, at=noon)

@@ -32,8 +32,8 @@ def funnel() -> list[int]:
     return [found[stage] for stage in STAGES]
 
 
-def counts(family: str, *tokens: str) -> Counter[str]:
-    found = breakdowns.hashes(tokens, family=family).values()
+def counts(family: str, *subjects: str) -> Counter[str]:
+    found = breakdowns.hashes(subjects, family=family).values()
     return sum((Counter(one.counts) for one in found), Counter[str]())
 
 
@@ -75,11 +75,11 @@ def test_a_pass_ends_an_hour_after_its_latest_new_stage(redis: Redis) -> None:
 
 
 def test_a_visitor_is_the_same_before_and_after_the_cookie(redis: Redis) -> None:
-    view(Visitor("cookie1", seen_as="address"), redis)
+    view(Visitor("cookie1", fallback_id="address"), redis)
     assert step(Visitor("cookie1"), "click")
-    view(Visitor("cookie2", seen_as="address"), redis)  # who refuses the cookie
-    assert step(Visitor("cookie3", seen_as="address"), "click")
-    assert not step(Visitor("cookie4", seen_as="address"), "click")
+    view(Visitor("cookie2", fallback_id="address"), redis)  # who refuses the cookie
+    assert step(Visitor("cookie3", fallback_id="address"), "click")
+    assert not step(Visitor("cookie4", fallback_id="address"), "click")
     assert not step(Visitor("cookie3"), "click")
     assert funnel() == [2, 2, 0]
 
@@ -93,13 +93,13 @@ def test_a_visitor_is_the_same_before_and_after_the_cookie(redis: Redis) -> None
 )
 def test_no_stage_ever_counts_more_than_the_one_before(redis: Redis, moves: list[tuple[str, str, str]]) -> None:
     redis.flushdb()
-    for who, seen_as, move in moves:
+    for who, fallback_id, move in moves:
         if move == "record":
-            view(Visitor(who, seen_as), redis)
+            view(Visitor(who, fallback_id), redis)
         elif move == "expire":
             redis.delete(f"funnel:pass:{who}:{TOKEN}")
         else:
-            step(Visitor(who, seen_as), move)
+            step(Visitor(who, fallback_id), move)
         found = funnel()
         assert found == sorted(found, reverse=True)
 
@@ -144,5 +144,5 @@ def test_after_fifty_values_the_rest_is_other(redis: Redis, values: int) -> None
 def test_who_followed_the_honeypot_takes_no_step() -> None:
     tracker.mark_robot(["a", "address"])
     assert not step(Visitor("a"), "click")
-    assert not step(Visitor("b", seen_as="address"), "click")
+    assert not step(Visitor("b", fallback_id="address"), "click")
     assert funnel() == [0, 0, 0]

@@ -18,8 +18,8 @@ from tests import factories
 MINUTE = timedelta(minutes=1)
 
 
-def view(redis: Redis, token: str, at: datetime, views: int = 1) -> None:
-    redis.zincrby(f"trending:bucket:{buckets.minute(at)}", views, token)
+def view(redis: Redis, subject: str, at: datetime, views: int = 1) -> None:
+    redis.zincrby(f"trending:bucket:{buckets.minute_bucket(at)}", views, subject)
 
 
 def listed(redis: Any) -> dict[str, float]:
@@ -33,8 +33,8 @@ def summed(redis: Any, at: datetime, minutes: int = 60) -> dict[str, float]:
     """What the buckets hold, added up one by one."""
     total: Counter[str] = Counter()
     pipeline = redis.pipeline(transaction=False)
-    for slot in buckets.minutes(minutes, until=at):
-        pipeline.zrange(f"trending:bucket:{buckets.minute(slot)}", 0, -1, withscores=True)
+    for slot in buckets.minute_starts(minutes, until=at):
+        pipeline.zrange(f"trending:bucket:{buckets.minute_bucket(slot)}", 0, -1, withscores=True)
     for found in pipeline.execute():
         total.update(dict(found))
     return dict(total)
@@ -88,8 +88,8 @@ def test_a_lost_list_is_computed_anew(redis: Redis, noon: datetime) -> None:
 
 
 def test_a_recorded_view_is_trending(noon: datetime) -> None:
-    for token in ("site.post:1", "site.post:2", "site.post:1"):
-        tracker.record(factories.hit(token, at=noon))
+    for subject in ("site.post:1", "site.post:2", "site.post:1"):
+        tracker.record(factories.hit(subject, at=noon))
     assert top_subjects(10, at=noon) == [("site.post:1", 2), ("site.post:2", 1)]
     assert top_subjects(1, at=noon) == [("site.post:1", 2)]
     assert top_subjects(0, at=noon) == []
@@ -100,7 +100,7 @@ def test_the_list_outlives_a_task_that_stops_for_ten_minutes(redis: Redis, noon:
     assert 590 < redis.ttl("trending:top") <= 600
     view(redis, "site.post:1", noon)
     refresh_lists(at=noon)
-    assert 4_790 < redis.ttl(f"trending:entered:{buckets.minute(noon)}") <= 4_800
+    assert 4_790 < redis.ttl(f"trending:entered:{buckets.minute_bucket(noon)}") <= 4_800
 
 
 def test_a_page_reads_the_old_list_and_computes_nothing(redis: Redis, noon: datetime) -> None:
@@ -223,7 +223,7 @@ def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime)
 def test_what_a_lost_bucket_gave_is_not_given_up_twice(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon, 3)
     refresh_lists(at=noon)
-    redis.delete("trending:top", f"trending:bucket:{buckets.minute(noon)}")
+    redis.delete("trending:top", f"trending:bucket:{buckets.minute_bucket(noon)}")
     view(redis, "site.post:1", noon + MINUTE, 2)
     for minutes in range(1, 61):
         refresh_lists(at=noon + minutes * MINUTE)

@@ -19,15 +19,15 @@ def use(settings: Settings, strategy: str) -> None:
     settings.READTRACK = {"UNIQUE": strategy, "RATE_LIMIT": 0}
 
 
-def come(redis: Redis, token: str, *visitors: int, **values: Any) -> None:
+def come(redis: Redis, subject: str, *visitors: int, **values: Any) -> None:
     """Each of the visitors views the subject, in a window of its own."""
     for number in visitors:
         redis.delete(*redis.keys("viewed:*"), "-")
-        tracker.record(factories.hit(token, visitor=Visitor(f"v{number}"), reader=number, **values))
+        tracker.record(factories.hit(subject, visitor=Visitor(f"v{number}"), reader=number, **values))
 
 
-def count(*tokens: str) -> list[int]:
-    return list(scripts.run(uniques.visitors(tokens)).values())
+def count(*subjects: str) -> list[int]:
+    return list(scripts.run(uniques.visitors(subjects)).values())
 
 
 @pytest.mark.parametrize("strategy", ALL)
@@ -62,7 +62,7 @@ def test_each_strategy_has_keys_of_its_own(
 ) -> None:
     use(settings, strategy)
     come(redis, "site.post:1", 1, 2, at=noon)
-    own = {key for key in redis.keys("views:*") if key.split(":")[1] not in {"total", "hour", "unbased"}}
+    own = {key for key in redis.keys("views:*") if key.split(":")[1] not in {"total", "hour", "unsettled"}}
     assert own == {name, day} - {""}
     assert redis.ttl(name) == -1
     assert not day or 172_700 < redis.ttl(day) <= 172_800
@@ -135,21 +135,21 @@ def test_who_views_several_is_one_of_all_together(settings: Settings, redis: Red
     come(redis, "site.post:1", 1, 2, 3)
     come(redis, "site.post:2", 2, 3, 4)
     before = set(redis.keys())
-    assert uniques.together(["site.post:1", "site.post:2", "site.post:3"]) == 4
-    assert uniques.together([]) == 0
+    assert uniques.visitors_together(["site.post:1", "site.post:2", "site.post:3"]) == 4
+    assert uniques.visitors_together([]) == 0
     assert set(redis.keys()) == before
 
 
 def test_bitmaps_of_any_length_are_counted_together_in_pieces(settings: Settings, redis: Redis) -> None:
     use(settings, "bitmap")
-    for token, reader in (
+    for subject, reader in (
         ("1", 0),
         ("1", uniques.PIECE * 8),
         ("2", uniques.PIECE * 8),
         ("2", uniques.PIECE * 24 + 3),
     ):
-        redis.setbit(f"views:bitmap:site.post:{token}", reader, 1)
-    assert uniques.together(["site.post:1", "site.post:2"]) == 3
+        redis.setbit(f"views:bitmap:site.post:{subject}", reader, 1)
+    assert uniques.visitors_together(["site.post:1", "site.post:2"]) == 3
 
 
 def test_sets_too_large_to_be_looked_at_are_refused(
@@ -159,15 +159,15 @@ def test_sets_too_large_to_be_looked_at_are_refused(
     monkeypatch.setattr(uniques, "UNION_LIMIT", 3)
     redis.sadd("views:unique:site.post:1", 1, 2)
     redis.sadd("views:unique:site.post:2", 1)
-    assert uniques.together(["site.post:1", "site.post:2"]) == 2
+    assert uniques.visitors_together(["site.post:1", "site.post:2"]) == 2
     redis.sadd("views:unique:site.post:2", 2)
     with pytest.raises(UniquesError, match="more than 3 members"):
-        uniques.together(["site.post:1", "site.post:2"])
+        uniques.visitors_together(["site.post:1", "site.post:2"])
 
 
 def test_what_a_strategy_cannot_tell_is_an_error_that_says_so(settings: Settings) -> None:
     use(settings, "daily")
     with pytest.raises(UniquesError, match="'daily' cannot tell"):
-        uniques.together(["site.post:1"])
+        uniques.visitors_together(["site.post:1"])
     with pytest.raises(UniquesError, match=r"different ways \(bitmap, daily\)"):
-        uniques.together(["site.post:1", "site.counted:1"])
+        uniques.visitors_together(["site.post:1", "site.counted:1"])

@@ -50,18 +50,18 @@ def test_eight_identical_requests_at_once_count_once_in_a_thousand_trials(
 def test_visitors_and_subjects_are_told_apart(choose: Callable[..., None], form: str) -> None:
     choose(form)
     a, b = Visitor("a"), Visitor("b")
-    for visitor, token, counts in ((a, "1", True), (b, "1", True), (a, "2", True), (a, "1", False), (b, "1", False)):
-        outcome = tracker.record(factories.hit(f"site.post:{token}", visitor=visitor))
+    for visitor, subject, counts in ((a, "1", True), (b, "1", True), (a, "2", True), (a, "1", False), (b, "1", False)):
+        outcome = tracker.record(factories.hit(f"site.post:{subject}", visitor=visitor))
         assert bool(outcome.counted) is counts
-        assert outcome.skipped == ({} if counts else {f"site.post:{token}": "repeat"})
+        assert outcome.skipped == ({} if counts else {f"site.post:{subject}": "repeat"})
 
 
 @both
 def test_who_refuses_the_cookie_is_told_by_what_was_seen_before(choose: Callable[..., None], form: str) -> None:
     choose(form)
-    assert tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie1", seen_as="address"))).counted
+    assert tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie1", fallback_id="address"))).counted
     assert not tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie1"))).counted
-    assert not tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie2", seen_as="address"))).counted
+    assert not tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie2", fallback_id="address"))).counted
     assert tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie2"))).counted
 
 

@@ -38,7 +38,7 @@ def run(command: BaseCommand, *, user: str, by: str | None, verbosity: int, **op
     pk = _primary_key(user, by)
     try:
         with bar(gettext("Erasing"), gettext(" keys"), total=erasure.effort(), verbosity=verbosity) as shown:
-            erased = tracker.forget(pk, progress=shown.update)
+            erased = tracker.erase(pk, progress=shown.update)
     except RedisError as error:
         raise redis_failed(error, gettext("Is it running? What was erased stays so; start anew.")) from error
     if not verbosity:

@@ -2,12 +2,12 @@
 -- Guarantees: a part is added once, whoever sends it twice, for its position moves in the same step; and only
 -- to the Redis that it was announced to. What is trending and how long keys live stays as it is. The totals that
 -- this led to are kept, which tell what is stored before from what is stored after.
--- KEYS: import, unbased, total of each subject, hours
+-- KEYS: import, unsettled, total of each subject, hours
 -- ARGV: position before the part, position after it, number of subjects, id and views of each;
---       of each hour its name in `unbased` (of a subject's ""), its views, when it ends (s since 1970)
+--       of each hour its name in `unsettled` (of a subject's ""), its views, when it ends (s since 1970)
 -- Returns: 1 applied, now or before; 0 refused; 2 refused until what was marked now has its base
 local call = redis.call
-local import, unbased = KEYS[1], KEYS[2]
+local import, unsettled = KEYS[1], KEYS[2]
 local before, after, subjects = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local state = call('HMGET', import, 'begun', 'done')
 if state[1] ~= after then return 0 end
@@ -16,13 +16,13 @@ if state[2] ~= before then return 0 end
 
 local time = call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
-local is_based = true
+local is_settled = true
 
 -- A counter that is missing lacks what SQL knows: the flush settles that.
 local function begin(key, name)
   local is_new = call('SET', key, 0, 'NX')
-  if is_new then call('ZADD', unbased, 'NX', now, name) end
-  if call('ZSCORE', unbased, name) then is_based = false end
+  if is_new then call('ZADD', unsettled, 'NX', now, name) end
+  if call('ZSCORE', unsettled, name) then is_settled = false end
   return is_new
 end
 
@@ -32,7 +32,7 @@ for slot = 1, #KEYS - first do
   local argument, key = 1 + 2 * subjects + 3 * slot, KEYS[first + slot]
   if ARGV[argument] ~= '' and begin(key, ARGV[argument]) then call('EXPIREAT', key, ARGV[argument + 2]) end
 end
-if not is_based then return 2 end
+if not is_settled then return 2 end
 
 local totals = {}
 for subject = 1, subjects do

@@ -1,5 +1,5 @@
 -- Reads the totals that have their base, at one moment.
--- KEYS: unbased, totals. ARGV: length of what stands before the id in a total's name
+-- KEYS: unsettled, totals. ARGV: length of what stands before the id in a total's name
 -- Returns: {number of totals that exist, totals (nil: missing or without base)}
 local start = ARGV[1] + 1
 local totals = redis.call('MGET', unpack(KEYS, 2))

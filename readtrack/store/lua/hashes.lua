@@ -1,5 +1,5 @@
 -- Reads hashes of counts, and which of them lack SQL's base, at one moment.
--- KEYS: unbased, hashes. ARGV: name of each hash in `unbased`
+-- KEYS: unsettled, hashes. ARGV: name of each hash in `unsettled`
 -- Returns: {fields and counts of each hash}, or {fields and counts, marks} where a mark is nil for one with its base
 local found = {}
 for index = 2, #KEYS do

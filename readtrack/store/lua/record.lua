@@ -1,7 +1,7 @@
 -- Records what one hit views.
 -- Guarantees: a view counts once per visitor, subject and window, whoever sends this twice, for
 -- every counter sits behind the window's SET NX.
--- KEYS: rate (which whoever followed the honeypot has beyond all limits), unbased, trending bucket;
+-- KEYS: rate (which whoever followed the honeypot has beyond all limits), unsettled, trending bucket;
 --       per view: total, hour, its model's hour, hll, window of the visitor[, window of the visitor before the cookie]
 -- ARGV: window s, rate limit, rate window s, visitor, keys per view, views, id of each view
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot
@@ -27,7 +27,7 @@ local is_in_slices, apply
 
 -- A counter that begins anew lacks what SQL kept of it: the flush settles that. Without an id, it is called by its key.
 local function mark(key, id)
-  local time, prefix = call('TIME'), #KEYS[2] - #'views:unbased'
+  local time, prefix = call('TIME'), #KEYS[2] - #'views:unsettled'
   local now = string.format('%.0f', time[1] * 1000000 + time[2])
   call('ZADD', KEYS[2], 'NX', now, id or string.sub(KEYS[key], prefix + 1))
 end

@@ -1,7 +1,7 @@
 -- Removes subjects with everything that they have; idle ones only if SQL keeps just what they hold.
 -- Guarantees: with "idle", a total that changed since it was stored, or waits for its base, stays whole.
--- KEYS: unbased, orphans; per subject: total, sketch, hashes[, others]
--- ARGV: keys per subject, hashes per subject, "idle" or "any"; per subject: id, names of its hashes in `unbased`, views, sum of each hash
+-- KEYS: unsettled, orphans; per subject: total, sketch, hashes[, others]
+-- ARGV: keys per subject, hashes per subject, "idle" or "any"; per subject: id, names of its hashes in `unsettled`, views, sum of each hash
 -- Returns: number of subjects removed
 local call = redis.call
 local width, hashes, is_idle = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == 'idle'

@@ -1,6 +1,6 @@
 -- Sets subjects to zero, and remembers it for who still carries an older count.
--- KEYS: unbased, reset; per subject: total, sketch, hashes, others
--- ARGV: keys per subject, hashes per subject; per subject: id, names of hashes in `unbased`. Returns: the time of it in us
+-- KEYS: unsettled, reset; per subject: total, sketch, hashes, others
+-- ARGV: keys per subject, hashes per subject; per subject: id, names of hashes in `unsettled`. Returns: the time of it in us
 local width, hashes = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])

@@ -5,12 +5,12 @@
 -- of before it stores what was settled. A Redis that stands before SQL's epoch may hold marks that were
 -- settled in the history it lost, with their views in SQL: those merge by max. No count is ever lowered, and
 -- a subject that was reset gets nothing back.
--- KEYS: epoch, unbased, reset; per counter: its key, its sketch, a scratch key
+-- KEYS: epoch, unsettled, reset; per counter: its key, its sketch, a scratch key
 -- ARGV: "settle" or "lift", SQL's epoch (read after the bases); per counter: its name, its id, its sketch or "",
 --       seconds that it lives (0: for ever), number of fields, then field ("" is a total) and count of each
 -- Returns: {number of counters settled or lifted, "current previous" epoch}
 local call = redis.call
-local epoch, unbased, resets = KEYS[1], KEYS[2], KEYS[3]
+local epoch, unsettled, resets = KEYS[1], KEYS[2], KEYS[3]
 local is_settling, head = ARGV[1] == 'settle', tonumber(ARGV[2])
 local current, previous = string.match(call('GET', epoch) or '0 0', '(%d+) (%d+)')
 local is_restored = is_settling and tonumber(current) ~= head
@@ -44,12 +44,12 @@ local changed, arg = 0, 3
 for key = 4, #KEYS, 3 do
   local name, id, sketch = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
   local life, fields = tonumber(ARGV[arg + 3]), tonumber(ARGV[arg + 4])
-  local mark = call('ZSCORE', unbased, name)
+  local mark = call('ZSCORE', unsettled, name)
   local is_due = not mark
   if is_settling then is_due = mark and (not is_restored or tonumber(mark) < head) end
   if is_due then
     local is_changed = is_settling
-    if mark then call('ZREM', unbased, name) end
+    if mark then call('ZREM', unsettled, name) end
     if not call('ZSCORE', resets, id) then
       for index = arg + 5, arg + 3 + 2 * fields, 2 do
         if is_settling and not is_restored then
@@ -69,7 +69,7 @@ end
 
 -- A restored Redis is taken into the line once no mark of the lost history is left in it.
 local starts = is_settling and changed > 0
-if is_restored then starts = call('ZCOUNT', unbased, '-inf', '(' .. ARGV[2]) == 0 end
+if is_restored then starts = call('ZCOUNT', unsettled, '-inf', '(' .. ARGV[2]) == 0 end
 if starts then
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]

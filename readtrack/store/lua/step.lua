@@ -3,10 +3,10 @@
 -- a later stage brings the earlier ones with it, and no stage ever counts more than the one before it.
 -- A visitor that record.lua takes for a robot takes no step. The minute's bucket has the subject, with no view more, so
 -- that the flush finds it.
--- KEYS: rate, unbased, funnel, trending bucket, pass of the visitor[, pass of the visitor before the cookie]
+-- KEYS: rate, unsettled, funnel, trending bucket, pass of the visitor[, pass of the visitor before the cookie]
 -- ARGV: life of a pass s, number of the stage, name of each stage up to it. Returns: 1 counted, 0 repeat
 local TRAPPED = 1e15
-local rate, unbased, funnel, bucket, life, stage = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], tonumber(ARGV[2])
+local rate, unsettled, funnel, bucket, life, stage = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], tonumber(ARGV[2])
 if tonumber(redis.call('GET', rate) or 0) >= TRAPPED then return 0 end
 
 local reached = 0
@@ -16,11 +16,11 @@ end
 if reached >= stage then return 0 end
 
 -- A funnel that begins anew lacks what SQL kept of it: the flush settles that, as it does for totals.
-local name = string.sub(funnel, #unbased - #'views:unbased' + 1)
+local name = string.sub(funnel, #unsettled - #'views:unsettled' + 1)
 if redis.call('EXISTS', funnel) == 0 then
   local time = redis.call('TIME')
   local now = string.format('%.0f', time[1] * 1000000 + time[2])
-  redis.call('ZADD', unbased, 'NX', now, name)
+  redis.call('ZADD', unsettled, 'NX', now, name)
 end
 redis.call('ZINCRBY', bucket, 0, string.sub(name, #'funnel:' + 1))
 if redis.call('TTL', bucket) < 0 then redis.call('EXPIRE', bucket, 4200) end
