@@ -19,8 +19,8 @@ from readtrack.conf import Conf
 from readtrack.store import connection
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import tally
-from tests.pseudo import pseudo as pseudo
-from tests.wire import Wire
+from tests.support.pseudo import pseudo as pseudo
+from tests.support.wire import Wire
 
 Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
 
@@ -88,5 +88,5 @@ def use_redis(settings: Settings, url: str) -> None:
 def database(request: pytest.FixtureRequest, settings: Settings) -> str:
     """The alias of each kind of database in turn, which all models are then read from and written to."""
     if request.param == "lite":
-        settings.DATABASE_ROUTERS = ["tests.routers.Lite"]
+        settings.DATABASE_ROUTERS = ["tests.support.routers.Lite"]
     return str(request.param)

@@ -15,8 +15,8 @@ from readtrack.hits import addresses, bots, visitors
 from readtrack.hits.hit import refusal
 from readtrack.store import keys
 from readtrack.subjects import subject_of_row
-from tests import factories
 from tests.site.models import Page
+from tests.support import factories
 
 KEY = re.compile(r"[A-Za-z0-9:._~%-]+")
 LONGEST_KEY = 100

@@ -3,7 +3,7 @@
 import pytest
 
 from readtrack.hits.bots import is_bot
-from tests.factories import BROWSER
+from tests.support.factories import BROWSER
 
 
 @pytest.mark.parametrize(

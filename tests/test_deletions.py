@@ -13,8 +13,8 @@ from readtrack.flush import readers
 from readtrack.flush.run import flush
 from readtrack.models import Breakdown, History, ReaderHistory, Tracked
 from readtrack.subjects import subject_of, subject_of_row
-from tests import factories
 from tests.site.models import Category, Post, Review, Topic
+from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
 

@@ -12,8 +12,8 @@ from django.template import engines
 import readtrack
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
-from tests import factories
 from tests.site.models import Category
+from tests.support import factories
 
 pytestmark = pytest.mark.django_db
 

@@ -16,9 +16,9 @@ from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
 from readtrack.store import clock
 from readtrack.subjects import subject_of
-from tests import factories
 from tests.site.models import Manual, Post
-from tests.wire import Wire
+from tests.support import factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.store import keys
-from tests import factories
+from tests.support import factories
 
 
 def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, settings: Settings) -> None:

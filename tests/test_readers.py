@@ -10,7 +10,7 @@ from pytest_django import Settings
 from readtrack import reports, tracker
 from readtrack.hits import readers
 from readtrack.hits.readers import ReaderError
-from tests import factories
+from tests.support import factories
 
 
 @pytest.mark.parametrize("pk", [-1, 100_000_001, 2**63, "x", None])

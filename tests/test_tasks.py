@@ -10,7 +10,7 @@ from django.db import connections
 from readtrack import reports, tracker
 from readtrack.schedule import readtrack_schedule
 from readtrack.tasks import flush_changed, flush_views, refresh_trending
-from tests import factories
+from tests.support import factories
 
 
 @pytest.fixture

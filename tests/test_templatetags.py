@@ -8,9 +8,9 @@ from django.template import Context, Template, TemplateSyntaxError
 from pytest_django import DjangoAssertNumQueries
 
 from readtrack import tracker
-from tests import factories
 from tests.site.models import Post
-from tests.wire import Wire
+from tests.support import factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from readtrack import conf, reports, testing, tracker
 from readtrack.conf import Conf
 from readtrack.flush.run import flush
 from readtrack.store import keys
-from tests import factories
+from tests.support import factories
 
 DOCUMENT = Path(readtrack.__file__).parent / "docs" / "counting.md"
 NINE = 9  # the tests' own database in Redis

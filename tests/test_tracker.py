@@ -11,8 +11,8 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits.hit import Outcome
 from readtrack.hits.visitors import Visitor
-from tests import factories
-from tests.wire import Wire
+from tests.support import factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from readtrack.page import filling, markup
 from readtrack.page.placeholders import ELSE, END, Placeholder
 from readtrack.request import TrackedRequest
 from readtrack.store import scripts
-from tests import factories
+from tests.support import factories
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, Import
 from readtrack.reports import site
-from tests import factories
 from tests.imports import weblogs
+from tests.support import factories
 
 pytestmark = [
     pytest.mark.django_db(databases=["default", "lite"]),

@@ -13,9 +13,9 @@ from readtrack.imports.weblog import Importer, Options
 from readtrack.models import Import
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import table
-from tests.factories import BROWSER
 from tests.imports.weblogs import ROBOT
 from tests.site.models import Post
+from tests.support.factories import BROWSER
 
 POSTS = 2_000
 LINES = (100_000, 400_000)

@@ -11,8 +11,8 @@ from redis.connection import Connection
 
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import compare, table
-from tests.factories import BROWSER
 from tests.site.models import Category, Post
+from tests.support.factories import BROWSER
 
 OBJECTS = 50
 PAGES = 20

@@ -103,7 +103,7 @@ class Chaos:
 
         django.setup()
         call_command("migrate", verbosity=0)
-        from tests.factories import post
+        from tests.support.factories import post
 
         (self.folder / "posts").write_text(" ".join(str(post().pk) for _ in range(POSTS)))
         connection.close()  # the server is about to be stopped

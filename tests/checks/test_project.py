@@ -10,9 +10,9 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from tests import factories
 from tests.checks.findings import found, the_message
 from tests.site import views
+from tests.support import factories
 
 OURS = "readtrack.middleware.ReadTrackMiddleware"
 THEIRS = "django.contrib.auth.middleware.AuthenticationMiddleware"

@@ -9,8 +9,8 @@ from readtrack.flush.run import flush
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found, levels, run
-from tests.factories import hit, post
 from tests.site.models import Post
+from tests.support.factories import hit, post
 
 pytestmark = pytest.mark.django_db
 

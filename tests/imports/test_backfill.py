@@ -21,10 +21,10 @@ from readtrack.reports import series
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import imports, model_hours, scripts
-from tests import factories
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line
 from tests.site.models import Post
+from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
 

@@ -12,11 +12,11 @@ from django.test.utils import override_settings
 from demo_project.engines.process import free_port
 from readtrack.flush.run import flush
 from readtrack.models import Import
-from tests import factories
 from tests.imports import weblogs
 from tests.imports.test_hitcount import Tables
 from tests.imports.weblogs import line
 from tests.site.models import Category, Post
+from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

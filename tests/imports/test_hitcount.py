@@ -17,9 +17,9 @@ from readtrack.hits.visitors import logged
 from readtrack.imports import hitcount
 from readtrack.imports.hitcount import MissingTablesError, Report
 from readtrack.models import Import
-from tests import factories
-from tests.factories import BROWSER
 from tests.site.models import Category, Post, Product
+from tests.support import factories
+from tests.support.factories import BROWSER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -23,10 +23,10 @@ from readtrack.imports.weblog import Importer, Options
 from readtrack.models import Import
 from readtrack.reports import series
 from readtrack.store import imports, scripts
-from tests import factories
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
 from tests.site.models import Post
+from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readtrack.imports.lines import Line, clock, parser
-from tests.factories import BROWSER
 from tests.imports import weblogs
+from tests.support.factories import BROWSER
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 LINE = Line("192.0.2.1", NOON, "GET", "/posts/1/", 200, BROWSER)

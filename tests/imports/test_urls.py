@@ -11,8 +11,8 @@ from django.urls import set_script_prefix
 
 from readtrack.checks.values import wrong_types
 from readtrack.imports.urls import Objects, Urls
-from tests import factories
 from tests.site.models import Page, Post, Product, Review
+from tests.support import factories
 
 ROWS = uuid.UUID(int=7)
 

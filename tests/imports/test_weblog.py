@@ -17,12 +17,12 @@ from readtrack.imports import weblog
 from readtrack.imports.weblog import OTHERS, PATTERNS, Importer, Options, Report
 from readtrack.imports.windows import LogDeduplicator
 from readtrack.models import Import
-from tests import factories
-from tests.factories import BROWSER
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
 from tests.imports.weblogs import START, line
 from tests.site.models import Post
+from tests.support import factories
+from tests.support.factories import BROWSER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from tests.factories import BROWSER
+from tests.support.factories import BROWSER
 
 START = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"

@@ -13,7 +13,7 @@ from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.subjects import subject_of
 from tests.conftest import Start
-from tests.factories import hit, post
+from tests.support.factories import hit, post
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.hits import visitors
 from readtrack.store import erasure
-from tests import factories
-from tests.factories import BROWSER
+from tests.support import factories
+from tests.support.factories import BROWSER
 
 pytestmark = pytest.mark.django_db
 

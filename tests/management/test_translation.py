@@ -13,9 +13,9 @@ from pytest_django import Settings
 from readtrack import tracker
 from readtrack.doctor.budget import budget
 from readtrack.subjects import subject_of
-from tests import factories
 from tests.imports import weblogs
-from tests.pseudo import unmarked
+from tests.support import factories
+from tests.support.pseudo import unmarked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("pseudo")]
 

@@ -19,9 +19,9 @@ from readtrack.flush.run import flush
 from readtrack.store import connection
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import connect
-from tests import factories
 from tests.conftest import Start
-from tests.wire import Wire
+from tests.support import factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 

@@ -23,9 +23,9 @@ from readtrack import reports, signals, tracker
 from readtrack.store import connection, recording, scripts
 from readtrack.store.circuit import circuit, fail_open
 from readtrack.store.connection import connect
-from tests import factories
 from tests.conftest import use_redis
-from tests.wire import Wire
+from tests.support import factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,8 @@ from redis import Redis
 from redis.exceptions import NoScriptError
 
 from readtrack.store import counters, read_state, recording, scripts
-from tests import factories
-from tests.wire import Wire
+from tests.support import factories
+from tests.support.wire import Wire
 
 LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iterdir())
 

@@ -18,9 +18,9 @@ from readtrack.flush.run import flush
 from readtrack.store import scripts
 from readtrack.store.connection import RedisError, connect
 from readtrack.store.counters import totals
-from tests import factories
-from tests.engines.sentinel import Watched
 from tests.site.models import Post
+from tests.support import factories
+from tests.support.sentinel import Watched
 
 pytestmark = pytest.mark.django_db
 

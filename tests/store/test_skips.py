@@ -16,7 +16,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.store import connection, skips
 from readtrack.store.skips import HOURS, LIFE, tally
-from tests import factories
+from tests.support import factories
 
 HOUR = timedelta(hours=1)
 NOWHERE = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}}

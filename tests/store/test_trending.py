@@ -13,7 +13,7 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.store import connection, scripts, trending
 from readtrack.store.trending import _alone, _compute, refresh_lists, top_subjects
-from tests import factories
+from tests.support import factories
 
 MINUTE = timedelta(minutes=1)
 

@@ -10,7 +10,7 @@ from readtrack import tracker
 from readtrack.hits.visitors import Visitor
 from readtrack.store import scripts, uniques
 from readtrack.store.uniques import UniquesError
-from tests import factories
+from tests.support import factories
 
 ALL = ["hll", "set", "daily", "bitmap"]
 

@@ -13,7 +13,7 @@ from readtrack import tracker
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import windows
-from tests import factories
+from tests.support import factories
 
 THREADS, TRIALS = 8, 1_000
 

@@ -1,0 +1,151 @@
+"""The bootstrap knows when an environment is needed, and says what it cannot do."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from demo_project import bootstrap, environment
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder that looks like an environment."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.touch()
+    return tmp_path
+
+
+def distribution(folder: Path, *, name: str, version: str = "1.0", needs: list[str] | None = None) -> None:
+    """Install something that is only metadata."""
+    lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {need}" for need in needs or [])]
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder to import from: with readtrack, and with nothing it needs."""
+    needs = ["web>=5.2", 'queue[fast]<9,>=5.7; extra == "jobs"', 'readtrack[jobs]; extra == "demo"']
+    needs.append('server>=1; sys_platform != "win32" and extra == "demo"')
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    distribution(tmp_path, name="readtrack", needs=needs)
+    return tmp_path
+
+
+def test_a_stamp_changes_with_the_extra_the_requirements_and_the_folder(tmp_path: Path) -> None:
+    stamps = set()
+    for name, text in [("a", "x"), ("a", "y"), ("b", "y")]:
+        root = tmp_path / name
+        root.mkdir(exist_ok=True)
+        (root / "pyproject.toml").write_text(text)
+        stamps |= {environment.stamp(extra, root=root) for extra in ("demo", "test")}
+    assert len(stamps) == 6
+
+
+def test_an_environment_is_good_for_the_extras_it_was_stamped_for(home: Path) -> None:
+    (home / "demo.stamp").write_text(environment.stamp("demo"))
+    assert environment.is_stamped(home, "demo")
+    assert not environment.is_stamped(home, "test")
+
+
+def test_an_environment_without_its_interpreter_or_with_an_old_stamp_is_not(home: Path) -> None:
+    (home / "demo.stamp").write_text("of another pyproject.toml")
+    assert not environment.is_stamped(home, "demo")
+    (home / "demo.stamp").write_text(environment.stamp("demo"))
+    (home / "bin" / "python").unlink()
+    assert not environment.is_stamped(home, "demo")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        ("Django>=5.2", ("Django", [], "5.2")),
+        ("queue[fast]<9,>=5.7; extra == 'x'", ("queue", ["fast"], "5.7")),
+        ("readtrack[celery,postgres]", ("readtrack", ["celery", "postgres"], "")),
+        ("is-bot (>=0.3.7) ; python_version >= '3.10'", ("is-bot", [], "0.3.7")),
+    ],
+)
+def test_requirements_are_read(requirement: str, expected: tuple[str, list[str], str]) -> None:
+    assert bootstrap.parsed(requirement) == expected
+
+
+@pytest.mark.usefixtures("installed")
+def test_without_readtrack_or_its_requirements_an_environment_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bootstrap.missing("readtrack[demo]") == "web"
+    monkeypatch.setattr(sys, "path", [])
+    assert bootstrap.missing("readtrack[demo]") == "readtrack"
+
+
+def test_requirements_count_with_their_version_and_through_nested_extras(installed: Path) -> None:
+    distribution(installed, name="web", version="5.10")
+    assert bootstrap.missing("readtrack") == ""
+    assert bootstrap.missing("readtrack[demo]") == "queue"
+    distribution(installed, name="queue", version="5.6.2")
+    assert bootstrap.missing("readtrack[demo]") == "queue"
+
+
+def test_an_active_environment_with_everything_is_used_as_it_is(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, version in [("web", "6"), ("queue", "5.7.0"), ("server", "1")]:
+        distribution(installed, name=name, version=version)
+    monkeypatch.setattr(sys, "prefix", str(installed))
+    assert bootstrap.is_here("demo")
+    assert bootstrap.is_at_hand("demo")
+    bootstrap.enter("demo")
+
+
+def test_the_checkouts_own_environment_counts_by_its_stamp(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "HOME", home)
+    monkeypatch.setattr(sys, "prefix", str(home))
+    assert not bootstrap.is_here("demo")
+    (home / "demo.stamp").write_text(environment.stamp("demo"))
+    assert bootstrap.is_here("demo")
+
+
+def test_every_extra_that_is_contained_is_one_in_pyproject() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    for outer, names in environment.CONTAINED.items():
+        section = text.partition(f"\n{outer} = [")[2].partition("\n]")[0]
+        assert section
+        assert all(f"readtrack[{name}]" in section for name in names if name != outer)
+
+
+def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = tmp_path / "lock"
+    code = (
+        "import fcntl, sys, time; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
+        "print(flush=True); time.sleep(0.3)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        other.stdout.readline()
+        with environment.only_one(lock):
+            assert other.wait() == 0
+    assert "waiting" in capsys.readouterr().err
+
+
+def test_an_old_python_is_refused_with_what_to_do() -> None:
+    refusal = runpy.run_path(str(ROOT / "manage.py"))["refusal"]
+    assert refusal((3, 10)) == refusal((4, 0)) == ""
+    assert "3.9" in refusal((3, 9))
+    assert "python3.12 manage.py" in refusal((3, 9))
+
+
+def test_help_installs_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(ROOT / "manage.py"))["main"]
+    monkeypatch.setattr(bootstrap, "is_at_hand", lambda extra: False)
+    assert main(["--help"]) == 0
+    assert "manage.py test" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    assert "--no-traffic" in capsys.readouterr().out

@@ -1,1 +1,0 @@
-"""Real servers from wheels: a Valkey and a PostgreSQL of one's own, for the tests and for the demo."""

@@ -1,0 +1,198 @@
+"""A flush with something else going on at each of its steps: other flushes, views, a Redis that restarts."""
+
+import os
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+from django.db import connections
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis import Redis
+from redis.exceptions import RedisError
+
+from readtrack import reports, tracker
+from readtrack.flush.run import flush
+from readtrack.models import FlushRun
+from readtrack.subjects import subject_of
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.interference import Dump, at_step, dump, restore, shared_connections
+from tests.support.wire import Moment, Wire
+
+MOMENTS: list[Moment] = ["request", "answer"]
+EXAMPLES = int(os.environ.get("READTRACK_TEST_EXAMPLES", "30"))  # more of them look deeper
+BASE = 100  # what SQL holds of each post before Redis ever heard of it
+
+
+class Site:
+    """Three posts, what happens to them, and what must hold all the time."""
+
+    def __init__(self, wire: Wire, redis: Redis) -> None:
+        self.wire, self.redis = wire, redis
+        self.posts = [factories.post(view_count=base) for base in (0, BASE, BASE)]
+        self.acknowledged = [0, BASE, BASE]
+        self.stored = [0, BASE, BASE]
+        self.has_lost = False
+        self.snapshot: Dump = {}
+
+    def view(self, number: int = 1) -> None:
+        """Somebody new looks at one post."""
+        self.acknowledged[number] += len(tracker.record(factories.hit(subject_of(self.posts[number]))).counted)
+
+    def empty(self) -> None:
+        """Redis restarts with nothing."""
+        self.redis.flushdb()
+        self.has_lost = True
+
+    def save(self) -> None:
+        """Redis makes a snapshot."""
+        self.snapshot = dump(self.redis)
+
+    def restart(self) -> None:
+        """Redis restarts from its last snapshot."""
+        restore(self.redis, self.snapshot)
+        self.has_lost = True
+
+    @property
+    def total(self) -> str:
+        """The key of the second post's total."""
+        return f"views:total:{subject_of(self.posts[1])}"
+
+    def begin_anew(self) -> None:
+        """Redis loses that total, and the next view begins a new one."""
+        self.redis.delete(self.total)
+        self.view(1)
+
+    def cut(self) -> None:
+        """Redis cannot be reached any more."""
+        self.wire.cut()
+
+    def flush(self) -> None:
+        """A flush, which may fail."""
+        try:
+            flush()
+        except RedisError:
+            self.wire.mend()
+
+    def flush_with(self, deed: Callable[[], Any], trip: int, moment: Moment) -> bool:
+        """A flush during which something else happens; False where it has no such step."""
+        with shared_connections() as sharing, at_step(self.wire, trip, moment, sharing(deed)) as done:
+            self.flush()
+        return bool(done)
+
+    def check(self) -> None:
+        """SQL never falls and never holds more than was acknowledged; neither does what is shown."""
+        rows = {post.pk: post for post in Post.objects.all()}
+        now = [rows[post.pk].view_count for post in self.posts]
+        assert all(new >= old for new, old in zip(now, self.stored, strict=True)), (self.stored, now)
+        assert all(new <= most for new, most in zip(now, self.acknowledged, strict=True)), (now, self.acknowledged)
+        self.stored = now
+
+    def settle_down(self) -> None:
+        """In the end one flush makes all even, and another has nothing to do."""
+        flush()
+        self.check()
+        run = flush()
+        assert (run.written, run.settled, run.lifted) == (0, 0, 0)
+        self.check()
+        shown = reports.views(list(Post.objects.filter(pk__in=[post.pk for post in self.posts])))
+        assert [shown[post] for post in self.posts] == self.stored
+        if not self.has_lost:
+            assert self.stored == self.acknowledged
+
+
+DEEDS = ["view", "flush", "cut", "save", "empty", "restart"]
+
+
+@pytest.mark.django_db(databases=["default", "lite"])
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("deed", DEEDS)
+def test_whatever_happens_at_any_step_of_a_flush_is_made_good(
+    database: str, wire: Wire, redis: Redis, deed: str, moment: Moment
+) -> None:
+    for trip in count(1):
+        redis.flushdb()
+        site = Site(wire, redis)
+        for number in (0, 1, 1):
+            site.view(number)
+        site.save()
+        site.flush()
+        site.view(1)
+        site.acknowledged[1] -= 1  # lost with the key
+        site.begin_anew()
+        site.view(2)
+        happened = site.flush_with(getattr(site, deed), trip, moment)
+        site.check()
+        if deed == "save":
+            site.restart()
+            site.flush()
+            site.check()
+        site.view(2)
+        site.settle_down()
+        if not happened:
+            break
+    assert trip > 5
+
+
+@pytest.mark.django_db(databases=["default", "lite"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_total_that_begins_anew_at_any_step_of_a_flush_that_lifts_it_is_settled_once(
+    database: str, wire: Wire, redis: Redis, moment: Moment
+) -> None:
+    for trip in count(1):
+        redis.flushdb()
+        site = Site(wire, redis)
+        redis.set(site.total, BASE - 20)  # as a replica that lagged has it
+        happened = site.flush_with(site.begin_anew, trip, moment)
+        site.check()
+        site.settle_down()
+        assert site.stored[1] == BASE + happened
+        if not happened:
+            break
+    assert trip > 5
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("view"), st.integers(0, 2)),
+    st.tuples(st.sampled_from(["flush", "empty", "save", "restart"])),
+    st.tuples(st.just("flush_with"), st.sampled_from(DEEDS), st.integers(1, 8), st.sampled_from(MOMENTS)),
+)
+
+
+@pytest.mark.django_db(databases=["default", "lite"])
+@settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=st.lists(STEPS, max_size=14))
+def test_no_order_of_events_breaks_a_count(database: str, wire: Wire, redis: Redis, steps: list[Any]) -> None:
+    redis.flushdb()
+    site = Site(wire, redis)
+    for name, *words in steps:
+        if name == "flush_with":
+            words[0] = getattr(site, words[0])
+        getattr(site, name)(*words)
+        site.check()
+    site.settle_down()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_two_flushers_on_connections_of_their_own_are_one(wire: Wire, redis: Redis, moment: Moment) -> None:
+    for trip in count(1):
+        site = Site(wire, redis)
+        for number in (0, 1, 1, 2):
+            site.view(number)
+
+        def other() -> None:
+            flush()
+            connections.close_all()
+
+        with at_step(wire, trip, moment, other) as done:
+            flush()
+        assert list(Post.objects.order_by("pk").values_list("view_count", flat=True))[-3:] == [1, BASE + 2, BASE + 1]
+        site.settle_down()
+        if not done:
+            break
+    assert FlushRun.objects.filter(error="").count() == FlushRun.objects.count()

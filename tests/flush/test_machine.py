@@ -1,0 +1,328 @@
+"""Flushes interleaved round trip by round trip, among views, kills and every loss, keep the promises of books.py."""
+
+import os
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import F, Model
+from hypothesis import HealthCheck, Phase
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import buckets, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
+from readtrack.models import Archive, Breakdown, FlushRun, History, KnownEpoch, Reset
+from readtrack.store import counters, keys, lifecycle, scripts
+from readtrack.subjects import subject_of_row
+from tests.site.models import Post
+from tests.support.books import DEVICES, ENTERED, Books, on
+from tests.support.factories import hit, post
+from tests.support.stepping import SteppedConnection, Stepper
+
+POSTS = 3
+FLUSHERS = 3
+EXAMPLES = int(os.environ.get("READTRACK_TEST_EXAMPLES", "30"))  # more of them look deeper
+STEPS = 40
+POST = st.integers(0, POSTS - 1)
+FLUSHER = st.integers(0, FLUSHERS - 1)
+DAYS = 40  # that pass at once: longer than IDLE_DAYS and ARCHIVE_EVERY
+HOURS = 24 * DAYS
+HOUR = timedelta(hours=1)
+MICROSECONDS = 3_600_000_000 * HOURS
+
+# Tables that a backup of the database holds.
+TABLES: list[type[Model]] = [Post, FlushRun, KnownEpoch, Archive, Breakdown, History, Reset]
+PASSING = ("views:hour:*", "trending:*", "viewed:*", "funnel:pass:*", "rate:*")
+LOSSES = ["everything", "since the snapshot", "a total", "a hash", "a sketch", "the marks", "the epoch"]
+SETTINGS = {
+    "FLUSH_CHUNK": 2,
+    "FUNNELS": True,
+    "DIMENSIONS": ["device"],
+    "RATE_LIMIT": 0,
+    "ORPHAN_AGE": 0,
+    "TIMEOUT": 10,  # so many slices may take a busy machine its time
+}
+
+_numbers = count()
+
+
+def _empty() -> None:
+    """Without a signal: to the app these rows were never deleted."""
+    with connection.cursor() as cursor:
+        for model in TABLES:
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(model._meta.db_table)}")
+
+
+class FlushMachine(RuleBasedStateMachine):
+    """What happens to a site, and what it must come to."""
+
+    redis: Redis  # of bytes; set by the test
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.redis.flushdb()
+        _empty()
+        self.pks = [post().pk for _ in range(POSTS)]
+        self.other = post().pk
+        self.books = Books()
+        self.flushers: list[Stepper] = []
+        self.snapshot: dict[bytes, tuple[Any, int]] | None = None
+        self.backup: tuple[list[Any], dict[type[Model], list[Model]]] | None = None
+        self.is_full_needed = True  # a changed flush would not do
+        self.is_snapshot_of_a_run = False
+
+    @initialize(has_past=st.booleans())
+    def live_a_little(self, has_past: bool) -> None:
+        """Snapshot and backup are older than what follows; in the snapshot one total lacks its base, one is fresh."""
+        if not has_past:
+            return
+        for index in (0, 1):
+            self.view(index, 3, "phone")
+        self.finish(only_changed=False)
+        self.lose("a total", 0)
+        self.view(0, 1, "phone")
+        self.view(2, 1, "desktop")
+        self.copy()
+        self.view(1, 2, "desktop")
+        self.finish(only_changed=True)
+
+    # Views
+
+    @rule(index=POST, times=st.integers(1, 3), device=st.sampled_from(DEVICES))
+    def view(self, index: int, times: int, device: str) -> None:
+        for _ in range(times):
+            self._view(index, f"visitor {next(_numbers)}", device)
+
+    @rule(age=st.integers(0, 3))
+    def view_other(self, age: int) -> None:
+        """A view of a post that only its model is looked at for, by the clock of a web server that is hours behind."""
+        visitor, at = f"visitor {next(_numbers)}", buckets.now() - age * HOUR
+        dimensions = (("device", DEVICES[0]),)
+        subject = subject_of_row(Post, self.other)
+        assert tracker.record(hit(subject, visitor=Visitor(visitor), dimensions=dimensions, at=at)).counted
+        self.books.view(self.other, visitor=visitor, device=DEVICES[0])
+
+    @rule(index=POST)
+    def come_again(self, index: int) -> None:
+        """A view by somebody who viewed before, when the window and the pass have ended."""
+        subject = self._token(index)
+        self.redis.unlink(f"viewed:regular:{subject}", f"funnel:pass:regular:{subject}")
+        self._view(index, "regular", DEVICES[0])
+
+    @rule(index=POST)
+    def take_a_step(self, index: int) -> None:
+        visitor = Visitor(f"visitor {next(_numbers)}")
+        assert tracker.record(hit(steps=((self._token(index), "click"),), visitor=visitor)).steps
+        self.books.step(self.pks[index])
+
+    def _view(self, index: int, visitor: str, device: str) -> None:
+        subject = self._token(index)
+        assert tracker.record(hit(subject, visitor=Visitor(visitor), dimensions=(("device", device),))).counted
+        self.books.view(self.pks[index], visitor=visitor, device=device)
+
+    # Flushes. Few rules, so that hypothesis spends its steps on flushers that interleave.
+
+    @rule(index=FLUSHER, times=st.integers(1, 30), only_changed=st.booleans())
+    def step(self, index: int, times: int, only_changed: bool) -> None:
+        """One of the flushers goes on by some round trips; it starts if there is none yet."""
+        self._flusher(index, only_changed=only_changed).step(times)
+        self._sweep()
+
+    @precondition(lambda self: self.flushers)
+    @rule(index=FLUSHER, is_kill=st.booleans())
+    def fail(self, index: int, is_kill: bool) -> None:
+        """Promises 5 and 6: one of them is killed, or cut off from the database."""
+        flusher = self.flushers[min(index, len(self.flushers) - 1)]
+        if is_kill:
+            flusher.kill()
+        else:
+            flusher.lose_database()
+        self._sweep()
+
+    @rule(only_changed=st.booleans())
+    def finish(self, only_changed: bool) -> None:
+        """Everybody comes to an end, then one flush has the field to itself."""
+        for flusher in self.flushers:
+            flusher.finish()
+        self._sweep()
+        self._flush(only_changed=only_changed and not self.is_full_needed)
+
+    def _flush(self, *, only_changed: bool) -> None:
+        run = flush(only_changed=only_changed)
+        is_full = run.kind != run.Kind.CHANGED
+        self.books.check_flushed(self.pks, redis=self.redis, is_full=is_full)
+        # With a sketch given back by a lift there may be more visitors to write.
+        assert flush(only_changed=only_changed).written == 0 or run.lifted, "7: flushing again writes rows"
+        if is_full:
+            self.is_full_needed = False
+            self.books.check_gone(self.redis)
+
+    # What ends
+
+    @precondition(lambda self: not self.flushers)
+    @rule()
+    def let_time_pass(self) -> None:
+        """Weeks in which only the flush runs: what is idle leaves Redis."""
+        for subject, time in lifecycle.resets().items():
+            self.redis.zadd(keys.reset(), {subject: time - MICROSECONDS})
+        self._flush(only_changed=False)
+        FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)
+        Archive.objects.update(hour=F("hour") - HOURS)
+        rows = [History(row.subject, row.hour - HOURS, row.views, row.visitors) for row in History.objects.all()]
+        History.objects.all().delete()
+        History.objects.bulk_create(rows)
+        for pattern in PASSING:
+            self._unlink(pattern)
+        if self.snapshot is not None:  # its hours would be those of the present
+            self.snapshot = {key: value for key, value in self.snapshot.items() if not key.startswith(b"views:hour:")}
+        self.books.forget_history()
+        self._flush(only_changed=False)
+
+    @rule(index=POST)
+    def reset(self, index: int) -> None:
+        self.books.reset(self.pks[index], is_alone=not self.flushers)
+        tracker.reset_views(Post.objects.get(pk=self.pks[index]))
+
+    @rule(index=POST)
+    def delete(self, index: int) -> None:
+        """Another post takes its place."""
+        Post.objects.get(pk=self.pks[index]).delete()
+        self.books.gone.add(self.pks[index])
+        self.books.forget_history()
+        self.pks[index] = post().pk
+
+    # Losses
+
+    @rule()
+    def copy(self) -> None:
+        """Redis takes a snapshot, and the database a backup."""
+        redis: Any = self.redis
+        self.snapshot = {key: (redis.dump(key), max(redis.pttl(key), 0)) for key in redis.scan_iter()}
+        self.is_snapshot_of_a_run = bool(self.flushers)
+        if not self.flushers:
+            self.backup = list(self.pks), {model: list(model._base_manager.all()) for model in TABLES}
+
+    @rule(what=st.sampled_from(LOSSES), index=POST)
+    def lose(self, what: str, index: int) -> None:
+        is_alone = not self.flushers
+        if what == "everything":
+            self.redis.flushdb()
+            self._lose(is_vague=not is_alone)
+        elif what == "since the snapshot" and self.snapshot is not None:
+            self.redis.flushdb()
+            for key, (value, life) in self.snapshot.items():
+                self.redis.restore(key, life, value)
+            self._lose(is_vague=True)
+        elif what in ("a total", "a hash", "a sketch") and self.pks[index] not in self.books.before_reset:
+            self._evict(what, index)
+        elif what in ("the marks", "the epoch"):
+            self.redis.unlink(keys.unsettled() if what == "the marks" else keys.flush_epoch())
+            self.books.lose(self.pks, is_vague=True)
+
+    @precondition(lambda self: self.backup and not self.flushers)
+    @rule()
+    def restore_backup(self) -> None:
+        assert self.backup
+        self._restore_backup(*self.backup)
+
+    def _evict(self, what: str, index: int) -> None:
+        subject, pk = self._token(index), self.pks[index]
+        names = {"a total": keys.total(subject), "a hash": keys.funnel(subject), "a sketch": keys.hll(subject)}
+        self.redis.unlink(names[what])
+        # Visitors are written with their total only.
+        families = {"a total": ("", "visitors"), "a hash": ("funnel",), "a sketch": ("visitors",)}[what]
+        self.books.lose([pk], *families, is_vague=bool(self.flushers))
+
+    def _lose(self, *, is_vague: bool) -> None:
+        self.books.lose(self.pks, is_vague=is_vague)
+        self.is_full_needed = True
+        if self.flushers:
+            self.books.haunt(self.pks)
+        # Nobody knows that this Redis went back, if whoever flushed then was killed.
+        self.books.carried.update(self.books.before_reset if is_vague and self.is_snapshot_of_a_run else {})
+
+    def _restore_backup(self, pks: list[Any], tables: dict[type[Model], list[Model]]) -> None:
+        _empty()
+        for model, rows in tables.items():
+            model._base_manager.bulk_create(rows)
+        self.books.gone |= {*self.pks} - {*pks}
+        self.books.gone -= {*pks}
+        self.pks = list(pks)
+        self.books.forget_history()
+        self.books.is_model_exact = False  # Redis may know of more
+        self.books.seen = self.books.stored()
+        totals = scripts.run(counters.totals([self._token(index) for index in range(POSTS)]))
+        based = {subject for subject, total in totals.items() if total.is_settled}
+        lost = [pk for pk in self.pks if subject_of_row(Post, pk) not in based]
+        self.books.lose(lost, is_vague=bool(lost))
+        # Hashes that nobody counts in any more wait for the archive.
+        self.books.lose(self.pks, *dict([ENTERED, *map(on, DEVICES)]), is_vague=False)
+        self.books.haunt(self.pks)
+        self.is_full_needed = True
+
+    # Promises
+
+    @invariant()
+    def sql_never_decreases_nor_overcounts_and_no_less_is_shown(self) -> None:
+        self.books.check()
+        self.books.check_shown(self.pks)
+
+    def teardown(self) -> None:
+        for flusher in self.flushers:
+            flusher.kill()
+        self._flush(only_changed=False)
+
+    def _token(self, index: int) -> str:
+        return subject_of_row(Post, self.pks[index])
+
+    def _unlink(self, pattern: str) -> None:
+        if names := list(self.redis.scan_iter(pattern)):
+            self.redis.unlink(*names)
+
+    def _flusher(self, index: int, *, only_changed: bool) -> Stepper:
+        if index >= len(self.flushers):
+            self.flushers.append(Stepper(lambda: flush(only_changed=only_changed)))
+        return self.flushers[min(index, len(self.flushers) - 1)]
+
+    def _sweep(self) -> None:
+        self.flushers = [flusher for flusher in self.flushers if not flusher.is_over]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
+def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_lost(
+    redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    settings.READTRACK = SETTINGS
+    monkeypatch.setattr(scripts, "SLICE", 2)  # so that settling and reading take several turns
+    with Redis.from_url(redis_url) as client:
+        FlushMachine.redis = client
+        run_state_machine_as_test(
+            FlushMachine,
+            settings=hypothesis_settings(
+                max_examples=EXAMPLES,
+                stateful_step_count=STEPS,
+                deadline=None,
+                derandomize="READTRACK_TEST_EXAMPLES" not in os.environ,
+                phases=[Phase.generate],  # to shrink a case takes thousands of round trips
+                report_multiple_bugs=False,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )

@@ -1,0 +1,289 @@
+"""A reset is for good, whoever still carries the old count."""
+
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.flush import resets, settling, writing
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
+from readtrack.models import Archive, Breakdown, History, Reset
+from readtrack.sql import history
+from readtrack.sql.row_counts import RowCounts
+from readtrack.store import lifecycle
+from readtrack.subjects import subject_column, subject_of
+from tests.site.models import Page, Post
+from tests.support import factories
+from tests.support.interference import dump, restore
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def view(post: Post, times: int = 1) -> None:
+    for _ in range(times):
+        tracker.record(factories.hit(subject_of(post)))
+
+
+def click(post: Post, visitor: str) -> None:
+    assert tracker.step(post, "click", visitor=Visitor(visitor))
+
+
+def counts(post: Post) -> tuple[int, int]:
+    row = Post.objects.get(pk=post.pk)
+    return row.view_count, row.visitor_count
+
+
+@pytest.fixture
+def post() -> Post:
+    post = factories.post()
+    view(post, 5)
+    flush()
+    return post
+
+
+def test_both_sides_are_zero_and_count_on_from_there(post: Post, redis: Redis) -> None:
+    redis.hset(f"funnel:{subject_of(post)}", "view", 3)
+    tracker.reset_views(post)
+    assert counts(post) == (0, 0)
+    assert not redis.exists(f"views:total:{subject_of(post)}", f"funnel:{subject_of(post)}")
+    post.refresh_from_db()
+    assert reports.views([post]) == {post: 0}
+    view(post, 2)
+    flush()
+    assert counts(post) == (2, 2)
+
+
+def test_a_chunk_that_was_read_before_the_reset_and_is_written_after_it_does_not_stay(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(post)
+    written = writing._write
+
+    def reset_first(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(writing, "_write", written)
+        tracker.reset_views(post)
+        view(post)
+        done = written(*args, **kwargs)
+        assert counts(post) == (6, 6)
+        return done
+
+    monkeypatch.setattr(writing, "_write", reset_first)
+    flush()
+    assert counts(post) == (1, 1)
+    assert redis.get(f"views:total:{subject_of(post)}") == "1"
+
+
+@pytest.mark.parametrize("only_changed", [True, False])
+def test_an_old_count_written_by_a_flush_that_was_killed_then_goes_with_the_next_one(
+    post: Post, redis: Redis, only_changed: bool
+) -> None:
+    tracker.reset_views(post)
+    Post.objects.filter(pk=post.pk).update(view_count=5, visitor_count=4)
+    flush(only_changed=only_changed)
+    assert counts(post) == (0, 0)
+
+
+def test_a_flush_that_is_late_to_bring_a_row_down_takes_nothing_that_was_counted_since(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker.reset_views(post)
+    Post.objects.filter(pk=post.pk).update(view_count=5)
+    read = resets._live
+
+    def be_late(subjects: list[str]) -> Any:
+        found = read(subjects)
+        monkeypatch.undo()
+        view(post)
+        flush()
+        return found
+
+    monkeypatch.setattr(resets, "_live", be_late)
+    flush()
+    assert counts(post) == (1, 1)
+
+
+def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis.delete(f"views:total:{subject_of(post)}")
+    view(post)
+    read = settling._stored
+
+    def reset_then(names: list[str]) -> Any:
+        bases = read(names)
+        if names:
+            tracker.reset_views(post)
+            view(post)
+        return bases
+
+    monkeypatch.setattr(settling, "_stored", reset_then)
+    flush()
+    monkeypatch.setattr(settling, "_stored", read)
+    flush()
+    assert counts(post) == (1, 1)
+
+
+def test_a_snapshot_from_before_the_reset_brings_nothing_back(post: Post, redis: Redis, redis_url: str) -> None:
+    with Redis.from_url(redis_url) as raw:
+        snapshot = {key: raw.dump(key) for key in raw.scan_iter()}
+        tracker.reset_views(post)
+        flush(only_changed=True)
+        raw.flushdb()
+        for key, value in snapshot.items():
+            raw.restore(key, 0, value)
+    flush(only_changed=True)
+    assert counts(post) == (0, 0)
+    view(post)
+    flush(only_changed=True)
+    assert counts(post) == (1, 1)
+
+
+def test_what_was_counted_since_a_reset_outlives_a_loss_of_redis(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    redis.flushdb()
+    view(post)
+    flush(only_changed=True)
+    assert counts(post) == (5, 4)
+    assert redis.get(f"views:total:{subject_of(post)}") == "5"
+
+
+def test_a_snapshot_from_before_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+    snapshot = dump(redis)
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (4, 4)
+    view(post)
+    flush(only_changed=True)
+    assert counts(post)[0] == 5
+
+
+def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post)
+    flush()
+    snapshot = dump(redis)
+    view(post, 3)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (4, 4)
+    assert redis.get(f"views:total:{subject_of(post)}") == "4"
+
+
+def test_what_begins_between_a_snapshot_that_comes_back_and_the_next_flush_stays(post: Post, redis: Redis) -> None:
+    subject = subject_of(post)
+    other = factories.post()
+    click(post, "a")
+    click(other, "a")
+    flush()
+    redis.delete(f"views:total:{subject}", f"funnel:{subject}")
+    snapshot = dump(redis)
+    for one in (post, other):
+        tracker.reset_views(one)
+    restore(redis, snapshot)
+    view(post)
+    click(post, "b")
+    flush(only_changed=True)
+    assert counts(post)[0] == 1
+    assert redis.hgetall(f"funnel:{subject}") == {"view": "1", "click": "1"}
+    assert not redis.exists(f"funnel:{subject_of(other)}")
+
+
+def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_has_settled(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker.reset_views(post)
+    view(post, 4)
+    flush()
+    redis.flushdb()
+    view(post)
+    repeat = resets.repeat
+
+    def be_late(*, since: int) -> None:
+        monkeypatch.undo()
+        flush()
+        view(post)
+        repeat(since=since)
+
+    monkeypatch.setattr(resets, "repeat", be_late)
+    flush()
+    assert counts(post)[0] == 6
+
+
+def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(post: Post, redis: Redis) -> None:
+    snapshot = dump(redis)
+    tracker.reset_views(post)
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert counts(post) == (0, 0)
+
+
+def test_a_reset_is_not_repeated_on_a_redis_that_remembers_it(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    view(post, 2)
+    redis.delete("flush:last")  # looks restored
+    flush(only_changed=True)
+    assert counts(post) == (2, 2)
+
+
+def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(post: Post, redis: Redis) -> None:
+    subject = subject_of(post)
+    tracker.reset_views(post)
+    Archive.objects.create(subject=subject, views=5, visitors=5, sketch=b"", hour=1)
+    flush()
+    assert redis.zscore("views:reset", subject)
+    click(post, "a")
+    redis.zadd("views:reset", {subject: 1})
+    flush()
+    assert not redis.exists("views:reset")
+    assert not Archive.objects.exists()
+    assert Breakdown.objects.get(field="click").count == 1
+
+
+def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: Redis) -> None:
+    tracker.reset_views(post)
+    post.delete()
+    assert flush().error == ""
+
+
+def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
+    redis.zadd("views:reset", {"site.post:0": 5})
+    lifecycle.delete_reset("site.post:0", at=4)
+    assert redis.zscore("views:reset", "site.post:0") == 5
+
+
+def test_what_the_app_keeps_goes_too_but_not_that_of_others(post: Post) -> None:
+    other = factories.post()
+    for column in (post, other):
+        subject = subject_of(column)
+        history.store({subject: RowCounts(1, 1)}, hour=1)
+        Breakdown.objects.create(subject=subject, family="funnel", field="view", count=1)
+    tracker.reset_views(post)
+    for model in (History, Breakdown):
+        rows: Any = model
+        assert set(rows.objects.filter(subject__startswith="site.post:").values_list("subject", flat=True)) == {
+            subject_of(other)
+        }
+
+
+def test_a_name_that_is_too_long_for_a_column_can_be_reset() -> None:
+    page = Page.objects.create(slug="é" * 90)
+    subject = subject_of(page)
+    assert len(subject) > 500
+    tracker.record(factories.hit(subject))
+    flush()
+    tracker.record(factories.hit(subject))
+    flush(only_changed=True)
+    assert Page.objects.get().view_count == 2
+    assert History.objects.filter(subject=subject_column(subject)).exists()
+    tracker.reset_views(page)
+    assert Page.objects.get().view_count == 0
+    assert Reset.objects.get().subject == subject
+    assert subject_column(subject) != subject_column(subject + "a")

@@ -1,0 +1,399 @@
+"""The flush: SQL never falls, never exceeds what was viewed, and loses nothing that Redis still had."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import Error, connection
+from django.db.models.signals import post_save, pre_save
+from pytest_django import DjangoAssertNumQueries, Settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+from readtrack import reports, signals, tracker
+from readtrack.flush.run import flush
+from readtrack.models import FlushRun
+from readtrack.subjects import subject_of
+from tests.site.models import Headline, Page, Post, Product, Review
+from tests.support import factories
+from tests.support.interference import database_down, disconnect, dump, restore
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db(databases=["default", "lite"])
+
+
+def view(*objs: Any) -> None:
+    """A view of each by somebody new."""
+    for obj in objs:
+        assert tracker.record(factories.hit(subject_of(obj))).counted
+
+
+def stored(obj: Any) -> int:
+    return int(type(obj).objects.values_list("view_count", flat=True).get(pk=obj.pk))
+
+
+def live(redis: Redis, obj: Any) -> int:
+    return int(redis.get(f"views:total:{subject_of(obj)}") or 0)
+
+
+MAKERS: list[Any] = [
+    lambda: Post.objects.create(title="x"),
+    lambda: Product.objects.create(name="x"),
+    lambda: Page.objects.create(slug="*:{}%é x!"),
+    lambda: Page.objects.create(slug="'; DROP TABLE site_page --\\"),
+    lambda: Review.objects.create(title="x"),
+    lambda: Headline.objects.create(title="x"),
+]
+KINDS = ["number", "uuid", "text", "quotes", "child", "proxy"]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=KINDS)
+def test_counts_arrive_in_sql_whatever_the_primary_key_is(database: str, make: Any) -> None:
+    obj = make()
+    view(obj, obj, obj)
+    run = flush()
+    assert (run.read, run.written) == (1, 1)
+    obj.refresh_from_db()
+    assert (obj.view_count, obj.visitor_count) == (3, 3)
+    assert obj._state.db == database
+
+
+def test_a_flush_carries_all_models_and_many_chunks(database: str, settings: Settings) -> None:
+    settings.READTRACK = {"FLUSH_CHUNK": 7}
+    posts = [factories.post() for _ in range(20)]
+    products = [Product.objects.create(name="x") for _ in range(5)]
+    view(*posts, *products, *posts)
+    run = flush()
+    assert (run.read, run.written) == (25, 25)
+    assert [stored(post) for post in posts] == [2] * 20
+    assert [stored(product) for product in products] == [1] * 5
+
+
+def test_more_totals_than_one_script_takes_are_flushed(redis: Redis) -> None:
+    Post.objects.bulk_create(Post(title="x") for _ in range(2_300))
+    pks = list(Post.objects.values_list("pk", flat=True))
+    redis.mset({f"views:total:site.post:{pk}": 5 for pk in pks})
+    redis.zadd("views:unsettled", {f"site.post:{pk}": 1 for pk in pks})
+    Post.objects.update(view_count=2)
+    run = flush()
+    assert (run.read, run.written, run.settled) == (2_300, 2_300, 2_300)
+    assert set(Post.objects.values_list("view_count", flat=True)) == {7}
+
+
+def test_flushing_again_writes_nothing(database: str) -> None:
+    view(factories.post(), Product.objects.create(name="x"))
+    assert flush().written == 2
+    again = flush()
+    assert (again.written, again.settled, again.lifted) == (0, 0, 0)
+
+
+def test_only_rows_that_changed_are_written(database: str) -> None:
+    posts = [factories.post() for _ in range(5)]
+    view(*posts)
+    flush()
+    view(posts[2])
+    assert flush().written == 1
+
+
+def test_sql_holding_more_views_still_learns_of_new_visitors(database: str, redis: Redis) -> None:
+    post = factories.post(view_count=50)
+    view(post)
+    redis.zrem("views:unsettled", subject_of(post))
+    flush()
+    post.refresh_from_db()
+    assert (post.view_count, post.visitor_count) == (50, 1)
+
+
+def test_sql_knowing_more_visitors_keeps_them(database: str) -> None:
+    post = factories.post(visitor_count=40)
+    view(post)
+    flush()
+    post.refresh_from_db()
+    assert (post.view_count, post.visitor_count) == (1, 40)
+
+
+def test_an_emptied_redis_goes_on_from_what_sql_has(database: str, redis: Redis) -> None:
+    post = factories.post()
+    view(post, post, post)
+    flush()
+    redis.flushdb()
+    assert flush().written == 0
+    assert stored(post) == 3
+    view(post)
+    assert reports.views([Post.objects.get()]) == {post: 4}
+    run = flush()
+    assert (run.settled, run.written) == (2, 1)  # the total and the model's hour
+    assert stored(post) == live(redis, post) == 4
+
+
+def test_a_single_lost_total_goes_on_from_what_sql_has(database: str, redis: Redis) -> None:
+    post = factories.post()
+    view(post, post)
+    flush()
+    redis.delete(f"views:total:site.post:{post.pk}")
+    view(post)
+    flush()
+    assert stored(post) == live(redis, post) == 3
+
+
+def test_an_unsettled_total_is_never_written_as_if_it_were_whole(database: str, wire: Wire, redis: Redis) -> None:
+    post = factories.post(view_count=2)
+    view(post)
+
+    def lose_and_view_again(moment: str, trip: int) -> None:
+        if redis.zcard("views:unsettled") == 0:  # the flush has just settled
+            wire.hook = None
+            redis.delete(f"views:total:site.post:{post.pk}")
+            for _ in range(9):
+                tracker.record(factories.hit(subject_of(post)))
+
+    wire.hook = lose_and_view_again
+    flush()
+    assert stored(post) == 2
+    assert reports.views([Post.objects.get()]) == {post: 11}
+    flush()
+    assert stored(post) == 11
+
+
+@contextmanager
+def restored(redis: Redis) -> Iterator[None]:
+    """What happens inside is lost by a restart of Redis from its snapshot."""
+    snapshot = dump(redis)
+    yield
+    restore(redis, snapshot)
+
+
+def test_an_old_snapshot_is_lifted_to_what_sql_has(database: str, redis: Redis) -> None:
+    post = factories.post()
+    view(post)
+    flush()
+    with restored(redis):
+        view(post, post)
+        flush()
+    assert live(redis, post) == 1
+    assert reports.views([Post.objects.get()]) == {post: 3}
+    run = flush()
+    assert (run.lifted, run.written) == (2, 0)  # the total and the model's hour
+    assert stored(post) == live(redis, post) == 3
+    view(post)
+    flush()
+    assert stored(post) == 4
+
+
+def test_an_old_snapshot_with_marks_is_not_given_its_base_a_second_time(database: str, redis: Redis) -> None:
+    post = factories.post(view_count=100)
+    with restored(redis):
+        view(post)
+        flush()
+    assert stored(post) == 101
+    view(post)  # begins at nothing again: its mark is new
+    flush()
+    assert stored(post) == 102
+
+    redis.flushdb()
+    view(post, post)
+    with restored(redis):  # the snapshot holds two views and their mark
+        flush()
+        assert stored(post) == 104
+    flush()
+    assert stored(post) == live(redis, post) == 104
+
+
+def test_a_view_between_an_old_snapshot_and_the_next_flush_is_not_counted_twice(database: str, redis: Redis) -> None:
+    post, fresh = factories.post(view_count=100), factories.post(view_count=10)
+    view(post)
+    with restored(redis):
+        flush()
+    view(post, fresh)
+    flush()
+    assert stored(post) <= 102
+    assert stored(post) >= 101
+    assert stored(fresh) == 11
+
+
+def test_an_sql_backup_that_was_restored_is_healed(database: str, redis: Redis) -> None:
+    post = factories.post()
+    view(post, post, post)
+    flush()
+    Post.objects.update(view_count=1, visitor_count=1)
+    assert flush().written == 1
+    post.refresh_from_db()
+    assert (post.view_count, post.visitor_count) == (3, 3)
+
+
+def test_a_deleted_post_is_an_orphan_and_no_error(database: str) -> None:
+    post, gone = factories.post(), factories.post()
+    view(post, gone)
+    Post.objects.filter(pk=gone.pk).delete()
+    run = flush()
+    assert (run.written, run.orphans) == (1, 1)
+    assert Post.objects.count() == 1
+
+
+@pytest.mark.parametrize("subject", ["nowhere.thing:1", "site.category:1", "site.post:x", "rubbish", "site.product:1"])
+def test_totals_that_belong_to_nothing_are_orphans(database: str, subject: str) -> None:
+    post = factories.post()
+    view(post)
+    tracker.record(factories.hit(subject))
+    run = flush()
+    assert (run.read, run.written, run.orphans) == (2, 1, 1)
+
+
+def test_other_keys_in_the_same_redis_are_left_alone(redis: Redis) -> None:
+    redis.set("session:1", "x")
+    redis.set("other:views:total:site.post:1", 7)
+    assert flush().read == 0
+    assert redis.get("session:1") == "x"
+
+
+def test_the_flush_neither_saves_instances_nor_fires_their_signals() -> None:
+    seen: list[Any] = []
+
+    def receive(sender: Any, **kwargs: Any) -> None:
+        seen.append(sender)
+
+    post = factories.post()
+    view(post)
+    for signal in (pre_save, post_save):
+        signal.connect(receive, sender=Post)
+    try:
+        flush()
+    finally:
+        for signal in (pre_save, post_save):
+            signal.disconnect(receive, sender=Post)
+    assert stored(post) == 1
+    assert seen == []
+
+
+def test_a_chunk_is_few_queries_and_round_trips_however_many_rows(
+    wire: Wire, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    posts = [factories.post() for _ in range(300)]
+    view(*posts)
+    flush()
+    view(*posts)
+    with django_assert_max_num_queries(32), wire.counted() as trips:
+        assert flush().written == 300
+    assert trips[0] <= 40  # some of them are SCAN's, as many as it likes
+
+
+def test_a_flush_leaves_a_record_and_tells_listeners(database: str) -> None:
+    runs: list[Any] = []
+
+    def listen(*, run: FlushRun, **kwargs: Any) -> None:
+        runs.append(run)
+        raise ValueError("a listener's own mistake")
+
+    signals.flushed.connect(listen)
+    try:
+        view(factories.post())
+        run = flush()
+    finally:
+        signals.flushed.disconnect(listen)
+    assert runs == [run]
+    recorded = FlushRun.objects.get()
+    assert (recorded.read, recorded.written, recorded.error) == (1, 1, "")
+    assert recorded.ended
+    assert recorded.ended >= recorded.started
+
+
+def test_old_records_are_forgotten(database: str, settings: Settings) -> None:
+    settings.READTRACK = {"FLUSH_RUNS": 3}
+    runs = [flush() for _ in range(5)]
+    assert list(FlushRun.objects.all()) == runs[:1:-1]
+
+
+def test_progress_is_told_by_the_chunk(settings: Settings) -> None:
+    settings.READTRACK = {"FLUSH_CHUNK": 4}
+    view(*(factories.post() for _ in range(10)))
+    steps: list[int] = []
+    flush(progress=steps.append)
+    assert sum(steps) == 10
+    assert len(steps) >= 3
+
+
+@pytest.mark.parametrize("trip", range(1, 8))
+def test_a_flush_that_loses_redis_anywhere_is_made_good_by_the_next(
+    database: str, wire: Wire, redis: Redis, trip: int
+) -> None:
+    settled, fresh, old = factories.post(view_count=10), factories.post(), factories.post(view_count=5)
+    view(settled, fresh)
+    redis.set(f"views:total:site.post:{old.pk}", 3)
+    last = wire.trips + trip
+
+    def cut(moment: str, number: int) -> None:
+        if number >= last and moment == "answer":
+            wire.hook = None
+            wire.cut()
+
+    wire.hook = cut
+    with pytest.raises(RedisError):
+        flush()
+    wire.mend()
+    assert FlushRun.objects.get().error.startswith("ConnectionError: ")
+    assert (stored(settled), stored(fresh), stored(old)) in {(10, 0, 5), (11, 1, 5)}
+    flush()
+    assert [stored(post) for post in (settled, fresh, old)] == [11, 1, 5]
+    assert [live(redis, post) for post in (settled, fresh, old)] == [11, 1, 5]
+    assert flush().written == 0
+
+
+def test_a_listener_hears_only_of_flushes_that_ended_well(wire: Wire) -> None:
+    runs: list[FlushRun] = []
+
+    def listen(*, run: FlushRun, **kwargs: Any) -> None:
+        runs.append(run)
+
+    signals.flushed.connect(listen)
+    wire.cut()
+    try:
+        with pytest.raises(RedisError):
+            flush()
+    finally:
+        signals.flushed.disconnect(listen)
+    assert runs == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_down_for_some_runs_loses_nothing(redis: Redis) -> None:
+    post, settled = factories.post(), factories.post(view_count=10)
+    view(post, settled)
+    with database_down(connection):
+        for _ in range(3):
+            with pytest.raises(Error):
+                flush()
+            connection.close()
+            view(post)
+    flush()
+    assert stored(post) == live(redis, post) == 4
+    assert stored(settled) == live(redis, settled) == 11
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_goes_down_in_the_midst_loses_nothing(wire: Wire, redis: Redis) -> None:
+    post, settled = factories.post(), factories.post(view_count=10)
+    view(post, settled)
+    start = wire.trips
+    for trip in range(1, 9):
+        _flush_with_database_lost_at(wire, start + trip)
+        connection.close()
+        assert (stored(post), stored(settled)) in {(trip - 1, 9 + trip), (trip, 10 + trip)}
+        flush()
+        assert (stored(post), stored(settled)) == (trip, 10 + trip)
+        view(post, settled)
+        start = wire.trips
+
+
+def _flush_with_database_lost_at(wire: Wire, trip: int) -> None:
+    def lose(moment: str, number: int) -> None:
+        if number == trip and moment == "request":
+            wire.hook = None
+            disconnect(connection.settings_dict)
+
+    wire.hook = lose
+    try:
+        flush()
+    except Error:
+        connection.close()
+    wire.hook = None

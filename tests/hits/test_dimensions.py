@@ -1,0 +1,156 @@
+"""What a request says of its visitor, in a few short words, whatever it sends."""
+
+import logging
+from typing import Any
+
+import pytest
+from django.http import HttpRequest
+from django.test import RequestFactory
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from readtrack.hits import dimensions
+
+WINDOWS = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+)
+ANDROID = "Mozilla/5.0 (Linux; Android 14; {}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 {}Safari/537.36"
+APPLE = (
+    "Mozilla/5.0 ({}; CPU {}OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148"
+    " Safari/604.1"
+)
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+def plan(request: HttpRequest) -> str:
+    """A dimension of a site's own."""
+    return request.headers.get("X-Plan", "free")
+
+
+def nothing(request: HttpRequest) -> None:
+    """One that has no value."""
+
+
+def broken(request: HttpRequest) -> str:
+    """One that fails."""
+    raise RuntimeError("no")
+
+
+UNCALLABLE = 5
+
+
+def values(settings: Settings, *paths: str, **headers: str) -> dict[str, str]:
+    settings.READTRACK = {"DIMENSIONS": paths}
+    return dict(dimensions.values(RequestFactory(headers=headers).get("/", REMOTE_ADDR="8.8.8.8")))
+
+
+@pytest.mark.parametrize(
+    ("agent", "device", "browser", "system"),
+    [
+        (WINDOWS, "desktop", "Chrome", "Windows"),
+        (FIREFOX, "desktop", "Firefox", "Linux"),
+        (ANDROID.format("SM-S911B", "Mobile "), "phone", "Chrome Mobile", "Android"),
+        (ANDROID.format("SM-X200", ""), "tablet", "Chrome", "Android"),
+        (APPLE.format("iPhone", "iPhone "), "phone", "Mobile Safari", "iOS"),
+        (APPLE.format("iPad", ""), "tablet", "Mobile Safari", "iOS"),
+        ("x", None, None, None),
+        ("", None, None, None),
+    ],
+)
+def test_a_user_agent_says_device_browser_and_system(
+    settings: Settings, agent: str, device: str, browser: str, system: str
+) -> None:
+    found = values(settings, "device", "browser", "os", **{"User-Agent": agent})
+    assert (found.get("device"), found.get("browser"), found.get("os")) == (device, browser, system)
+
+
+@pytest.mark.parametrize(
+    ("referer", "host"),
+    [
+        (None, "direct"),
+        ("https://www.Example.com:8443/a?b=c", "www.example.com"),
+        ("android-app://com.example/", "com.example"),
+        ("nonsense", None),
+        ("http://[", None),
+    ],
+)
+def test_the_referrer_is_a_host(settings: Settings, referer: str | None, host: str | None) -> None:
+    assert values(settings, "referrer", **({"Referer": referer} if referer else {})).get("referrer") == host
+
+
+def test_the_country_is_found_by_address(settings: Settings) -> None:
+    assert values(settings, "country") == {"country": "US"}
+
+
+@pytest.mark.parametrize(("code", "country"), [("de", "DE"), (" FR ", "FR"), ("XX", None), ("T1", None), ("ÄÖ", None)])
+def test_a_trusted_proxy_knows_the_country_better(settings: Settings, code: str, country: str | None) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["country"], "COUNTRY_HEADER": "CF-IPCountry"}
+    request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8", HTTP_CF_IPCOUNTRY=code)
+    assert dict(dimensions.values(request)).get("country") == country
+
+
+def test_a_site_adds_dimensions_of_its_own(settings: Settings) -> None:
+    found = values(
+        settings, "tests.hits.test_dimensions.plan", "tests.hits.test_dimensions.nothing", **{"X-Plan": " gold\tplan\n"}
+    )
+    assert found == {"plan": "gold plan"}
+
+
+@pytest.mark.parametrize(
+    "path", ["tests.hits.test_dimensions.broken", "tests.hits.test_dimensions.missing", "missing.module"]
+)
+def test_one_that_fails_is_left_out_and_logged(settings: Settings, caplog: pytest.LogCaptureFixture, path: str) -> None:
+    with caplog.at_level(logging.ERROR, "readtrack"):
+        assert values(settings, path, "referrer") == {"referrer": "direct"}
+    assert f"The dimension {path} failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("value", "cleaned"),
+    [
+        (None, ""),
+        (7, "7"),
+        ("  a \r\n\x00 b\u2028c\u202e ", "a b c"),
+        ("x" * 100, "x" * 64),
+        ("x" * 63 + " y", "x" * 63),
+        ("\ud800", ""),
+    ],
+)
+def test_a_value_is_one_short_printable_line(value: Any, cleaned: str) -> None:
+    assert dimensions.clean(value) == cleaned
+
+
+@given(st.text(max_size=600))
+def test_whatever_is_sent_is_short_and_printable(text: str) -> None:
+    found = dimensions.clean(text)
+    assert len(found) <= 64
+    assert found.isprintable()
+    found.encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("device", ""),
+        ("country", ""),
+        ("referrer", ""),
+        ("tests.hits.test_dimensions.plan", ""),
+        ("hour", "called 'hour'"),
+        ("shop.total", "called 'total'"),
+        ("plan", "doesn't look like a module path"),
+        ("tests.hits.test_dimensions.missing", "does not define"),
+        ("tests.hits.test_dimensions.UNCALLABLE", "not callable"),
+    ],
+)
+def test_what_is_wrong_with_a_dimension_is_said_in_words(path: str, words: str) -> None:
+    problem = dimensions.problem(path)
+    assert bool(problem) is bool(words)
+    assert words in problem
+
+
+def test_a_missing_extra_is_said_only_where_it_is_needed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(dimensions.NEEDED, "country", "no_such_package")
+    assert "pip install readtrack[dimensions]" in dimensions.problem("country")
+    settings.READTRACK = {"COUNTRY_HEADER": "CF-IPCountry"}
+    assert dimensions.problem("country") == ""

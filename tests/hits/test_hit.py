@@ -1,0 +1,35 @@
+"""Which exchanges may count at all."""
+
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+
+from readtrack.hits.hit import REASONS, refusal
+from tests.support.factories import BROWSER
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "headers", "reason"),
+    [
+        ("get", 200, {}, None),
+        ("get", 206, {}, None),
+        ("get", 199, {}, "status"),
+        ("get", 300, {}, "status"),
+        ("post", 200, {}, "method"),
+        ("head", 200, {}, "method"),
+        ("get", 200, {"Sec-Purpose": "prefetch;anonymous-client-ip"}, "prefetch"),
+        ("get", 200, {"Purpose": "something else"}, None),
+        ("get", 200, {"User-Agent": "Googlebot"}, "bot"),
+        ("head", 404, {"Sec-Purpose": "prefetch", "User-Agent": ""}, "method"),
+    ],
+)
+def test_an_exchange_is_refused_for_a_reason(
+    rf: Any, method: str, status: int, headers: dict[str, str], reason: str | None
+) -> None:
+    request = getattr(rf, method)("/", headers={"User-Agent": BROWSER, **headers})
+    assert refusal(request, HttpResponse(status=status)) == reason
+
+
+def test_every_reason_is_listed() -> None:
+    assert {"method", "status", "prefetch", "bot", "rate", "repeat"} <= set(REASONS)

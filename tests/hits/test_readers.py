@@ -1,0 +1,96 @@
+"""Who a reader is, by each kind of user id and without one."""
+
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import models
+from django.test import Client
+from redis import Redis
+
+from readtrack.hits import readers
+from tests.site.models import Review
+from tests.support import factories
+
+
+@pytest.mark.parametrize(
+    ("field", "has_ordinals"),
+    [
+        (models.AutoField(), False),
+        (models.BigAutoField(), False),
+        (models.IntegerField(), False),
+        (models.OneToOneField(User, on_delete=models.CASCADE), False),
+        (models.UUIDField(), True),
+        (models.CharField(), True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_users_key_decides_who_numbers_the_readers(
+    field: Any, monkeypatch: pytest.MonkeyPatch, *, has_ordinals: bool
+) -> None:
+    model = SimpleNamespace(_meta=SimpleNamespace(pk=field if field.remote_field is None else _profile_key()))
+    monkeypatch.setattr(readers, "get_user_model", lambda: model)
+    assert readers.has_ordinals() is has_ordinals
+
+
+def _profile_key() -> Any:
+    return Review._meta.pk
+
+
+@pytest.mark.parametrize(
+    ("options", "pk", "reader"),
+    [
+        ({}, 5, 5),
+        ({"READERS": "id"}, 5, 5),
+        ({"READERS": "ordinal"}, 5, "5"),
+        ({"READERS": "ordinal"}, 2**63, str(2**63)),
+        ({"READERS": "ordinal"}, uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+        ({"READERS": "ordinal"}, "anon:é", "anon%3A%C3%A9"),
+        ({"ANONYMOUS_READERS": True}, 5, "5"),
+    ],
+)
+def test_a_reader_is_a_number_or_a_name(options: dict[str, Any], pk: Any, reader: Any, settings: Any) -> None:
+    settings.READTRACK = options
+    assert readers.reader_of(SimpleNamespace(pk=pk)) == reader
+
+
+@pytest.mark.django_db
+def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(settings: Any, redis: Redis) -> None:
+    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    post, category = factories.post(), factories.category()
+    one, other = factories_browser(), factories_browser()
+    assert "readtrack-dot" not in one.get("/list/").text
+    assert redis.keys("readers") == []
+    one.get(f"/posts/{post.pk}/")  # brings the cookie
+    other.get(f"/categories/{category.pk}/")  # so does this
+    assert "readtrack-dot" in one.get("/list/").text
+    one.get(f"/categories/{category.pk}/")
+    assert "readtrack-dot" not in one.get("/list/").text
+    assert "readtrack-dot" in other.get("/list/").text
+    assert redis.hlen("readers") == 1
+    assert str(next(iter(redis.hgetall("readers")))).startswith("anon:")
+
+
+@pytest.mark.django_db
+def test_without_a_cookie_anonymous_visitors_have_no_dots(settings: Any, redis: Redis) -> None:
+    settings.READTRACK = {"ANONYMOUS_READERS": True, "COOKIE": ""}
+    category = factories.category()
+    factories_browser().get(f"/categories/{category.pk}/")
+    assert redis.keys("category:*") == []
+
+
+def factories_browser() -> Any:
+    return Client(headers={"User-Agent": factories.BROWSER})
+
+
+@pytest.mark.django_db
+def test_a_site_with_scattered_users_has_the_same_dots(settings: Any) -> None:
+    settings.READTRACK = {"READERS": "ordinal"}
+    user, category = factories.user(pk=2**31 - 1), factories.category()
+    client = factories_browser()
+    client.force_login(user)
+    assert "readtrack-dot" in client.get("/list/").text
+    assert "readtrack-dot" not in client.get(f"/categories/{category.pk}/").text
+    assert "readtrack-dot" not in client.get("/list/").text

@@ -1,0 +1,127 @@
+"""Who is one visitor and who are two; what is kept of them."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth import alogin, alogout
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpResponse
+from django.utils.functional import SimpleLazyObject
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from readtrack.hits import visitors
+from tests.support import factories
+from tests.support.factories import BROWSER
+
+
+def identity(rf: Any, *, address: str = "192.0.2.1", agent: str = BROWSER) -> str:
+    """What somebody without a cookie is told apart by."""
+    found = visitors.visitor(rf.get("/", REMOTE_ADDR=address, headers={"User-Agent": agent}), None)
+    return found.fallback_id or found.id
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("2001:db8::1", "2001:db8::ffff", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("", "unix:", True),
+    ],
+)
+def test_an_address_is_a_household(rf: Any, one: str, other: str, is_same: bool) -> None:
+    assert (identity(rf, address=one) == identity(rf, address=other)) == is_same
+
+
+def test_two_browsers_at_one_address_are_two_visitors(rf: Any) -> None:
+    assert identity(rf) != identity(rf, agent="Another/1.0")
+
+
+def test_an_endless_agent_is_cut(rf: Any) -> None:
+    assert identity(rf, agent="x" * 10_000) == identity(rf, agent="x" * 20_000)
+
+
+def test_a_site_may_do_without_cookies(rf: Any, settings: Settings) -> None:
+    settings.READTRACK = {"COOKIE": ""}
+    request = rf.get("/", headers={"User-Agent": BROWSER})
+    assert visitors.visitor(request, None).new_cookie == ""
+    assert visitors.visitor(request, None) == visitors.visitor(request, None)
+
+
+def test_a_user_is_the_same_visitor_anywhere_and_another_user_is_not(rf: Any) -> None:
+    one, other = User(pk=1), User(pk=2)
+    here, there = rf.get("/", REMOTE_ADDR="192.0.2.1"), rf.get("/", REMOTE_ADDR="192.0.2.2")
+    assert visitors.visitor(here, one) == visitors.visitor(there, one)
+    assert visitors.visitor(here, one) != visitors.visitor(here, other)
+
+
+def test_nothing_personal_is_kept(rf: Any) -> None:
+    request = rf.get("/", REMOTE_ADDR="192.0.2.1", headers={"User-Agent": BROWSER})
+    for found in (visitors.visitor(request, None), visitors.visitor(request, User(pk=1234567))):
+        assert "192.0" not in str(found[:2])
+        assert "1234567" not in str(found[:2])
+
+
+def test_signed_in_is_who_is_authenticated(rf: Any) -> None:
+    request = rf.get("/")
+    assert visitors.signed_in(request) is None
+    request.user = AnonymousUser()
+    assert visitors.signed_in(request) is None
+    request.user = User(pk=1)
+    assert visitors.signed_in(request) == request.user
+
+
+def with_session(request: Any) -> Any:
+    """The request as Django's own middleware pass it on."""
+    SessionMiddleware(lambda request: HttpResponse()).process_request(request)
+    AuthenticationMiddleware(lambda request: HttpResponse()).process_request(request)
+    return request
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("has_cookie", [False, True])
+def test_who_signs_in_or_out_on_the_way_is_known_as_such_at_the_end(rf: Any, *, has_cookie: bool) -> None:
+    request, user = with_session(rf.get("/")), factories.user()
+    if has_cookie:
+        request.COOKIES["sessionid"] = "none of ours"
+
+    async def visit() -> None:
+        assert not (await request.auser()).is_authenticated
+        assert await visitors.asigned_in(request) is None
+        await alogin(request, user)
+        assert visitors.signed_in(request) == user
+        assert await visitors.asigned_in(request) == user
+        await alogout(request)
+        assert visitors.signed_in(request) is None
+        assert await visitors.asigned_in(request) is None
+
+    async_to_sync(visit)()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("prepare", [lambda request: request, with_session])
+def test_a_user_that_a_token_names_needs_no_session(prepare: Any, rf: Any) -> None:
+    user = factories.user()
+
+    def request() -> Any:
+        found = prepare(rf.get("/"))
+        found.user = SimpleLazyObject(lambda: User.objects.get(pk=user.pk))
+        return found
+
+    assert visitors.signed_in(request()) == user
+    assert async_to_sync(visitors.asigned_in)(request()) == user
+
+
+@pytest.mark.django_db
+def test_a_user_without_a_session_cookie_is_not_looked_up(
+    rf: Any, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    request = with_session(rf.get("/"))
+    with django_assert_num_queries(0):
+        assert visitors.signed_in(request) is None
+        assert async_to_sync(visitors.asigned_in)(request) is None
+    assert not request.session.accessed

@@ -1,0 +1,103 @@
+"""`manage.py readtrack`, as an operator or a cron job meets it."""
+
+import re
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from pytest_django import Settings
+
+from readtrack import tracker
+from readtrack.management.commands.readtrack import Command
+from tests.support import factories
+from tests.support.interference import database_down
+from tests.support.wire import Wire
+
+
+@pytest.fixture
+def _viewed(db: None) -> None:
+    tracker.record(factories.hit(f"site.post:{factories.post().pk}"))
+
+
+def figures(output: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\w+) +([\d,.]+)$", output, re.MULTILINE))
+
+
+@pytest.mark.usefixtures("_viewed")
+def test_a_flush_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("readtrack", "flush")
+    output = capsys.readouterr()
+    found = figures(output.out)
+    assert float(found.pop("seconds")) >= 0
+    assert found == {"read": "1", "written": "1", "settled": "2", "lifted": "0", "orphans": "0"}
+    assert output.err == ""
+
+
+@pytest.mark.usefixtures("_viewed")
+def test_a_quiet_flush_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("readtrack", "flush", verbosity=0)
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", "")
+
+
+@pytest.mark.usefixtures("_viewed")
+@pytest.mark.parametrize(
+    ("words", "is_told"),
+    [
+        (["flush", "-v", "0"], False),
+        (["-v", "0", "flush"], False),
+        (["-v", "0", "flush", "-v", "1"], True),
+        (["flush", "--settings", "x", "--pythonpath", "y", "--traceback", "--no-color", "--skip-checks"], True),
+    ],
+    ids=str,
+)
+def test_djangos_own_options_stand_before_the_word_or_behind_it(
+    capsys: pytest.CaptureFixture[str], words: list[str], *, is_told: bool
+) -> None:
+    call_command("readtrack", *words)
+    assert bool(capsys.readouterr().out) == is_told
+
+
+def test_an_option_before_the_word_is_not_undone_by_the_word() -> None:
+    parser = Command().create_parser("manage.py", "readtrack")
+    before, behind = ["--traceback", "--no-color", "flush"], ["flush", "--traceback", "--no-color"]
+    assert vars(parser.parse_args(before)) == vars(parser.parse_args(behind))
+    assert parser.parse_args(behind).traceback
+    assert not parser.parse_args(["flush"]).traceback
+
+
+@pytest.mark.parametrize("words", [["flush"], ["budget"], ["forget", "1"]], ids=" ".join)
+def test_settings_that_name_no_redis_are_said_in_words(settings: Settings, words: list[str]) -> None:
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "127.0.0.1:6379"}}
+    with pytest.raises(CommandError, match=r"(?s)^CACHES\['default'\] names no Redis: .*redis://127.0.0.1:6379/0"):
+        call_command("readtrack", *words)
+
+
+@pytest.mark.django_db
+def test_redis_being_down_is_said_in_words(wire: Wire) -> None:
+    wire.cut()
+    with pytest.raises(CommandError, match=r"(?s)^Redis failed: .*CACHES"):
+        call_command("readtrack", "flush")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_database_being_down_is_said_in_words() -> None:
+    with (
+        database_down(connection),
+        pytest.raises(CommandError, match=r"(?s)^The database failed: .*flush again.*manage.py migrate"),
+    ):
+        call_command("readtrack", "flush")
+
+
+@pytest.mark.parametrize(("words", "told"), [(["--help"], "flush"), (["flush", "--help"], "cron")])
+def test_help_tells_what_there_is(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        call_command("readtrack", *words)
+    assert exit_.value.code == 0
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["flsh"], ["flush", "now"]])
+def test_a_word_that_is_missing_or_wrong_is_an_error(words: list[str]) -> None:
+    with pytest.raises((CommandError, SystemExit)):
+        call_command("readtrack", *words)

@@ -1,0 +1,296 @@
+"""Counts and dots in finished pages: filled in together, for this reader, and only where we left a place for them."""
+
+import gzip
+import json
+from collections.abc import AsyncIterator, Iterator
+from io import BytesIO
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.http import FileResponse, HttpResponse, StreamingHttpResponse
+from django.template import engines
+from django.test import AsyncClient
+from django.urls import path
+from django.utils.translation import override
+from django.views.decorators.gzip import gzip_page
+from redis import Redis
+
+from readtrack import tracker
+from readtrack.middleware import ReadTrackMiddleware
+from readtrack.page import filling
+from readtrack.page.placeholders import COUNT, DOT, Placeholder
+from tests.site.models import Category, Post
+from tests.site.urls import urlpatterns
+from tests.support import factories
+from tests.support.wire import Wire
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
+
+
+def template(source: str, request: Any, **context: Any) -> str:
+    return str(engines["django"].from_string("{% load readtrack cache %}" + source).render(context, request))
+
+
+def comment(request: Any) -> HttpResponse:
+    return HttpResponse(template("{{ text }}", request, text=request.GET["text"]))
+
+
+def fragment(request: Any) -> HttpResponse:
+    source = (
+        "{% cache 60 list %}{% for p in posts %}{% view_count p exact %}{% endfor %}{% unread_dot c %}{% endcache %}"
+    )
+    return HttpResponse(template(source, request, posts=Post.objects.all(), c=Category.objects.first()))
+
+
+def sized(request: Any) -> HttpResponse:
+    response = HttpResponse(template("{% view_count post exact %}", request, post=Post.objects.get()))
+    response["Content-Length"] = str(len(response.content))
+    return response
+
+
+def download(request: Any) -> FileResponse:
+    text = template("{% view_count post exact %}", request, post=Post.objects.get())
+    return FileResponse([text.encode()], content_type="application/octet-stream")
+
+
+@gzip_page
+def packed(request: Any) -> HttpResponse:
+    source = "{% unread_dot c %}{% view_count post exact %}" + "." * 500  # shorter pages are not worth packing
+    return HttpResponse(template(source, request, post=Post.objects.get(), c=Category.objects.get()))
+
+
+def mistaken(request: Any) -> HttpResponse:
+    return HttpResponse(b"as it is", headers={"Content-Encoding": "gzip"})
+
+
+def dots(request: Any) -> StreamingHttpResponse:
+    def parts() -> Iterator[str]:
+        yield template("{% unread_dot c %}", request, c=Category.objects.get())
+
+    return StreamingHttpResponse(parts())
+
+
+async def astream(request: Any) -> StreamingHttpResponse:
+    text = template("{% view_count post exact %}", request, post=await Post.objects.aget())
+
+    async def parts() -> AsyncIterator[str]:
+        yield "views: "
+        yield text
+
+    return StreamingHttpResponse(parts())
+
+
+def counted_json(request: Any) -> HttpResponse:
+    html = template("{% view_count post %}", request, post=Post.objects.get())
+    return HttpResponse(json.dumps({"html": html}), content_type="application/vnd.api+json")
+
+
+def named(request: Any) -> HttpResponse:
+    return HttpResponse(template("{% unread_dot c as is_new %}{{ is_new }}", request, c=Category.objects.get()))
+
+
+urlpatterns = [
+    *urlpatterns,
+    *(
+        path(f"{page.__name__}/", page)
+        for page in (comment, fragment, named, sized, download, packed, mistaken, dots, astream, counted_json)
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", ["count", "exact", "dot"])
+def test_a_placeholder_that_a_visitor_types_stays_text(kind: str) -> None:
+    typed = f"!rt!{kind}!site.post:1!5!AAAAAAAAAAAAAAAA!"
+    assert factories.browser(factories.user()).get("/comment/", {"text": typed}).text == typed
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        Placeholder(COUNT, "site.post:2", 5),
+        Placeholder(COUNT, "site.post:1", 99999),
+        Placeholder("exact", "site.post:1", 5),
+    ],
+)
+def test_a_placeholder_of_ours_that_a_visitor_changes_stays_text(theirs: Placeholder) -> None:
+    ours = Placeholder(COUNT, "site.post:1", 5)
+    signature = str(ours).split("!")[-2]
+    typed = str(theirs).replace(str(theirs).split("!")[-2], signature)
+    assert factories.browser().get("/comment/", {"text": typed}).text == typed
+
+
+def test_text_and_placeholders_may_stand_side_by_side() -> None:
+    post, forged = factories.post(view_count=3), "!rt!count!site.post:1!5!AAAAAAAAAAAAAAAA!"
+    content = f"{forged}{Placeholder(COUNT, f'site.post:{post.pk}', 3)}!rt!é".encode()
+    text = filling.filled(content, lambda: None).decode()
+    assert text.startswith(forged)
+    assert text.endswith("!rt!é")
+    assert ">3<" in text
+
+
+@pytest.mark.parametrize("typed", ["!rt!count!a!1!AAAAAAAAAAAAAAAA", "!rt!if!a!0!AAAAAAAAAAAAAAAA", "!rt", "!"])
+def test_what_a_visitor_types_right_before_ours_swallows_nothing_of_it(typed: str) -> None:
+    ours = str(Placeholder("exact", "site.post:1", 3))
+    assert filling.filled(f"{typed}{ours}{ours[1:]}".encode(), lambda: None).decode() == f"{typed}3{ours[1:]}"
+    assert filling.filled(f"{typed}{ours}{ours}".encode(), lambda: None).decode() == f"{typed}33"
+
+
+def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(redis: Redis) -> None:
+    post, category = factories.post(), factories.category()
+    reader, other = factories.user(), factories.user()
+    assert factories.browser(reader).get("/fragment/").text.startswith("0<span")
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    tracker.mark_read(other, [category])
+    assert factories.browser(other).get("/fragment/").text == "1"
+    assert factories.browser(reader).get("/fragment/").text.startswith("1<span")
+    assert factories.browser().get("/fragment/").text == "1"
+
+
+def test_json_stays_valid(redis: Redis) -> None:
+    post = factories.post()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    html = '<span class="readtrack-count" title="1">1</span>'
+    assert [text.strip() for text in factories.browser().get("/json/").json()["posts"]] == [html]
+    assert json.loads(factories.browser().get("/counted_json/").content) == {"html": html}
+
+
+def test_a_page_that_its_view_packed_is_filled_in(redis: Redis) -> None:
+    post, category, user = factories.post(), factories.category(), factories.user()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    tracker.mark_unread([category])
+    response = factories.browser(user).get("/packed/", headers={"Accept-Encoding": "gzip"})
+    text = gzip.decompress(response.content).decode()
+    assert text.startswith("<span")
+    assert text.endswith("</span>1" + "." * 500)
+    assert response["Content-Length"] == str(len(response.content))
+
+
+def test_what_only_says_that_it_is_packed_is_left_alone() -> None:
+    assert factories.browser(factories.user()).get("/mistaken/").content == b"as it is"
+
+
+def test_a_response_with_a_length_gets_its_new_one() -> None:
+    factories.post(view_count=1234)
+    response = factories.browser().get("/sized/")
+    assert response.text == "1,234"
+    assert response["Content-Length"] == "5"
+
+
+def test_a_streamed_page_is_filled_in_part_by_part() -> None:
+    for count in (1, 2, 3):
+        factories.post(view_count=count)
+    text = factories.browser().get("/stream/").getvalue().decode()
+    assert [f">{count}<" in text for count in (1, 2, 3)] == [True] * 3
+    assert "!rt!" not in text
+
+
+def test_a_streamed_page_has_this_readers_dots() -> None:
+    category, user = factories.category(), factories.user()
+    assert b"readtrack-dot" not in factories.browser().get("/dots/").getvalue()
+    assert b"readtrack-dot" in factories.browser(user).get("/dots/").getvalue()
+    tracker.mark_read(user, [category])
+    assert b"readtrack-dot" not in factories.browser(user).get("/dots/").getvalue()
+
+
+def test_an_async_stream_is_filled_in_too() -> None:
+    factories.post(view_count=1234)
+    response = factories.fetch_async(AsyncClient(), "/astream/")
+
+    async def read() -> bytes:
+        return b"".join([part async for part in response.streaming_content])
+
+    assert async_to_sync(read)() == b"views: 1,234"
+
+
+@pytest.mark.parametrize(
+    ("charset", "separator"), [("iso-8859-1", "\xa0"), ("utf-16", "\xa0"), ("UTF-8", "\xa0"), ("ascii", "&#160;")]
+)
+def test_a_page_in_another_charset_is_filled_in_too(charset: str, separator: str, rf: Any) -> None:
+    text = f"a{Placeholder('exact', 'site.post:1', 1234)}"
+
+    def page(request: Any) -> HttpResponse:
+        return HttpResponse(text, content_type=f"text/html; charset={charset}")
+
+    with override("fr"):
+        response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.content.decode(charset) == f"a1{separator}234"
+
+
+def test_a_page_in_no_known_charset_keeps_every_byte_that_is_not_ours(rf: Any) -> None:
+    def page(request: Any) -> HttpResponse:
+        content = f"é{Placeholder('exact', 'site.post:1', 5)}".encode()
+        return HttpResponse(content, content_type="text/html; charset=klingon")
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.content == "é5".encode()
+
+
+@pytest.mark.parametrize("content_type", ["text/csv", "text/html"])
+def test_a_file_is_left_for_the_server_to_send(content_type: str, rf: Any) -> None:
+    def page(request: Any) -> FileResponse:
+        return FileResponse(BytesIO(b"a,b"), content_type=content_type)
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.file_to_stream is not None
+    assert not filling.needs_user(response)
+    response.close()
+
+
+def test_caches_are_told_that_dots_are_each_readers_own(rf: Any) -> None:
+    factories.category()
+    headers = {"Cache-Control": "public, max-age=60", "ETag": '"1"', "Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT"}
+
+    def page(request: Any) -> HttpResponse:
+        return HttpResponse(template("{% unread_dot c %}", request, c=Category.objects.get()), headers=headers)
+
+    request = rf.get("/")
+    anonymous: Any = ReadTrackMiddleware(page)(request)
+    assert (anonymous["Vary"], anonymous["Cache-Control"]) == ("Cookie", "public, max-age=60")
+    assert "ETag" not in anonymous
+    request.user = factories.user()
+    response: Any = ReadTrackMiddleware(page)(request)
+    assert response["Vary"] == "Cookie"
+    assert set(response["Cache-Control"].split(", ")) == {"private", "max-age=60"}
+    assert "ETag" not in response
+    assert "Last-Modified" not in response
+
+
+def test_a_dot_under_a_name_is_each_readers_own_too() -> None:
+    factories.category()
+    response = factories.browser().get("/named/")
+    assert (response.text, response["Vary"]) == ("False", "Cookie")
+
+
+def test_counts_alone_leave_caches_alone(rf: Any) -> None:
+    headers = {"Cache-Control": "public, max-age=60", "ETag": '"1"'}
+
+    def page(request: Any) -> HttpResponse:
+        return HttpResponse(f"{Placeholder('exact', 'site.post:1', 5)} !rt!dot!", headers=headers)
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.text == "5 !rt!dot!"
+    assert {name: response[name] for name in headers} == headers
+    assert "Vary" not in response
+
+
+def test_a_download_is_none_of_ours() -> None:
+    factories.post()
+    assert factories.browser().get("/download/").getvalue().startswith(b"!rt!exact!")
+
+
+def test_a_page_without_placeholders_does_not_ask_redis(wire: Wire) -> None:
+    with wire.counted() as trips:
+        assert filling.filled(b"nothing !rt! here", lambda: None) == b"nothing !rt! here"
+    assert trips == [0]
+
+
+def test_a_page_with_thousands_of_counts_and_dots_is_one_exchange(wire: Wire) -> None:
+    user = factories.user()
+    content = "".join(f"{Placeholder(kind, f'site.x:{n}')}\n" for n in range(1, 2501) for kind in (COUNT, DOT))
+    filling.filled(content.encode(), lambda: user.pk)  # the server learns the scripts
+    with wire.counted() as trips:
+        filled = filling.filled(content.encode(), lambda: user.pk)
+    # It is sent at once, but so much of it that the first answers may come before its end has gone.
+    assert trips[0] < 25
+    assert filled.count(b"readtrack-count") == filled.count(b"readtrack-dot__text") == 2500

@@ -1,0 +1,116 @@
+"""Calls on read state: of many at once, of a whole model, and awaited."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import AnonymousUser
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.store import clock, scripts
+from tests.site.models import Category, Department
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def user() -> Any:
+    return factories.user()
+
+
+@pytest.fixture
+def categories() -> list[Category]:
+    return [factories.category() for _ in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("choose", "left"),
+    [
+        (lambda: Category, 0),
+        (lambda: Category.objects.order_by("name"), 0),
+        (lambda: Category.objects.all()[:3], 1),
+        (lambda: Category.objects.none(), 4),
+        (lambda: list(Category.objects.all())[1:], 1),
+    ],
+)
+def test_everything_is_marked_read_without_loading_it(
+    choose: Any, left: int, user: Any, categories: list[Category]
+) -> None:
+    tracker.mark_all_read(user, choose())
+    assert len(reports.unread(user, categories)) == left
+
+
+def test_more_than_a_script_takes_is_marked_in_portions(
+    user: Any, categories: list[Category], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scripts, "SLICE", 3)
+    tracker.mark_read(user, categories)
+    assert reports.unread(user, categories) == set()
+    tracker.mark_unread(categories)
+    assert reports.unread(user, categories) == set(categories)
+    tracker.publish(factories.post(category=category) for category in categories)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        tracker.mark_read,
+        tracker.mark_all_read,
+        lambda user, _, as_of: tracker.mark_all_read(user, Category, as_of=as_of),
+    ],
+)
+def test_what_came_after_a_moment_stays_unread(mark: Any, user: Any, categories: list[Category]) -> None:
+    as_of = reports.as_of()
+    tracker.mark_unread(categories[:1])
+    mark(user, categories, as_of=as_of)
+    assert reports.unread(user, categories) == {categories[0]}
+
+
+def test_the_moment_is_known_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock._offsets.clear()
+    before = reports.as_of()
+    monkeypatch.setattr(clock, "FRESH", 60.0)
+    monkeypatch.setattr(clock, "connect", None)
+    assert before <= reports.as_of() < before + 60_000_000
+
+
+def test_readers_are_counted_for_each(categories: list[Category]) -> None:
+    for count in range(3):
+        tracker.mark_read(factories.user(), categories[count:])
+    assert list(reports.reader_counts(categories).values()) == [1, 2, 3, 3]
+
+
+def test_anonymous_users_have_nothing_new(categories: list[Category]) -> None:
+    assert reports.unread(AnonymousUser(), categories) == set()
+    assert reports.unread_counts(AnonymousUser(), categories) == dict.fromkeys(categories, 0)
+
+
+def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> None:
+    async def calls() -> None:
+        await tracker.amark_all_read(user, Category)
+        assert await reports.aunread(user, categories) == set()
+        await tracker.amark_unread(categories[:2])
+        await tracker.amark_read(user, categories[:1])
+        assert await reports.aunread_counts(user, categories[:2]) == dict(zip(categories, (0, 1), strict=False))
+        assert (await reports.areader_counts(categories[:1]))[categories[0]] == 1
+        await tracker.apublish([])
+
+    async_to_sync(calls)()
+
+
+def test_a_child_of_what_carries_dots_has_its_parents(
+    user: Any, redis: Redis, django_capture_on_commit_callbacks: Any
+) -> None:
+    department = Department.objects.create(name="Research")
+    category = Category.objects.get(pk=department.pk)
+    tracker.mark_read(user, [department])
+    assert reports.unread(user, [category, department]) == set()
+    with django_capture_on_commit_callbacks(execute=True):
+        factories.post(category=category)
+    assert reports.unread(user, [department]) == {department}
+    tracker.mark_read(user, [category])
+    with django_capture_on_commit_callbacks(execute=True):
+        department.delete()
+    assert not redis.keys("category:*:read")

@@ -1,0 +1,100 @@
+"""Unique visitors as a site asks for them."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from pytest_django import DjangoAssertNumQueries, Settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.hits.visitors import Visitor, user_id
+from readtrack.store.uniques import UniquesError
+from readtrack.subjects import subject_of
+from tests.site.models import Counted, Post, Product
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def view(obj: Any, *visitors: str, **values: Any) -> None:
+    for visitor in visitors:
+        tracker.record(factories.hit(subject_of(obj), visitor=Visitor(visitor), **values))
+
+
+def test_visitors_of_one_object_or_of_many() -> None:
+    one, two = factories.post(), factories.post()
+    view(one, "a", "b")
+    assert reports.visitors(one) == 2
+    assert reports.visitors([one, two]) == {one: 2, two: 0}
+    assert reports.visitors([]) == {}
+
+
+def test_never_less_than_sql_stores_and_that_with_redis_gone(settings: Settings) -> None:
+    post = factories.post(visitor_count=5)
+    view(post, "a")
+    assert reports.visitors(post) == 5
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    assert reports.visitors(post) == 5
+
+
+def test_many_kinds_at_once_cost_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    objs = [factories.post(), Product.objects.create(name="x"), Counted.objects.create()]
+    for obj in objs:
+        view(obj, "a", reader=1)
+    with django_assert_num_queries(0):
+        assert list(reports.visitors(objs).values()) == [1, 1, 1]
+
+
+def test_visitors_of_the_last_days(settings: Settings, noon: datetime) -> None:
+    settings.READTRACK = {"UNIQUE_DAYS": 35}
+    one, two = factories.post(), factories.post()
+    view(one, "a", "b", at=noon)
+    view(two, "b", at=noon)
+    assert reports.visitors(one, days=7, at=noon) == 2
+    assert reports.visitors([one, two], days=7, at=noon) == {one: 2, two: 1}
+    assert reports.visitors_together([one, two], days=7, at=noon) == 2
+
+
+def test_visitors_of_several_objects_together() -> None:
+    one, two = factories.post(), factories.post()
+    view(one, "a", "b")
+    view(two, "b", "c")
+    assert reports.visitors_together([one, two]) == 3
+    assert reports.visitors_together([]) == 0
+
+
+@pytest.mark.parametrize("strategy", ["set", "bitmap"])
+def test_who_has_seen_what_is_known_to_the_exact_strategies(settings: Settings, strategy: str) -> None:
+    settings.READTRACK = {"UNIQUE": strategy}
+    post, user, other = factories.post(), factories.user(), factories.user()
+    view(post, user_id(user.pk), reader=user.pk)
+    assert reports.has_seen(user, post) is True
+    assert reports.has_seen(other, post) is False
+    assert reports.has_seen(AnonymousUser(), post) is False
+    assert reports.has_seen(user, factories.post()) is False
+
+
+def test_a_user_without_a_reader_number_has_seen_nothing_in_a_bitmap(settings: Settings) -> None:
+    settings.READTRACK = {"UNIQUE": "bitmap", "MAX_READER": 0}
+    assert reports.has_seen(factories.user(), factories.post()) is False
+
+
+@pytest.mark.parametrize("strategy", ["hll", "daily"])
+def test_who_has_seen_what_is_an_error_where_it_is_not_known(settings: Settings, strategy: str) -> None:
+    settings.READTRACK = {"UNIQUE": strategy}
+    with pytest.raises(UniquesError, match=f"'{strategy}' does not know who viewed what; 'set' and 'bitmap' do"):
+        reports.has_seen(factories.user(), factories.post())
+
+
+@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}, {"ANONYMOUS_READERS": True}])
+def test_a_page_counts_the_signed_in_user_in_the_bitmap(
+    settings: Settings, client: Any, redis: Redis, options: dict[str, Any]
+) -> None:
+    settings.READTRACK = {"UNIQUE": "bitmap", **options}
+    post, user = factories.post(), factories.user()
+    client.force_login(user)
+    client.get(f"/posts/{post.pk}/", headers={"User-Agent": factories.BROWSER})
+    assert redis.getbit(f"views:bitmap:site.post:{post.pk}", user.pk) == 1
+    assert reports.has_seen(user, Post.objects.get()) is True

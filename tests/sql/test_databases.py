@@ -1,0 +1,129 @@
+"""Every kind of key, model and database comes to the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.db.models import Model
+from django.test.utils import override_settings
+from redis import Redis
+
+from readtrack import tracker
+from readtrack.flush.run import flush
+from readtrack.models import Archive, Breakdown, History, Tracked
+from readtrack.sql import archive, databases, history, row_counts
+from readtrack.sql.row_counts import RowCounts
+from readtrack.subjects import subject_of
+from tests.site.models import Post
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
+
+
+class Lite:
+    """Everything on SQLite."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+        return "lite"
+
+    db_for_write = db_for_read
+
+
+class Apart:
+    """The site's rows on one database, the app's on the other."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+        return "lite" if model._meta.app_label == "readtrack" else "default"
+
+    db_for_write = db_for_read
+
+
+ROUTERS = pytest.mark.parametrize(
+    "router",
+    [[], ["tests.sql.test_databases.Lite"], ["tests.sql.test_databases.Apart"]],
+    ids=["default", "lite", "apart"],
+)
+
+
+def view(obj: Tracked, times: int = 1) -> None:
+    for _ in range(times):
+        tracker.record(factories.hit(subject_of(obj)))
+
+
+@ROUTERS
+@pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
+def test_every_kind_is_written_settled_lifted_and_reset(
+    make: Callable[[], Tracked], router: list[str], redis: Redis
+) -> None:
+    with override_settings(DATABASE_ROUTERS=router):
+        obj = make()
+
+        def stored() -> tuple[int, int]:
+            obj.refresh_from_db()
+            return obj.view_count, obj.visitor_count
+
+        view(obj, 3)
+        flush()
+        assert stored() == (3, 3)
+        redis.flushdb()
+        view(obj, 2)
+        flush(only_changed=True)
+        assert stored()[0] == 5
+        redis.set(f"views:total:{subject_of(obj)}", 1)
+        assert flush().lifted == 1
+        assert redis.get(f"views:total:{subject_of(obj)}") == "5"
+        tracker.reset_views(obj)
+        assert stored() == (0, 0)
+
+
+@ROUTERS
+def test_the_apps_own_rows_are_upserts(router: list[str]) -> None:
+    with override_settings(DATABASE_ROUTERS=router):
+        for views in (5, 3, 7):
+            history.store({"a": RowCounts(views, views), "b": RowCounts(1, 1)}, hour=1)
+        assert list(History.objects.order_by("subject").values_list("subject", "views", "visitors")) == [
+            ("a", 7, 7),
+            ("b", 1, 1),
+        ]
+        rows = [("a", views, 1, bytes([views]), 1) for views in (2, 9)]
+        for row in [*rows, *rows]:
+            databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=[row])
+        assert archive.sketches(["a", "b"]) == {"a": b"\x09"}
+        databases.upsert(Breakdown, ("subject", "family", "field"), ("count",), rows=[])
+        assert not Breakdown.objects.exists()
+
+
+@ROUTERS
+def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
+    with override_settings(DATABASE_ROUTERS=router):
+        low, high = factories.post(), factories.post()
+        Post.objects.filter(pk=high.pk).update(view_count=9)
+        written = row_counts.write(Post, {low.pk: RowCounts(2, 1), high.pk: RowCounts(5, 0), 10**9: RowCounts(1, 1)})
+        assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], {high.pk: 9}, [10**9])
+        assert row_counts.write(Post, {high.pk: RowCounts(5, 3)}).ahead == {high.pk: 9}
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_lost_conflict_is_tried_twice_more(failures: int) -> None:
+    left = [OperationalError("database is locked")] * failures
+
+    def write() -> int:
+        if left:
+            raise left.pop()
+        return 1
+
+    assert databases.retried(connection, write) == 1
+
+
+@pytest.mark.parametrize(("error", "is_conflict"), [((1213, "Deadlock"), True), (("gone",), False), ((), False)])
+def test_only_conflicts_are_worth_another_try(error: tuple[Any, ...], is_conflict: bool) -> None:
+    assert databases.is_conflict(OperationalError(*error)) == is_conflict
+
+
+def test_a_conflict_that_lasts_is_told() -> None:
+    def write() -> None:
+        raise OperationalError("database is locked")
+
+    with pytest.raises(OperationalError):
+        databases.retried(connection, write)

@@ -1,0 +1,179 @@
+"""History: rows by the hour, charts without gaps in local time, and what is thinned."""
+
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.test.utils import override_settings
+from django.utils import timezone as current
+from redis import Redis
+
+from readtrack import buckets, reports, tracker
+from readtrack.flush.run import flush
+from readtrack.models import History
+from readtrack.reports import series, timelines
+from readtrack.sql import history
+from readtrack.sql.row_counts import RowCounts
+from readtrack.subjects import subject_of
+from tests.site.models import Headline, Post
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def keep(subject: str, views: dict[datetime, int]) -> None:
+    for at, count in views.items():
+        history.store({subject: RowCounts(count, 0)}, hour=buckets.hour_index(at))
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[arg-type, misc]
+
+
+def shown(points: list[reports.Point], form: str) -> dict[str, int]:
+    return {f"{point.start:{form}}": point.views for point in points}
+
+
+def test_a_series_has_no_gaps_and_is_the_difference_of_totals() -> None:
+    keep("site.post", {utc(2026, 3, 1, 8): 100, utc(2026, 3, 1, 10): 103, utc(2026, 3, 1, 12): 110})
+    points = series(Post, since=utc(2026, 3, 1, 9, 30), until=utc(2026, 3, 1, 13))
+    assert shown(points, "%H:%M") == {"09:00": 0, "10:00": 3, "11:00": 0, "12:00": 7}
+    assert series(Headline, since=utc(2026, 3, 1, 9, 30), until=utc(2026, 3, 1, 13)) == points
+
+
+def test_a_count_that_was_set_to_zero_goes_on_from_there() -> None:
+    post = factories.post()
+    keep(subject_of(post), {utc(2026, 3, 1, 8): 100, utc(2026, 3, 1, 9): 4, utc(2026, 3, 1, 10): 6})
+    points = series(post, since=utc(2026, 3, 1, 9), until=utc(2026, 3, 1, 11))
+    assert [point.views for point in points] == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("day", {"03-28": 1, "03-29": 2, "03-30": 4}),
+        ("week", {"03-23": 3, "03-30": 4}),
+        ("month", {"03-01": 7}),
+    ],
+)
+def test_periods_are_those_of_the_sites_time_zone(by: Any, expected: dict[str, int]) -> None:
+    # In Berlin the 29th begins at 23:00 UTC, is 23 hours long, and ends at 22:00 UTC.
+    keep(
+        "site.post",
+        {utc(2026, 3, 28, 22): 1, utc(2026, 3, 28, 23): 2, utc(2026, 3, 29, 21): 3, utc(2026, 3, 29, 22): 7},
+    )
+    with current.override(ZoneInfo("Europe/Berlin")):
+        points = series(since=utc(2026, 3, 28, 12), until=utc(2026, 3, 30, 12), by=by)
+    assert shown(points, "%m-%d") == expected
+
+
+def test_an_hour_that_comes_twice_is_two_and_one_that_is_skipped_none() -> None:
+    with current.override(ZoneInfo("Europe/Berlin")):
+        autumn = buckets.period_starts(utc(2026, 10, 24, 23), utc(2026, 10, 25, 3), by="hour")
+        spring = buckets.period_starts(utc(2026, 3, 29, 0), utc(2026, 3, 29, 3), by="hour")
+    assert [start.hour for start in autumn] == [1, 2, 2, 3]
+    assert [start.hour for start in spring] == [1, 3, 4]
+
+
+def test_a_day_without_a_midnight_starts_at_one() -> None:
+    with current.override(ZoneInfo("America/Santiago")):
+        starts = buckets.period_starts(utc(2026, 9, 5, 12), utc(2026, 9, 7, 12), by="day")
+    assert [(start.day, start.hour) for start in starts] == [(5, 0), (6, 1), (7, 0)]
+
+
+@pytest.mark.parametrize("by", ["minute", "nonsense"])
+def test_a_period_that_there_is_not_is_told_which_there_are(by: Any) -> None:
+    for ask in (reports.series, partial(reports.reader_series, factories.category())):
+        with pytest.raises(ValueError, match=f"no period '{by}'; choose one of: hour, day, week, month"):
+            ask(by=by)
+
+
+@pytest.mark.parametrize("by", ["hour", "day"])
+def test_an_empty_range_has_no_points(by: Any) -> None:
+    assert series(since=utc(2026, 3, 2), until=utc(2026, 3, 1), by=by) == []
+
+
+@pytest.mark.parametrize(
+    ("back", "by", "shown"), [(6 * DAY, "day", 8), (23 * HOUR, "hour", 4), (2 * HOUR, "hour", 0), (13 * HOUR, "day", 8)]
+)
+def test_an_overview_has_the_last_24_hours_beside_any_series(
+    back: timedelta, by: Any, shown: int, noon: datetime
+) -> None:
+    keep("site.post", {noon - 30 * HOUR: 1, noon - 24 * HOUR: 4, noon - 23 * HOUR: 8})
+    overview = timelines.overview(back=back, by=by, at=noon)
+    assert (overview.day, sum(point.views for point in overview.points)) == (4, shown)
+
+
+def test_what_is_not_flushed_yet_is_shown(redis: Redis) -> None:
+    post = factories.post()
+    now = buckets.now()
+    flush()
+    for hours in (0, 1, 1):
+        tracker.record(factories.hit(subject_of(post), at=now - hours * HOUR))
+    assert [point.views for point in series(post, hours=3)] == [0, 2, 1]
+    assert [point.views for point in series(hours=3)] == [0, 2, 1]
+    flush(only_changed=True)
+    tracker.record(factories.hit(subject_of(post)))
+    assert sum(point.views for point in series(post, hours=2)) in (2, 4)  # an hour may end meanwhile
+    assert sum(point.views for point in series(hours=3)) == 4
+
+
+def test_a_count_from_before_there_was_history_is_no_views_of_today() -> None:
+    post = factories.post()
+    Post.objects.update(view_count=500)
+    post.refresh_from_db()
+    assert sum(point.views for point in series(post)) == 0
+
+
+def test_views_whose_hour_nobody_knows_follow_the_last_row(redis: Redis) -> None:
+    post = factories.post()
+    now = buckets.now()
+    keep(subject_of(post), {now - 30 * HOUR: 5})
+    redis.set(f"views:total:{subject_of(post)}", 8)
+    points = series(post, since=now - 31 * HOUR)
+    assert [(index, point.views) for index, point in enumerate(points) if point.views] == [(1, 5), (2, 3)]
+
+
+def test_views_of_this_hour_that_redis_forgot_the_hour_of_are_of_this_hour(redis: Redis) -> None:
+    post = factories.post()
+    keep(subject_of(post), {buckets.now(): 5})
+    redis.set(f"views:total:{subject_of(post)}", 8)
+    assert sum(point.views for point in series(post, hours=2)) == 8
+
+
+@override_settings(READTRACK={"HISTORY_DAYS": 10})
+def test_old_days_keep_their_last_hour_and_the_sum_of_the_day(noon: datetime) -> None:
+    old, young = noon - timedelta(days=12), noon - timedelta(days=3)
+    for subject in ("site.post", "site.post:1"):
+        keep(subject, {day + hours * HOUR: hours + 1 for day in (old, young) for hours in (0, 1, 2)})
+    keep("site.post:2", {old: 5})
+    before = series(since=old, until=old + 5 * HOUR, by="day")
+    assert history.thin(at=noon) == 4
+    assert history.thin(at=noon) == 0
+    kept = History.objects.filter(hour__lt=buckets.hour_index(young))
+    assert set(kept.values_list("subject", "views")) == {("site.post", 3), ("site.post:1", 3), ("site.post:2", 5)}
+    assert History.objects.filter(hour__gte=buckets.hour_index(young)).count() == 6
+    assert series(since=old, until=old + 5 * HOUR, by="day") == before
+
+
+@pytest.mark.parametrize(("years", "kept"), [(0, 1), (2, 0)])
+def test_days_are_kept_for_ever_or_as_long_as_a_site_wants(noon: datetime, years: int, kept: int) -> None:
+    keep("site.post:1", {noon - timedelta(days=800): 5})
+    with override_settings(READTRACK={"HISTORY_YEARS": years}):
+        history.thin(at=noon)
+    assert History.objects.count() == kept
+
+
+def test_thinning_nothing_is_no_error(noon: datetime) -> None:
+    assert history.thin(at=noon) == 0
+
+
+@pytest.mark.parametrize("by", ["hour", "day"])
+def test_what_came_at_the_end_is_of_no_period_before_it(by: Any) -> None:
+    keep("site.post", {utc(2026, 3, 1, 8): 1, utc(2026, 3, 2, 0): 5})
+    assert sum(point.views for point in series(since=utc(2026, 3, 1), until=utc(2026, 3, 2), by=by)) == 1

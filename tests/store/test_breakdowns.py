@@ -1,0 +1,148 @@
+"""Stages and values are counted in hashes that stay small, whoever fills them."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import buckets, tracker
+from readtrack.hits.visitors import Visitor
+from readtrack.store import breakdowns, scripts
+from tests.support import factories
+
+TOKEN = "site.counted:1"  # its views enter the funnel
+STAGES = ("view", "click", "convert")
+
+
+def step(visitor: Visitor, stage: str) -> bool:
+    return scripts.run(breakdowns.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
+
+
+def view(visitor: Visitor, redis: Redis) -> None:
+    redis.delete(*redis.keys("viewed:*"), "-")
+    assert tracker.record(factories.hit(TOKEN, visitor=visitor)).counted
+
+
+def funnel() -> list[int]:
+    found = counts("funnel", TOKEN)
+    return [found[stage] for stage in STAGES]
+
+
+def counts(family: str, *subjects: str) -> Counter[str]:
+    found = breakdowns.hashes(subjects, family=family).values()
+    return sum((Counter(one.counts) for one in found), Counter[str]())
+
+
+def test_a_visitor_passes_each_stage_once(redis: Redis) -> None:
+    a = Visitor("a")
+    view(a, redis)
+    assert funnel() == [1, 0, 0]
+    assert step(a, "click") is True
+    assert step(a, "click") is False
+    view(a, redis)
+    assert step(a, "convert") is True
+    assert step(a, "click") is False
+    assert funnel() == [1, 1, 1]
+
+
+def test_a_later_stage_that_comes_first_brings_the_earlier_ones(redis: Redis) -> None:
+    a = Visitor("a")
+    assert step(a, "convert")
+    assert funnel() == [1, 1, 1]
+    assert not step(a, "click")
+    view(a, redis)
+    assert funnel() == [1, 1, 1]
+
+
+def test_a_pass_ends_an_hour_after_its_latest_new_stage(redis: Redis) -> None:
+    a = Visitor("a")
+    view(a, redis)
+    name = f"funnel:pass:a:{TOKEN}"
+    redis.expire(name, 10)
+    step(a, "click")
+    assert 3_590 < redis.ttl(name) <= 3_600
+    redis.expire(name, 10)
+    step(a, "click")
+    view(a, redis)
+    assert redis.ttl(name) <= 10
+    redis.delete(name)
+    step(a, "click")
+    assert funnel() == [2, 2, 0]
+
+
+def test_a_visitor_is_the_same_before_and_after_the_cookie(redis: Redis) -> None:
+    view(Visitor("cookie1", fallback_id="address"), redis)
+    assert step(Visitor("cookie1"), "click")
+    view(Visitor("cookie2", fallback_id="address"), redis)  # who refuses the cookie
+    assert step(Visitor("cookie3", fallback_id="address"), "click")
+    assert not step(Visitor("cookie4", fallback_id="address"), "click")
+    assert not step(Visitor("cookie3"), "click")
+    assert funnel() == [2, 2, 0]
+
+
+@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["", "x"]), st.sampled_from([*STAGES, "record", "expire"])),
+        max_size=25,
+    )
+)
+def test_no_stage_ever_counts_more_than_the_one_before(redis: Redis, moves: list[tuple[str, str, str]]) -> None:
+    redis.flushdb()
+    for who, fallback_id, move in moves:
+        if move == "record":
+            view(Visitor(who, fallback_id), redis)
+        elif move == "expire":
+            redis.delete(f"funnel:pass:{who}:{TOKEN}")
+        else:
+            step(Visitor(who, fallback_id), move)
+        found = funnel()
+        assert found == sorted(found, reverse=True)
+
+
+def test_views_enter_a_funnel_only_where_it_is_turned_on(settings: Settings, redis: Redis) -> None:
+    tracker.record(factories.hit("site.post:1"))
+    assert redis.keys("funnel:*") == []
+    settings.READTRACK = {"FUNNELS": True, "FUNNEL": ["seen", "sold"]}
+    tracker.record(factories.hit("site.post:1"))
+    assert redis.hgetall("funnel:site.post:1") == {"seen": "1"}
+    settings.READTRACK = {"FUNNELS": True, "FUNNEL": []}
+    tracker.record(factories.hit("site.post:2"))
+    assert not redis.exists("funnel:site.post:2")
+
+
+def test_views_are_broken_down_by_every_dimension_of_the_hit(redis: Redis) -> None:
+    for device in ("phone", "phone", "desktop"):
+        tracker.record(factories.hit("site.post:1", "site.post:2", dimensions=(("device", device), ("os", "BSD"))))
+    assert redis.hgetall("views:device:site.post:1") == {"phone": "2", "desktop": "1"}
+    assert counts("views:device", "site.post:1", "site.post:2") == {"phone": 4, "desktop": 2}
+    assert counts("views:os", "site.post:1", "site.post:3") == {"BSD": 3}
+
+
+def test_a_repeat_is_not_broken_down(redis: Redis) -> None:
+    hit = factories.hit("site.post:1", dimensions=(("device", "phone"),))
+    tracker.record(hit)
+    tracker.record(hit)
+    assert redis.hgetall("views:device:site.post:1") == {"phone": "1"}
+
+
+@pytest.mark.parametrize("values", [200, 51, 50])
+def test_after_fifty_values_the_rest_is_other(redis: Redis, values: int) -> None:
+    for number in range(values):
+        tracker.record(factories.hit("site.post:1", dimensions=(("referrer", f"{number}.example"),)))
+    tracker.record(factories.hit("site.post:1", dimensions=(("referrer", "7.example"),)))
+    found = counts("views:referrer", "site.post:1")
+    assert found.pop("other", 0) == values - 50
+    assert found == {f"{number}.example": 1 + (number == 7) for number in range(50)}
+    assert sum(found.values()) + values - 50 == int(redis.get("views:total:site.post:1") or 0)
+
+
+def test_who_followed_the_honeypot_takes_no_step() -> None:
+    tracker.mark_robot(["a", "address"])
+    assert not step(Visitor("a"), "click")
+    assert not step(Visitor("b", fallback_id="address"), "click")
+    assert funnel() == [0, 0, 0]

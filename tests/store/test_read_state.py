@@ -1,0 +1,195 @@
+"""Read state by either strategy and either numbering: one contract, and what it costs."""
+
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from readtrack import tracker
+from readtrack.hits import readers
+from readtrack.hits.readers import Reader
+from readtrack.reports import live
+from readtrack.store import read_state, scripts
+from readtrack.store.read_state import Publication
+from tests.support import factories
+
+ONE, TWO = "site.category:1", "site.category:2"
+BY_ID: list[dict[str, Any]] = [{}, {"READ_STATE": "sequence"}]
+BY_ORDINAL: list[dict[str, Any]] = [{"READERS": "ordinal"}, {"READ_STATE": "sequence", "READERS": "ordinal"}]
+COUNTING = [BY_ID[1], BY_ORDINAL[1]]
+
+
+@pytest.fixture(params=[*BY_ID, *BY_ORDINAL], ids=str)
+def ann(request: pytest.FixtureRequest, settings: Any) -> Reader:
+    """A reader, by each strategy and numbering."""
+    settings.READTRACK = request.param
+    return readers.reader_by_id(4)
+
+
+@pytest.fixture
+def bob(ann: Reader) -> Reader:
+    return readers.reader_by_id(5)
+
+
+def unread(reader: Reader, *subjects: str) -> list[int]:
+    found = scripts.run(read_state.unread(reader, subjects))
+    return [found[subject] for subject in subjects]
+
+
+def read(reader: Reader, *subjects: str) -> None:
+    assert tracker.mark_subjects_read(reader, subjects) == list(subjects)
+
+
+def publish(*news: Publication) -> None:
+    assert scripts.run(read_state.publish(news)) == len(news)
+
+
+def test_what_nobody_has_opened_is_unread(ann: Reader) -> None:
+    assert unread(ann, ONE, TWO) == [1, 1]
+
+
+def test_opening_reads_for_one_reader_and_one_category(ann: Reader, bob: Reader) -> None:
+    read(ann, ONE)
+    assert unread(ann, ONE, TWO) == [0, 1]
+    assert unread(bob, ONE, TWO) == [1, 1]
+
+
+def test_news_is_unread_for_everybody_and_opening_reads_it(ann: Reader, bob: Reader) -> None:
+    for reader in (ann, bob):
+        read(reader, ONE, TWO)
+    publish(Publication(ONE))
+    assert unread(ann, ONE, TWO) == unread(bob, ONE, TWO) == [1, 0]
+    read(ann, ONE)
+    assert unread(ann, ONE) == [0]
+    assert unread(bob, ONE) == [1]
+
+
+def test_an_author_who_had_read_all_gets_no_dot(ann: Reader, bob: Reader) -> None:
+    for reader in (ann, bob):
+        read(reader, ONE)
+    publish(Publication(ONE, author=ann))
+    assert unread(ann, ONE) == [0]
+    assert unread(bob, ONE) == [1]
+
+
+def test_an_author_with_something_unread_keeps_the_dot(ann: Reader, bob: Reader) -> None:
+    read(ann, ONE)
+    publish(Publication(ONE, author=bob))
+    publish(Publication(ONE, author=ann))
+    assert unread(ann, ONE) == [1]
+
+
+def test_an_author_who_has_never_been_there_gets_no_read_state(ann: Reader, redis: Redis) -> None:
+    publish(Publication(ONE, author=ann))
+    assert unread(ann, ONE) == [1]
+    assert not redis.exists("readers")
+
+
+def test_what_one_wrote_oneself_is_read(ann: Reader, bob: Reader) -> None:
+    read(ann, TWO)
+    publish(Publication(ONE, author=ann, is_own=True))
+    assert unread(ann, ONE) == [0]
+    assert unread(bob, ONE) == [1]
+
+
+def test_readers_are_counted_until_there_is_news(ann: Reader, bob: Reader) -> None:
+    assert read_state.count_readers([ONE]) == {ONE: 0}
+    for reader in (ann, bob):
+        read(reader, ONE)
+    assert read_state.count_readers([ONE, TWO]) == {ONE: 2, TWO: 0}
+    publish(Publication(ONE))
+    assert read_state.count_readers([ONE]) == {ONE: 0}
+    read(bob, ONE)
+    assert read_state.count_readers([ONE]) == {ONE: 1}
+
+
+def test_a_page_asks_in_one_go_for_as_many_as_one_likes(ann: Reader) -> None:
+    subjects = [f"site.category:{number}" for number in range(scripts.SLICE)]
+    assert set(scripts.run(read_state.unread(ann, subjects)).values()) == {1}
+    publish(*map(Publication, subjects))
+    read(ann, *subjects)
+    assert set(scripts.run(read_state.unread(ann, subjects)).values()) == {0}
+
+
+@pytest.mark.parametrize("options", COUNTING, ids=str)
+def test_a_sequence_tells_how_much_is_new(options: dict[str, Any], settings: Any) -> None:
+    settings.READTRACK = options
+    ann, bob = readers.reader_by_id(4), readers.reader_by_id(5)
+    publish(Publication(ONE, items=2))
+    assert unread(ann, ONE) == [2]
+    read(ann, ONE)
+    publish(Publication(ONE), Publication(TWO))
+    publish(Publication(ONE, items=3, author=ann))
+    assert unread(ann, ONE, TWO) == [1, 1]
+    assert unread(bob, ONE) == [6]
+
+
+def test_ordinals_are_handed_out_once_and_only_to_who_reads(redis: Redis, settings: Any) -> None:
+    settings.READTRACK = {"READERS": "ordinal"}
+    names = ["2b0d7b3d-3d5c-4f5e-9d53-1f1d8c8f9f10", str(2**63), "a%20slug"]
+    for name in names:
+        unread(name, ONE)
+    assert not redis.exists("readers")
+    for name in [*names, *names]:
+        read(name, ONE)
+    assert redis.hgetall("readers") == {name: str(number) for number, name in enumerate(names)}
+    assert redis.bitcount("category:site.category:1:read:ordinal") == 3
+
+
+def test_no_more_ordinals_are_handed_out_than_allowed(redis: Redis, settings: Any) -> None:
+    settings.READTRACK = {"READERS": "ordinal", "MAX_READER": 1}
+    assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [[ONE], [ONE], [], [ONE]]
+    assert redis.hlen("readers") == 2
+    assert unread("c", ONE) == [1]
+
+
+def test_every_publication_ends_the_read_state_of_all_strategies(redis: Redis, settings: Any) -> None:
+    for options in [*BY_ID, *BY_ORDINAL]:
+        settings.READTRACK = options
+        read(readers.reader_by_id(4), ONE)
+    assert len(redis.keys("category:*")) == 4
+    settings.READTRACK = {}
+    publish(Publication(ONE))
+    assert redis.keys("category:*") == ["category:site.category:1:published"]
+
+
+@pytest.mark.parametrize(
+    ("options", "highest", "most"),
+    [({}, 999_999, 140_000), ({"READ_STATE": "sequence"}, 999_999, 5_000_000)],
+    ids=str,
+)
+def test_a_million_dense_readers_stay_in_their_budget(
+    options: dict[str, Any], highest: int, most: int, settings: Any, redis: Redis
+) -> None:
+    settings.READTRACK = options
+    read(highest, ONE)
+    read(0, ONE)
+    assert int(str(redis.memory_usage(f"category:{ONE}:{readers.state_kind()}", samples=0))) <= most
+
+
+@pytest.mark.parametrize("options", BY_ORDINAL, ids=str)
+def test_ten_thousand_scattered_readers_stay_in_their_budget(
+    options: dict[str, Any], settings: Any, redis: Redis
+) -> None:
+    settings.READTRACK = options
+    names = [str(2**63 - number * 10**9) for number in range(5_000)]
+    names += [f"2b0d7b3d-3d5c-4f5e-9d53-{number:012d}" for number in range(5_000)]
+    for some in scripts.sliced(names):
+        scripts.run_all(*(read_state.mark(factories.hit(views=(), reads=(ONE,), reader=name)) for name in some))
+    used = [redis.memory_usage(key, samples=0) for key in redis.keys("*")]
+    assert sum(int(str(size)) for size in used) <= 3_000_000
+    assert read_state.count_readers([ONE]) == {ONE: 10_000}
+
+
+@pytest.mark.parametrize(("state", "highest"), [("bitmap", 100_000_000), ("sequence", 3_125_000)])
+def test_a_far_id_is_refused_and_allocates_nothing(state: str, highest: int, settings: Any, redis: Redis) -> None:
+    settings.READTRACK = {"READ_STATE": state}
+    assert readers.reader_by_id(highest) == highest
+    with pytest.raises(readers.ReaderError, match=r"MAX_READER.*READERS"):
+        readers.reader_by_id(highest + 1)
+    assert redis.keys("*") == []
+
+
+def test_without_redis_there_are_no_dots(settings: Any) -> None:
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    assert live.page_state(dots=[ONE], reader=4).unread == {}

@@ -1,0 +1,58 @@
+"""Whatever a site turns on rides along with the view: one round trip, and every key is declared."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from readtrack import buckets, tracker
+from readtrack.hits.visitors import Visitor
+from readtrack.store import read_state, recording
+from tests.support import factories
+from tests.support.wire import Wire
+
+EVERYTHING: dict[str, Any] = {
+    "UNIQUE_DAYS": 35,
+    "WINDOW_STORE": "compact",
+    "FUNNELS": True,
+    "DIMENSIONS": ["device", "browser", "os", "country", "referrer"],
+}
+VALUES = (("device", "phone"), ("browser", "Firefox"), ("os", "Android"), ("country", "DE"), ("referrer", "a.example"))
+
+
+@pytest.mark.parametrize("strategy", ["hll", "set", "daily", "bitmap"])
+@pytest.mark.parametrize("fallback_id", ["", "address"])
+def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
+    wire: Wire, settings: Settings, redis: Any, strategy: str, fallback_id: str
+) -> None:
+    settings.READTRACK = {**EVERYTHING, "UNIQUE": strategy, "PREFIX": "site:"}
+    hit = factories.hit(
+        "site.post:1",
+        "site.counted:2",
+        visitor=Visitor("a", fallback_id),
+        reads=("site.category:1",),
+        reader=3,
+        dimensions=VALUES,
+    )
+    tracker.record(factories.hit("site.post:9"))  # makes the connection
+    redis.flushdb()
+    with wire.counted() as trips:
+        outcome = tracker.record(hit)
+    assert trips == [1]
+    assert outcome.counted == ("site.post:1", "site.counted:2")
+    assert outcome.read == ("site.category:1",)
+    assert set(redis.keys()) <= {*recording.record(hit).keys, *read_state.mark(hit).keys}
+    assert all(key.startswith("site:") for key in redis.keys("*"))
+    assert not tracker.record(hit).counted
+
+
+def test_by_default_a_hit_has_eight_keys_and_seven_arguments() -> None:
+    hit = factories.hit("site.post:1", at=buckets.now())
+    call = recording.record(hit)
+    assert not recording.wants(hit)
+    assert (len(call.keys), len(call.args)) == (8, 7)
+
+
+def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) -> None:
+    settings.READTRACK = EVERYTHING
+    assert not recording.wants(factories.hit(reads=("site.category:1",), reader=1))

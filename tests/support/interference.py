@@ -1,0 +1,98 @@
+"""What can happen to a flush from outside, at any of its steps."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.sql import SQL, Identifier
+from redis import Redis
+
+from tests.support.wire import Moment, Wire
+
+Dump = dict[str, bytes]
+
+
+def dump(redis: Redis) -> Dump:
+    """What a snapshot of Redis holds."""
+    client: Any = redis
+    found = {key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def restore(redis: Redis, snapshot: Dump) -> None:
+    """A restart of Redis from a snapshot: what came later is lost."""
+    redis.flushdb()
+    for key, value in snapshot.items():
+        redis.restore(key, 0, value)
+
+
+@contextmanager
+def at_step(wire: Wire, trip: int, moment: Moment, deed: Callable[[], Any]) -> Iterator[list[int]]:
+    """Does the deed once, at that round trip from now on, while who made it waits; the list then holds the trip."""
+    done: list[int] = []
+    target = wire.trips + trip
+
+    def step(now: Moment, number: int) -> None:
+        if (number, now) == (target, moment):
+            wire.hook = None
+            done.append(number)
+            deed()
+
+    wire.hook = step
+    yield done
+    wire.hook = None
+
+
+@contextmanager
+def shared_connections() -> Iterator[Callable[[Callable[[], Any]], Callable[[], Any]]]:
+    """Wraps what another thread is to do while this one waits, on this one's database connections."""
+    own = connections.all()
+    for connection in own:
+        connection.inc_thread_sharing()
+
+    def sharing(deed: Callable[[], Any]) -> Callable[[], Any]:
+        def do() -> None:
+            for connection in own:
+                connections[connection.alias] = connection
+            deed()
+
+        return do
+
+    yield sharing
+    for connection in own:
+        connection.dec_thread_sharing()
+
+
+@contextmanager
+def database_down(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """The PostgreSQL database throws everybody out and lets nobody in."""
+    name = connection.settings_dict["NAME"]
+    with _administrator(connection.settings_dict) as administrator:
+        administrator.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(Identifier(name)))
+        disconnect(connection.settings_dict)
+        try:
+            yield
+        finally:
+            administrator.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(Identifier(name)))
+            connection.close()
+
+
+def disconnect(options: dict[str, Any]) -> None:
+    """The PostgreSQL database throws everybody out, as at a restart."""
+    with _administrator(options) as administrator:
+        everybody = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        administrator.execute(everybody, [options["NAME"]])
+
+
+def _administrator(options: dict[str, Any]) -> psycopg.Connection:
+    """Beside the tests' own database, so that it outlives everybody's being thrown out of that."""
+    address = {
+        "host": options["HOST"],
+        "port": options["PORT"],
+        "user": options["USER"],
+        "password": options["PASSWORD"],
+    }
+    return psycopg.connect(**address, dbname="postgres", autocommit=True)

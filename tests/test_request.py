@@ -1,0 +1,238 @@
+"""Who a visitor is and what counts, from a request to the keys in Redis."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.hits import visitors
+from readtrack.hits.hit import REASONS, Hit, Outcome
+from readtrack.store.skips import tally
+from tests.support import factories
+from tests.support.factories import BROWSER
+
+MIDNIGHT = datetime(2026, 11, 21, tzinfo=timezone.utc)
+MINUTE = timedelta(minutes=1)
+
+pytestmark = pytest.mark.django_db
+
+
+def request(**headers: str) -> HttpRequest:
+    return RequestFactory(headers={"User-Agent": BROWSER, **headers}).get("/", REMOTE_ADDR="203.0.113.9")
+
+
+@pytest.fixture
+def page(settings: Settings) -> str:
+    settings.READTRACK = {"DEBUG_HEADER": True}
+    return f"/posts/{factories.post().pk}/"
+
+
+def fetch(client: Client, path: str, method: str = "get", **headers: str) -> Any:
+    return getattr(client, method)(path, headers={"User-Agent": BROWSER, **headers})
+
+
+def test_a_hash_never_sets_a_cookie(settings: Settings, client: Client, page: str) -> None:
+    settings.READTRACK = {"ANONYMOUS": "hash", "DEBUG_HEADER": True}
+    response = fetch(client, page)
+    assert response["X-Readtrack"] == "counted"
+    assert not response.cookies
+    assert fetch(Client(), page)["X-Readtrack"] == "skipped; reason=repeat"
+
+
+def test_a_hash_changes_with_the_day_and_yesterdays_is_honoured_for_a_window(settings: Settings) -> None:
+    settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1800}
+    before, after, later, next_day = (
+        visitors.visitor(request(), None, at=MIDNIGHT + MINUTE * minutes) for minutes in (-1, 1, 30, 24 * 60 - 1)
+    )
+    assert after.fallback_id == before.id != after.id
+    assert (later.id, later.fallback_id) == (after.id, "")
+    assert next_day.id == after.id
+    assert {seen.kind for seen in (before, after)} == {"hash"}
+
+
+@pytest.mark.parametrize(("minutes", "views"), [((-5, 5), 1), ((-5, 35), 2), ((5, 20), 1)])
+def test_a_visit_over_midnight_is_one_visitor(
+    settings: Settings, redis: Redis, minutes: tuple[int, int], views: int
+) -> None:
+    settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1800}
+    for minute in minutes:
+        at = MIDNIGHT + MINUTE * minute
+        tracker.record(Hit(visitors.visitor(request(), None, at=at), at, views=("site.post:1",)))
+    assert redis.get("views:total:site.post:1") == str(views)
+    assert redis.pfcount("views:hll:site.post:1") == views
+
+
+def test_nobody_anonymous_counts_where_the_site_says_none(settings: Settings, client: Client, page: str) -> None:
+    settings.READTRACK = {"ANONYMOUS": "none", "DEBUG_HEADER": True}
+    response = fetch(client, page)
+    assert response["X-Readtrack"] == "skipped; reason=anonymous"
+    assert not response.cookies
+    client.force_login(factories.user())
+    assert fetch(client, page)["X-Readtrack"] == "counted"
+
+
+@pytest.mark.parametrize("header", ["Sec-GPC", "DNT"])
+def test_who_opts_out_is_given_no_cookie_and_a_hash_of_the_day(
+    settings: Settings, client: Client, page: str, header: str
+) -> None:
+    response = fetch(client, page, **{header: "1"})
+    assert response["X-Readtrack"] == "counted"
+    assert not response.cookies
+    seen = visitors.visitor(request(**{header: "1"}), None)
+    assert (seen.kind, seen.opted_out) == ("hash", True)
+    settings.READTRACK = {"HONOUR_OPT_OUT": False}
+    assert not visitors.has_opted_out(request(**{header: "1"}))
+    assert fetch(Client(REMOTE_ADDR="203.0.113.1"), page, **{header: "1"}).cookies
+
+
+@pytest.mark.parametrize("value", ["0", "", "null", "2"])
+def test_only_a_clear_word_is_an_opt_out(value: str) -> None:
+    assert not visitors.has_opted_out(request(DNT=value))
+
+
+def test_a_cookie_of_before_is_not_read_once_the_visitor_opted_out(client: Client, page: str) -> None:
+    fetch(client, page)
+    assert "anon_id" in client.cookies
+    with_cookie = RequestFactory(headers={"User-Agent": BROWSER, "DNT": "1"}).get("/")
+    with_cookie.COOKIES.update({name: morsel.value for name, morsel in client.cookies.items()})
+    without = RequestFactory(headers={"User-Agent": BROWSER, "DNT": "1"}).get("/")
+    assert visitors.visitor(with_cookie, None, at=MIDNIGHT) == visitors.visitor(without, None, at=MIDNIGHT)
+
+
+def test_a_user_who_opted_out_is_known_as_such(django_user_model: type[User]) -> None:
+    user = factories.user()
+    assert visitors.visitor(request(DNT="1"), user) == visitors.Visitor(visitors.user_id(user.pk), opted_out=True)
+
+
+def test_a_forged_address_makes_no_new_visitor(settings: Settings, page: str) -> None:
+    settings.READTRACK = {"ANONYMOUS": "hash", "DEBUG_HEADER": True}
+    answers = [fetch(Client(), page, **{"X-Forwarded-For": f"198.51.100.{n}"})["X-Readtrack"] for n in range(3)]
+    assert answers == ["counted", "skipped; reason=repeat", "skipped; reason=repeat"]
+
+
+def test_a_mapped_address_is_the_same_visitor() -> None:
+    plain, mapped = (
+        visitors.visitor(RequestFactory().get("/", REMOTE_ADDR=address), None)
+        for address in ("203.0.113.9", "::ffff:203.0.113.9")
+    )
+    assert plain.fallback_id == mapped.fallback_id
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "said"),
+    [
+        ("head", "", {}, "skipped; reason=method"),
+        ("get", "status/404/", {}, "skipped; reason=status"),
+        ("get", "", {"Sec-Purpose": "prefetch;anonymous-client-ip"}, "skipped; reason=prefetch"),
+        ("get", "", {"Sec-Purpose": "prefetch;prerender"}, "skipped; reason=prefetch"),
+        ("get", "", {"Purpose": "prefetch"}, "skipped; reason=prefetch"),
+        ("get", "", {"X-Purpose": "preview"}, "skipped; reason=prefetch"),
+        ("get", "", {"X-Moz": "prefetch"}, "skipped; reason=prefetch"),
+        ("get", "", {"User-Agent": "curl/8.5"}, "skipped; reason=bot"),
+        ("get", "", {}, "counted"),
+    ],
+)
+def test_the_header_says_what_became_of_a_hit(
+    client: Client, page: str, method: str, path: str, headers: dict[str, str], said: str
+) -> None:
+    assert fetch(client, page + path, method, **headers)["X-Readtrack"] == said
+
+
+def test_the_header_is_for_developers(settings: Settings, client: Client, page: str) -> None:
+    settings.READTRACK = {}
+    assert "X-Readtrack" not in fetch(client, page)
+    settings.DEBUG = True
+    assert fetch(client, page)["X-Readtrack"] == "skipped; reason=repeat"
+    assert "X-Readtrack" not in fetch(client, "/list/")
+
+
+def test_the_header_sums_up_several_subjects() -> None:
+    outcome = Outcome(counted=("a", "b"), skipped={"c": "repeat", "d": "rate", "e": "repeat"}, read=("f",))
+    assert str(outcome) == "counted; subjects=2, skipped; reason=repeat; subjects=2, skipped; reason=rate, read"
+
+
+def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str) -> None:
+    settings.READTRACK = {"DEBUG_HEADER": True, "RATE_LIMIT": 2}
+    for headers in ({}, {}, {}, {"User-Agent": "curl/8"}, {"Purpose": "prefetch"}):
+        fetch(client, page, **headers)
+    fetch(client, page, "head")
+    fetch(client, page + "status/404/")
+    trapped = Client(REMOTE_ADDR="203.0.113.1")
+    fetch(trapped, "/readtrack/archive/")
+    fetch(trapped, page)
+    settings.READTRACK = {"ANONYMOUS": "none"}
+    fetch(client, page)
+    # The last second's stay in the process until the next portion is due.
+    settle()
+    skips = reports.skips()
+    assert list(skips) == list(REASONS)
+    # The cookie changes what the rate is counted by, so of three hits the third is the second of its own.
+    assert skips == {**dict.fromkeys(REASONS, 1), "repeat": 2, "rate": 0, "error": 0}
+
+
+def settle() -> None:
+    tally.send()
+
+
+def test_a_page_without_a_subject_is_no_hit(client: Client, redis: Redis) -> None:
+    fetch(client, "/list/", **{"User-Agent": "curl/8"})
+    settle()
+    assert redis.keys("*") == []
+
+
+def test_what_stays_away_has_no_skips() -> None:
+    assert reports.skips() == dict.fromkeys(REASONS, 0)
+
+
+def test_the_dashboard_shows_why_hits_did_not_count(admin_client: Client, page: str) -> None:
+    assert "Every hit counted." in admin_client.get("/admin/readtrack/dashboard/").content.decode()
+    fetch(admin_client, page, **{"User-Agent": "curl/8"})
+    content = admin_client.get("/admin/readtrack/dashboard/").content.decode()
+    assert "robot, by its user agent" in content
+    assert '<meter min="0" max="100" value="100">' in content
+
+
+def everything(url: str) -> str:
+    """All keys and values of Redis as one text."""
+    raw: Any = Redis.from_url(url)
+    read = {
+        b"string": raw.get,
+        b"hash": raw.hgetall,
+        b"set": raw.smembers,
+        b"zset": lambda key: raw.zrange(key, 0, -1, withscores=True),
+    }
+    found = "\n".join(f"{key!r} {read[raw.type(key)](key)!r}" for key in raw.scan_iter("*"))
+    raw.close()
+    return found
+
+
+@pytest.mark.parametrize("anonymous", ["cookie", "hash"])
+def test_nothing_personal_is_stored(settings: Settings, redis_url: str, anonymous: str) -> None:
+    settings.READTRACK = {"ANONYMOUS": anonymous, "PROXY_COUNT": 1}
+    post, category = factories.post(), factories.category()
+    user = factories.user(pk=987_654_321, username="hieronymus", email="hieronymus@example.org")
+    settings.READTRACK = {**settings.READTRACK, "MAX_READER": 10_000}
+    secrets = {"hieronymus", "987654321", "user:987654321", "Firefox", "Mozilla", "PostmanRuntime", "curl"}
+    for address in ("203.0.113.9", "2001:db8:aaaa:bbbb:cccc::1", "::ffff:198.51.100.77"):
+        secrets |= {address, address.removeprefix("::ffff:"), "2001:db8:aaaa:bbbb"}
+        for agent in (BROWSER, "curl/8.5", "PostmanRuntime/7"):
+            for headers in ({}, {"DNT": "1"}, {"Purpose": "prefetch"}):
+                client = Client(REMOTE_ADDR="10.0.0.1")
+                headers = {"User-Agent": agent, "X-Forwarded-For": address, **headers}
+                for path in (f"/posts/{post.pk}/", f"/categories/{category.pk}/", "/readtrack/archive/"):
+                    client.get(path, headers=headers)
+                client.force_login(user)
+                client.get(f"/posts/{post.pk}/", headers=headers)
+                client.get(f"/categories/{category.pk}/", headers=headers)
+                secrets |= {morsel.value for morsel in client.cookies.values()}
+    secrets |= {value.partition(":")[0] for value in secrets if len(value) > 40}
+    settle()
+    stored = everything(redis_url)
+    assert f"views:total:site.post:{post.pk}" in stored
+    assert [secret for secret in sorted(secrets) if secret in stored] == []
