@@ -19,8 +19,8 @@ from readtrack.flush.run import flush
 from readtrack.request import TrackedRequest
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import table
-from tests.factories import BROWSER
 from tests.site.models import Category, Post
+from tests.support.factories import BROWSER
 
 FOLDER = f"{Path(readtrack.__file__).parent}/"
 PAGE = "{% load readtrack %}{% view_count post %}{% unread_dot post.category %}"

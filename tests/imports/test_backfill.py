@@ -186,10 +186,10 @@ def test_a_database_restored_from_before_the_part_gets_no_history_of_it() -> Non
 
 @pytest.mark.usefixtures("post")
 def test_redis_lost_before_the_part_is_confirmed_is_no_success(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    def carry(subjects: object) -> None:
+    def lose(subjects: object) -> None:
         redis.flushdb()
 
-    monkeypatch.setattr(ledger, "carry", carry)
+    monkeypatch.setattr(ledger, "write_subjects", lose)
     with pytest.raises(ImportConflictError):
         add(START)
     assert rows("site.post:1") == {}

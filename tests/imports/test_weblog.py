@@ -307,7 +307,7 @@ def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("post")
 def test_what_memory_does_not_hold_is_told(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weblog, "Windows", partial(LogDeduplicator, limit=1))
+    monkeypatch.setattr(weblog, "LogDeduplicator", partial(LogDeduplicator, limit=1))
     report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
     assert "forgotten" in report.notes[0]
 
