@@ -2,11 +2,15 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.core.signals import setting_changed
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Conf:
@@ -107,13 +111,35 @@ def _is_testing() -> bool:
     return _has_tested
 
 
-def _reload(*, setting: str, **kwargs: Any) -> None:
+conf = Conf()
+_caches: list[tuple[set[str], Any]] = []  # names of settings, and the function that depends on them
+
+
+def cached_setting(
+    *names: str, maxsize: int | None = 256
+) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """Caches the results of a function that depends on READTRACK, or on the named settings of Django besides.
+
+    The cache is cleared when Django reports that one of these settings changed.
+    """
+
+    def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        cached: Any = lru_cache(maxsize=maxsize)(function)
+        _caches.append(({"READTRACK", *names}, cached))
+        return cached  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _apply_change(*, setting: str, **kwargs: Any) -> None:
     if setting == "READTRACK":
         conf.load()
+    for names, cached in _caches:
+        if setting in names:
+            cached.cache_clear()
 
 
-conf = Conf()
-setting_changed.connect(_reload)
+setting_changed.connect(_apply_change)
 
 TYPES: dict[str, Any] = Conf.__annotations__
 DEFAULTS: dict[str, Any] = {name: vars(Conf)[name] for name in TYPES}

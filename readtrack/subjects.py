@@ -10,10 +10,9 @@ from urllib.parse import quote, unquote
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.core.signals import setting_changed
 from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 from readtrack.models import Tracked
 from readtrack.models.tables import SUBJECT_LENGTH
 
@@ -125,7 +124,7 @@ def _carries_dots(model: type[Model]) -> bool:
     return model in _linked() or any(model._meta.label_lower == name.lower() for name in conf.READ_STATE_MODELS)
 
 
-@cache
+@cached_setting(maxsize=None)
 def label_of(model: type[Model]) -> str:
     """What the subjects of the model's rows begin with: `blog.post`."""
     return owner(model)._meta.label_lower
@@ -171,11 +170,3 @@ def _linked() -> frozenset[type[Model]]:
     """What the fields point at that `news_for` names."""
     links = [field for model in apps.get_models() if issubclass(model, Tracked) for field in news_links(model)]
     return frozenset(field.related_model._meta.concrete_model for field in links)
-
-
-def _forget(*, setting: str, **kwargs: Any) -> None:
-    if setting == "READTRACK":
-        label_of.cache_clear()
-
-
-setting_changed.connect(_forget)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from readtrack.conf import DEFAULTS, TYPES, conf
+from readtrack.conf import DEFAULTS, TYPES, cached_setting, conf
 
 
 def test_an_override_takes_effect_at_once_and_ends_with_it(settings: Settings) -> None:
@@ -44,3 +44,21 @@ def test_every_setting_has_a_type_and_a_default(settings: Settings) -> None:
 def test_an_unknown_setting_is_an_error() -> None:
     with pytest.raises(AttributeError):
         _ = conf.WINDWO  # type: ignore[attr-defined]
+
+
+def test_a_cached_setting_is_computed_again_once_its_settings_change(settings: Settings) -> None:
+    computed = []
+
+    @cached_setting("TIME_ZONE", maxsize=2)
+    def minutes(factor: int) -> int:
+        computed.append(factor)
+        return factor * conf.WINDOW // 60
+
+    assert (minutes(1), minutes(1), minutes(2)) == (30, 30, 60)
+    settings.READTRACK = {"WINDOW": 60}
+    assert minutes(1) == 1
+    settings.TIME_ZONE = "Asia/Tokyo"
+    assert minutes(1) == 1
+    settings.DEBUG = True
+    assert minutes(1) == 1
+    assert computed == [1, 2, 1, 1]

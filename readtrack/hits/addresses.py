@@ -1,14 +1,12 @@
 """Where a request comes from. Only what a configured proxy says is believed, else the connection's own address."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
-from django.core.signals import setting_changed
 from python_ipware import IpWare
 
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 
 LONGEST = 1024  # characters of X-Forwarded-For that are looked at, from its end, which proxies write
 HOUSEHOLD = 64  # bits of an IPv6 address that one household shares
@@ -60,16 +58,8 @@ def _parsed(text: str) -> Address | None:
         return None
 
 
-@lru_cache(maxsize=1)
+@cached_setting()
 def _ipware() -> IpWare:
     if isinstance(conf.TRUSTED_PROXIES, str):
         raise TypeError("TRUSTED_PROXIES is a string, not a list.")
     return IpWare(("X_FORWARDED_FOR",), proxy_count=conf.PROXY_COUNT or None, proxy_list=list(conf.TRUSTED_PROXIES))
-
-
-def _forget(*, setting: str, **kwargs: Any) -> None:
-    if setting == "READTRACK":
-        _ipware.cache_clear()
-
-
-setting_changed.connect(_forget)

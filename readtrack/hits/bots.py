@@ -3,14 +3,12 @@
 import logging
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
-from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 from is_bot import Bots
 
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 
 LONGEST = 512  # characters of a user agent that are looked at; the rest is the visitor's to fill
 
@@ -54,7 +52,7 @@ def bad_judge() -> str:
 
 
 # 290 µs for an agent that was not seen lately, 0.04 µs for one that was.
-@lru_cache(maxsize=4096)
+@cached_setting(maxsize=4096)
 def _is_bot(user_agent: str) -> bool:
     if not user_agent.strip():
         return True
@@ -83,7 +81,7 @@ def _matches(name: str, user_agent: str) -> bool:
     return any(pattern.search(user_agent) for pattern in _patterns(name))
 
 
-@lru_cache(maxsize=2)
+@cached_setting()
 def _patterns(name: str) -> list[re.Pattern[str]]:
     """The setting's patterns; bad ones are left out, and a system check names them."""
     bad = [pattern for _, pattern, _ in bad_patterns()]
@@ -91,12 +89,3 @@ def _patterns(name: str) -> list[re.Pattern[str]]:
 
 
 _more_bots = [re.compile(pattern, re.IGNORECASE) for pattern in MORE_BOTS]
-
-
-def _forget(*, setting: str, **kwargs: Any) -> None:
-    if setting == "READTRACK":
-        _is_bot.cache_clear()
-        _patterns.cache_clear()
-
-
-setting_changed.connect(_forget)

@@ -1,6 +1,5 @@
 """The way to Redis, and the way around it when it is slow or gone."""
 
-from functools import lru_cache
 from typing import Any
 
 from django.core.cache import caches
@@ -19,7 +18,7 @@ from redis.exceptions import RedisError as RedisError
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 from readtrack.store.circuit import circuit
 
 
@@ -112,7 +111,7 @@ def _refuse_other_than_redis(found: type) -> None:
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 
-_client = lru_cache(maxsize=8)(make)
+_client = cached_setting("CACHES", maxsize=8)(make)
 
 
 def connect(*, patient: bool = False) -> Redis:
@@ -141,10 +140,9 @@ def is_refused(error: RedisError) -> bool:
     return isinstance(error, AuthenticationError)
 
 
-def _forget(*, setting: str, **kwargs: Any) -> None:
+def _close_circuit(*, setting: str, **kwargs: Any) -> None:
     if setting in {"CACHES", "READTRACK"}:
-        _client.cache_clear()
         circuit.reset()
 
 
-setting_changed.connect(_forget)
+setting_changed.connect(_close_circuit)

@@ -1,13 +1,11 @@
 """Recording a hit: one script, one round trip, and all that a counted view does besides."""
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
-
-from django.core.signals import setting_changed
+from functools import partial
+from typing import NamedTuple
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import daily_visitors, keys, uniques, windows
 from readtrack.store.connection import connect
@@ -72,7 +70,7 @@ def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
         yield Effect("value", (keys.breakdown(subject, name=name),), value)
 
 
-@lru_cache(maxsize=256)
+@cached_setting()
 def _profile(label: str) -> Profile | None:
     strategy = uniques.strategy_of(label)
     has_funnel = enters_funnel(model_with_label(label))
@@ -81,13 +79,6 @@ def _profile(label: str) -> Profile | None:
         return None
     return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0, stage=stage)
 
-
-def _clear_profiles(*, setting: str, **kwargs: Any) -> None:
-    if setting == "READTRACK":
-        _profile.cache_clear()
-
-
-setting_changed.connect(_clear_profiles)
 
 # A mark is a rate beyond all limits, so recording finds it without asking for anything more (record.lua).
 TRAPPED = 10**15

@@ -6,13 +6,10 @@ key stays until it is forgotten.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.core.signals import setting_changed
-
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.store import keys, scripts
@@ -160,7 +157,7 @@ def strategy_of(subject: str) -> Strategy:
     return _strategy(subject.partition(":")[0])
 
 
-@lru_cache(maxsize=256)
+@cached_setting()
 def _strategy(label: str) -> Strategy:
     name = getattr(model_with_label(label), "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
@@ -192,11 +189,3 @@ def visitors_together(subjects: Sequence[str]) -> int:
         names = ", ".join(sorted(strategy.name for strategy in (first, *others)))
         raise UniquesError(f"Visitors counted in different ways ({names}) cannot be counted together.")
     return first.together(subjects)
-
-
-def _forget(*, setting: str, **kwargs: Any) -> None:
-    if setting == "READTRACK":
-        _strategy.cache_clear()
-
-
-setting_changed.connect(_forget)

@@ -1,4 +1,4 @@
-"""Hops: the functions and files of readtrack that a page and a flush enter, so what a maintainer has to follow."""
+"""Hops: the functions and files of readtrack that a page and a flush enter, so the code that a maintainer follows."""
 
 import sys
 from collections.abc import Callable
