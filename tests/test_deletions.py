@@ -11,6 +11,7 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.flush import readers
 from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Breakdown, History, ReaderHistory, Tracked
 from readtrack.subjects import subject_of, subject_of_row
 from tests.site.models import Category, Post, Review, Topic
@@ -74,3 +75,14 @@ def test_a_deleted_category_leaves_nothing(model: Any, redis: Redis, noon: datet
     assert redis.keys(f"category:{subject}:*") == []
     assert len(redis.keys(f"category:{subject_of(other)}:*")) > 1
     assert list(ReaderHistory.objects.values_list("subject", flat=True)) == [subject_of(other)]
+
+
+def test_a_deleted_row_leaves_no_mark(redis: Redis) -> None:
+    post = factories.post()
+    view(post)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    subject = subject_of(post)
+    names = {subject, f"funnel:{subject}"}
+    assert names <= {*redis.zrange("views:unsettled", 0, -1)}
+    post.delete()
+    assert not names & {*redis.zrange("views:unsettled", 0, -1)}

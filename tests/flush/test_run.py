@@ -1,40 +1,25 @@
 """The flush: SQL never falls, never exceeds what was viewed, and loses nothing that Redis still had."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.db import Error, connection
 from django.db.models.signals import post_save, pre_save
-from pytest_django import DjangoAssertNumQueries, Settings
+from django.test.utils import CaptureQueriesContext, override_settings
+from pytest_django import Settings
 from redis import Redis
 from redis.exceptions import RedisError
 
-from readtrack import reports, signals, tracker
+from readtrack import signals, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.subjects import subject_of
 from tests.site.models import Headline, Page, Post, Product, Review
 from tests.support import factories
-from tests.support.interference import database_down, disconnect, dump, restore
+from tests.support.counts import live, stored, view
+from tests.support.interference import database_down, disconnect
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])
-
-
-def view(*objs: Any) -> None:
-    """A view of each by somebody new."""
-    for obj in objs:
-        assert tracker.record(factories.hit(subject_of(obj))).counted
-
-
-def stored(obj: Any) -> int:
-    return int(type(obj).objects.values_list("view_count", flat=True).get(pk=obj.pk))
-
-
-def live(redis: Redis, obj: Any) -> int:
-    return int(redis.get(f"views:total:{subject_of(obj)}") or 0)
 
 
 MAKERS: list[Any] = [
@@ -88,140 +73,6 @@ def test_flushing_again_writes_nothing(database: str) -> None:
     assert (again.written, again.settled, again.lifted) == (0, 0, 0)
 
 
-def test_only_rows_that_changed_are_written(database: str) -> None:
-    posts = [factories.post() for _ in range(5)]
-    view(*posts)
-    flush()
-    view(posts[2])
-    assert flush().written == 1
-
-
-def test_sql_holding_more_views_still_learns_of_new_visitors(database: str, redis: Redis) -> None:
-    post = factories.post(view_count=50)
-    view(post)
-    redis.zrem("views:unsettled", subject_of(post))
-    flush()
-    post.refresh_from_db()
-    assert (post.view_count, post.visitor_count) == (50, 1)
-
-
-def test_sql_knowing_more_visitors_keeps_them(database: str) -> None:
-    post = factories.post(visitor_count=40)
-    view(post)
-    flush()
-    post.refresh_from_db()
-    assert (post.view_count, post.visitor_count) == (1, 40)
-
-
-def test_an_emptied_redis_goes_on_from_what_sql_has(database: str, redis: Redis) -> None:
-    post = factories.post()
-    view(post, post, post)
-    flush()
-    redis.flushdb()
-    assert flush().written == 0
-    assert stored(post) == 3
-    view(post)
-    assert reports.views([Post.objects.get()]) == {post: 4}
-    run = flush()
-    assert (run.settled, run.written) == (2, 1)  # the total and the model's hour
-    assert stored(post) == live(redis, post) == 4
-
-
-def test_a_single_lost_total_goes_on_from_what_sql_has(database: str, redis: Redis) -> None:
-    post = factories.post()
-    view(post, post)
-    flush()
-    redis.delete(f"views:total:site.post:{post.pk}")
-    view(post)
-    flush()
-    assert stored(post) == live(redis, post) == 3
-
-
-def test_an_unsettled_total_is_never_written_as_if_it_were_whole(database: str, wire: Wire, redis: Redis) -> None:
-    post = factories.post(view_count=2)
-    view(post)
-
-    def lose_and_view_again(moment: str, trip: int) -> None:
-        if redis.zcard("views:unsettled") == 0:  # the flush has just settled
-            wire.hook = None
-            redis.delete(f"views:total:site.post:{post.pk}")
-            for _ in range(9):
-                tracker.record(factories.hit(subject_of(post)))
-
-    wire.hook = lose_and_view_again
-    flush()
-    assert stored(post) == 2
-    assert reports.views([Post.objects.get()]) == {post: 11}
-    flush()
-    assert stored(post) == 11
-
-
-@contextmanager
-def restored(redis: Redis) -> Iterator[None]:
-    """What happens inside is lost by a restart of Redis from its snapshot."""
-    snapshot = dump(redis)
-    yield
-    restore(redis, snapshot)
-
-
-def test_an_old_snapshot_is_lifted_to_what_sql_has(database: str, redis: Redis) -> None:
-    post = factories.post()
-    view(post)
-    flush()
-    with restored(redis):
-        view(post, post)
-        flush()
-    assert live(redis, post) == 1
-    assert reports.views([Post.objects.get()]) == {post: 3}
-    run = flush()
-    assert (run.lifted, run.written) == (2, 0)  # the total and the model's hour
-    assert stored(post) == live(redis, post) == 3
-    view(post)
-    flush()
-    assert stored(post) == 4
-
-
-def test_an_old_snapshot_with_marks_is_not_given_its_base_a_second_time(database: str, redis: Redis) -> None:
-    post = factories.post(view_count=100)
-    with restored(redis):
-        view(post)
-        flush()
-    assert stored(post) == 101
-    view(post)  # begins at nothing again: its mark is new
-    flush()
-    assert stored(post) == 102
-
-    redis.flushdb()
-    view(post, post)
-    with restored(redis):  # the snapshot holds two views and their mark
-        flush()
-        assert stored(post) == 104
-    flush()
-    assert stored(post) == live(redis, post) == 104
-
-
-def test_a_view_between_an_old_snapshot_and_the_next_flush_is_not_counted_twice(database: str, redis: Redis) -> None:
-    post, fresh = factories.post(view_count=100), factories.post(view_count=10)
-    view(post)
-    with restored(redis):
-        flush()
-    view(post, fresh)
-    flush()
-    assert stored(post) <= 102
-    assert stored(post) >= 101
-    assert stored(fresh) == 11
-
-
-def test_an_sql_backup_that_was_restored_is_healed(database: str, redis: Redis) -> None:
-    post = factories.post()
-    view(post, post, post)
-    flush()
-    Post.objects.update(view_count=1, visitor_count=1)
-    assert flush().written == 1
-    post.refresh_from_db()
-    assert (post.view_count, post.visitor_count) == (3, 3)
-
-
 def test_a_deleted_post_is_an_orphan_and_no_error(database: str) -> None:
     post, gone = factories.post(), factories.post()
     view(post, gone)
@@ -264,18 +115,6 @@ def test_the_flush_neither_saves_instances_nor_fires_their_signals() -> None:
             signal.disconnect(receive, sender=Post)
     assert stored(post) == 1
     assert seen == []
-
-
-def test_a_chunk_is_few_queries_and_round_trips_however_many_rows(
-    wire: Wire, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    posts = [factories.post() for _ in range(300)]
-    view(*posts)
-    flush()
-    view(*posts)
-    with django_assert_max_num_queries(32), wire.counted() as trips:
-        assert flush().written == 300
-    assert trips[0] <= 40  # some of them are SCAN's, as many as it likes
 
 
 def test_a_flush_leaves_a_record_and_tells_listeners(database: str) -> None:
@@ -397,3 +236,37 @@ def _flush_with_database_lost_at(wire: Wire, trip: int) -> None:
     except Error:
         connection.close()
     wire.hook = None
+
+
+@pytest.fixture
+def post() -> Post:
+    return factories.post()
+
+
+def test_nothing_to_do_costs_no_statement_a_subject(post: Post) -> None:
+    for _ in range(5):
+        view(factories.post())
+    flush()
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        flush(only_changed=True)
+    for _ in range(20):
+        view(factories.post())
+    flush(only_changed=True)
+    with CaptureQueriesContext(connection) as many:
+        flush(only_changed=True)
+    assert len(many) == len(few)
+
+
+def test_old_records_go_but_the_last_good_one_of_each_kind_stays(post: Post) -> None:
+    good = flush()
+    with override_settings(READTRACK={"FLUSH_RUNS": 2}):
+        for _ in range(4):
+            flush(only_changed=True)
+    assert list(FlushRun.objects.order_by("pk").values_list("kind", flat=True)) == [
+        FlushRun.Kind.FULL,
+        FlushRun.Kind.CHANGED,
+        FlushRun.Kind.CHANGED,
+    ]
+    assert FlushRun.objects.filter(pk=good.pk).exists()

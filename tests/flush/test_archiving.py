@@ -1,0 +1,229 @@
+"""Archiving: sketches and breakdowns are stored in SQL, and idle subjects leave Redis."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.test.utils import override_settings
+from redis import Redis
+
+from readtrack import buckets, reports, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
+from readtrack.models import Archive, Breakdown, FlushRun
+from readtrack.store import lifecycle
+from readtrack.subjects import subject_of
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.counts import remaining_keys, stored
+from tests.support.interference import dump, restore
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def view(post: Post, times: int = 1, *, at: datetime | None = None) -> None:
+    for _ in range(times):
+        tracker.record(factories.hit(subject_of(post), at=at or buckets.now()))
+
+
+@pytest.fixture
+def post() -> Post:
+    return factories.post()
+
+
+def test_a_settled_subject_gets_its_base_and_its_sketch_back(post: Post, redis: Redis) -> None:
+    view(post, 3)
+    _archive()
+    redis.flushall()
+    view(post, 2)
+    run = flush(only_changed=True)
+    assert run.settled == 2  # the total and the model's hour
+    assert stored(post) == 5
+    assert Post.objects.get(pk=post.pk).visitor_count == 5
+
+
+def test_a_lifted_subject_gets_its_sketch_back(post: Post, redis: Redis) -> None:
+    view(post, 3)
+    _archive()
+    redis.set(f"views:total:{subject_of(post)}", 1)
+    redis.delete(f"views:hll:{subject_of(post)}")
+    assert flush().lifted == 1
+    assert redis.pfcount(f"views:hll:{subject_of(post)}") == 3
+    assert redis.get(f"views:total:{subject_of(post)}") == "3"
+
+
+def test_hashes_are_stored_settled_and_lifted_like_totals(post: Post, redis: Redis) -> None:
+    name = f"funnel:{subject_of(post)}"
+    view(post)
+    redis.hset(name, mapping={"view": 5, "sign": 2})
+    flush()
+    view(post)
+    flush(only_changed=True)
+    assert dict(Breakdown.objects.values_list("field", "count")) == {"view": 5, "sign": 2}
+
+    redis.delete(name)  # begun anew, as record.lua would
+    redis.hset(name, "view", 1)
+    redis.zadd("views:unsettled", {name: int(buckets.now().timestamp() * 1e6)})
+    flush(only_changed=True)
+    assert redis.hgetall(name) == {"view": "6", "sign": "2"}
+
+    redis.hset(name, "view", 1)  # out of an old snapshot
+    flush(only_changed=True)
+    assert redis.hgetall(name) == {"view": "6", "sign": "2"}
+
+
+@pytest.mark.parametrize("only_changed", [True, False])
+def test_a_funnel_moves_on_without_a_view(post: Post, only_changed: bool) -> None:
+    flush()
+    tracker.step(post, "click", visitor=Visitor("a"))
+    flush(only_changed=only_changed)
+    assert dict(Breakdown.objects.values_list("field", "count")) == {"view": 1, "click": 1}
+    assert reports.trending(minutes=5) == []
+
+
+def test_hashes_out_of_an_old_snapshot_are_lifted_by_the_next_flush_whatever_was_viewed(
+    post: Post, redis: Redis
+) -> None:
+    name = f"funnel:{subject_of(post)}"
+    flush()
+    view(post)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    flush(only_changed=True)
+    snapshot = dump(redis)
+    tracker.step(post, "click", visitor=Visitor("b"))
+    flush(only_changed=True)
+    restore(redis, {key: value for key, value in snapshot.items() if "trending:bucket" not in key})
+    flush(only_changed=True)
+    assert redis.hgetall(name) == {"view": "2", "click": "2"}
+
+
+def test_an_archived_sketch_is_never_replaced_by_an_emptier_one(post: Post, redis: Redis) -> None:
+    view(post, 8)
+    _archive()
+    redis.delete(f"views:hll:{subject_of(post)}")
+    view(post)
+    _archive()
+    redis.flushdb()
+    view(post)
+    flush()
+    assert redis.pfcount(f"views:hll:{subject_of(post)}") >= 9  # of ten, as a sketch has it
+
+
+def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) -> None:
+    name = f"funnel:{subject_of(post)}"
+    flush()
+    view(post)
+    redis.hset(name, "view", 9)
+    redis.zadd("views:unsettled", {name: 2**53})  # marked while the flush was under way
+    flush(only_changed=True)
+    assert not Breakdown.objects.exists()
+
+
+def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, redis: Redis) -> None:
+    active = factories.post()
+    view(post, 3)
+    redis.hset(f"funnel:{subject_of(post)}", "view", 3)
+    view(active)
+    _archive()
+    Archive.objects.update(hour=1)
+    view(active)
+    _archive()
+    assert remaining_keys(redis, post) == []
+    assert remaining_keys(redis, active)
+    view(post)
+    flush(only_changed=True)
+    assert stored(post) == 4
+    assert redis.pfcount(f"views:hll:{subject_of(post)}") == 4
+
+
+def _begin_anew(redis: Redis, post: Post) -> None:
+    """Just as many views as SQL holds, and none of them among those."""
+    redis.delete(f"views:total:{subject_of(post)}")
+    view(post, 3)
+
+
+DEEDS: dict[str, tuple[Callable[[Redis, Post], object], tuple[int, int]]] = {
+    "a view": (lambda redis, post: view(post), (4, 1)),
+    "a total begun anew": (_begin_anew, (6, 1)),
+    "a step": (lambda redis, post: tracker.step(post, "click", visitor=Visitor("b")), (3, 2)),
+}
+
+
+@pytest.mark.parametrize(("deed", "expected"), DEEDS.values(), ids=DEEDS)
+def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
+    post: Post,
+    redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    deed: Callable[[Redis, Post], object],
+    expected: tuple[int, int],
+) -> None:
+    view(post, 3)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    _archive()
+    Archive.objects.update(hour=1)
+    redis.delete(*redis.keys("trending:*"))
+    read = lifecycle.live_counts
+
+    def be_late(subjects: Any, **kwargs: Any) -> Any:
+        found = read(subjects, **kwargs)
+        if subjects:
+            monkeypatch.setattr(lifecycle, "live_counts", read)
+            deed(redis, post)
+        return found
+
+    monkeypatch.setattr(lifecycle, "live_counts", be_late)
+    _archive()
+    flush()
+    clicks = Breakdown.objects.get(family="funnel", field="click").count
+    assert (stored(post), clicks) == expected
+
+
+def test_a_step_that_no_bucket_tells_of_any_more_is_stored_before_an_idle_subject_leaves(
+    post: Post, redis: Redis
+) -> None:
+    view(post)
+    _archive()
+    Archive.objects.update(hour=1)
+    tracker.step(post, "click", visitor=Visitor("a"))
+    redis.delete(*redis.keys("trending:*"))
+    _archive()
+    assert remaining_keys(redis, post) == []
+    assert Breakdown.objects.get(field="click").count == 1
+
+
+@override_settings(READTRACK={"IDLE_DAYS": 0})
+def test_nothing_leaves_redis_where_a_site_wants_it_so(post: Post, redis: Redis) -> None:
+    view(post)
+    _archive()
+    Archive.objects.update(hour=1)
+    _archive()
+    assert remaining_keys(redis, post)
+
+
+def _archive() -> FlushRun:
+    """A full flush that finds the archive due."""
+    flush()
+    FlushRun.objects.update(flushed_until=1)
+    run = flush()
+    assert run.kind == FlushRun.Kind.ARCHIVE
+    return run
+
+
+def test_the_archive_is_not_due_before_its_time_and_may_be_off(post: Post) -> None:
+    assert [flush().kind for _ in range(2)] == [FlushRun.Kind.FULL] * 2
+    FlushRun.objects.update(flushed_until=1)
+    with override_settings(READTRACK={"ARCHIVE_EVERY": 0}):
+        assert flush().kind == FlushRun.Kind.FULL
+
+
+def test_an_archived_subject_is_written_again_only_when_it_changed(post: Post) -> None:
+    view(post)
+    _archive()
+    before = Archive.objects.get()
+    Archive.objects.update(hour=before.hour - 5)
+    _archive()
+    assert Archive.objects.get().hour == before.hour - 5
+    view(post)
+    _archive()
+    assert (Archive.objects.get().views, Archive.objects.get().hour) == (2, before.hour)

@@ -1,0 +1,100 @@
+"""The honeypot: a link that only robots follow."""
+
+import pytest
+from django.template import Context, Template
+from django.test import Client, override_settings
+from pytest_django import Settings
+from redis import Redis
+
+from tests.support import factories
+from tests.support.factories import BROWSER
+
+
+def view(client: Client, pk: int, user_agent: str = BROWSER) -> str:
+    with override_settings(READTRACK={"DEBUG_HEADER": True}):
+        return str(client.get(f"/posts/{pk}/", headers={"User-Agent": user_agent})["X-Readtrack"])
+
+
+@pytest.mark.django_db
+def test_whoever_follows_the_honeypot_is_a_robot_for_a_day(client: Client, redis: Redis) -> None:
+    post = factories.post()
+    assert client.get("/readtrack/archive/", headers={"User-Agent": BROWSER}).status_code == 204
+    assert view(client, post.pk) == "skipped; reason=honeypot"
+    assert view(client, post.pk) == "skipped; reason=honeypot"
+    assert view(client, post.pk, BROWSER + " other") == "counted"
+    [key] = [key for key in redis.scan_iter("rate:*") if int(redis.get(key) or 0) > 10**14]
+    assert 86_000 < redis.ttl(key) <= 86_400
+
+
+@pytest.mark.django_db
+def test_the_honeypot_knows_a_cookie_and_spares_its_neighbours(client: Client) -> None:
+    post, other = factories.post(), factories.post()
+    assert view(client, post.pk) == "counted"
+    client.get("/readtrack/archive/", headers={"User-Agent": BROWSER})
+    assert view(client, other.pk) == "skipped; reason=honeypot"
+    assert view(Client(), other.pk) == "counted"
+
+
+@pytest.mark.django_db
+def test_the_honeypot_works_without_a_rate_limit(settings: Settings, client: Client) -> None:
+    post = factories.post()
+    settings.READTRACK = {"RATE_LIMIT": 0, "WINDOW": 1, "DEBUG_HEADER": True}
+    pages = [client.get(f"/posts/{post.pk}/", headers={"User-Agent": BROWSER, "X": str(n)}) for n in range(9)]
+    assert "skipped; reason=rate" not in {page["X-Readtrack"] for page in pages}
+    client.get("/readtrack/archive/", headers={"User-Agent": BROWSER})
+    page = client.get(f"/posts/{post.pk}/", headers={"User-Agent": BROWSER})
+    assert page["X-Readtrack"] == "skipped; reason=honeypot"
+
+
+@pytest.mark.django_db
+def test_the_honeypot_outlasts_midnight_where_hashes_change(settings: Settings, redis: Redis) -> None:
+    settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1}
+    Client().get("/readtrack/archive/", headers={"User-Agent": BROWSER})
+    assert len(redis.keys("rate:*")) >= 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Purpose": "prefetch;prerender"},
+        {"Sec-Fetch-Dest": "image", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},
+        {},
+    ],
+)
+def test_a_stray_click_of_a_user_and_what_a_browser_fetches_ahead_mark_nobody(
+    client: Client, redis: Redis, headers: dict[str, str]
+) -> None:
+    if not headers:
+        client.force_login(factories.user())
+    client.get("/readtrack/archive/", headers={"User-Agent": BROWSER, **headers})
+    assert redis.keys("*") == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_a_robot_in_a_real_browser_falls_into_the_honeypot(client: Client, redis: Redis, site: str) -> None:
+    headers = {"User-Agent": BROWSER, "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": site}
+    client.get("/readtrack/archive/", headers=headers)
+    assert len(redis.keys("rate:*")) == 1
+
+
+def test_the_honeypot_takes_no_forms(client: Client) -> None:
+    assert client.post("/readtrack/archive/").status_code == 405
+
+
+def test_the_link_is_in_nobodys_way() -> None:
+    page = Template("{% load readtrack %}{% readtrack_honeypot %}")
+    assert page.render(Context()) == (
+        '<a href="/readtrack/archive/" rel="nofollow" aria-hidden="true" tabindex="-1"></a>'
+    )
+
+
+def test_the_tag_says_what_is_missing_while_debugging(settings: Settings) -> None:
+    settings.ROOT_URLCONF = "tests.site.no_urls"
+    page = Template("{% load readtrack %}{% readtrack_honeypot %}")
+    assert page.render(Context()) == ""
+    settings.DEBUG = True
+    assert "include readtrack.urls" in page.render(Context())
