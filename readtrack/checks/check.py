@@ -1,16 +1,20 @@
-"""One row of the tables that the checks are."""
+"""The row type of the tables of checks."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from django.core.checks import ERROR
+from django.core.checks import ERROR, WARNING
 
 
 class Check(NamedTuple):
-    """One thing that can be wrong: `problems` yields the words that fill message and hint, once a problem."""
+    """One thing that can be wrong: `problems` yields the words that fill message and hint, once for each problem."""
 
     id: str
     problems: Callable[[], Iterable[tuple[Any, ...]]]
     message: str
     hint: str
-    level: int = ERROR
+
+    @property
+    def level(self) -> int:
+        """The level that the id names, by its E or W."""
+        return ERROR if ".E" in self.id else WARNING

@@ -1,10 +1,9 @@
-"""What the site's models say of themselves, and the settings say of them."""
+"""Checks of the site's models, and of the settings that name them."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from django.apps import apps
-from django.core.checks import WARNING
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
@@ -93,7 +92,7 @@ CHECKS = (
         "readtrack.E009",
         unknown_news,
         "{0}.{1} names '{2}', which is no field of it.",
-        hint="Name fields of the model: in news_for those whose targets become unread, in news_author a foreign key.",
+        hint="Name its fields: in news_for relations to the objects that become unread, in news_author a foreign key.",
     ),
     Check(
         "readtrack.E010",
@@ -104,27 +103,25 @@ CHECKS = (
     Check(
         "readtrack.E019",
         own_counts,
-        "{0}.{1} is a field of the model's own, so a save() can write an old count back.",
-        hint="Delete its line from the model, for Tracked has the field, and run makemigrations: the values stay.",
+        "{0}.{1} is a field of the model's own, so save() can write an old count back.",
+        hint="Delete its line from the model, because Tracked has the field, and run makemigrations. The values stay.",
     ),
     Check(
         "readtrack.W011",
         missing_migrations,
-        "{0} counts views, but no migration gives it view_count.",
+        "{0} counts views, but no migration adds view_count.",
         hint="Run: manage.py makemigrations {1} && manage.py migrate",
-        level=WARNING,
     ),
     Check(
         "readtrack.E030",
         unknown_strategies,
-        "{0} is {1!r}, which is no way of counting unique visitors.",
-        hint="Choose one of 'hll', 'set', 'daily' and 'bitmap'.",
+        "{0} is {1!r}, which is no way to count unique visitors.",
+        hint=f"Choose one of {', '.join(map(repr, STRATEGIES))}.",
     ),
     Check(
         "readtrack.W034",
         uncounted_visitors,
-        "{0} is 'bitmap', which counts nobody, for user ids are no whole numbers.",
+        "{0} is 'bitmap', which counts nobody here, because user ids are not whole numbers.",
         hint="Choose 'hll', 'set' or 'daily'.",
-        level=WARNING,
     ),
 )

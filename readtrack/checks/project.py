@@ -1,11 +1,10 @@
-"""What readtrack asks of the project's own settings: a cache that is Redis, and a middleware in its place."""
+"""Checks of CACHES and MIDDLEWARE."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import WARNING
 from django.middleware.gzip import GZipMiddleware
 from django.utils.module_loading import import_string
 
@@ -43,7 +42,7 @@ def bad_location() -> Iterator[tuple[Any, str]]:
     elif not ("CONNECTION_FACTORY" in cache.get("OPTIONS", {}) or hasattr(settings, "DJANGO_REDIS_CONNECTION_FACTORY")):
         for url in location.split(",") if isinstance(location, str) else location:
             if not URL.match(str(url)):
-                # Whatever is before the host may be a password.
+                # Without anything before the host, because it may be a password.
                 yield conf.CACHE, f"the LOCATION {str(url).rpartition('@')[2]!r}, which is no URL of a Redis"
 
 
@@ -86,7 +85,7 @@ def caching_middleware() -> Iterator[tuple[()]]:
 
 
 def _inside() -> list[str]:
-    """What sees a page before ReadTrackMiddleware does."""
+    """Returns the middleware that sees a response before ReadTrackMiddleware does."""
     order = list(settings.MIDDLEWARE)
     return order[order.index(MIDDLEWARE) + 1 :] if MIDDLEWARE in order else []
 
@@ -103,7 +102,7 @@ CHECKS = (
     Check(
         "readtrack.E004",
         missing_cache,
-        "CACHES has no alias '{0}', where readtrack looks for Redis.",
+        "CACHES has no alias '{0}', which readtrack uses.",
         hint=f"Add it with the LOCATION of your Redis, and {USE_DJANGO_REDIS}",
     ),
     Check(
@@ -122,26 +121,24 @@ CHECKS = (
         "readtrack.E012",
         unusable_cache,
         "The cache '{0}' cannot be used: {1}.",
-        hint="Correct it in CACHES; readtrack/docs/counting.md has the ways of django-redis that are supported.",
+        hint="Correct it in CACHES. The documentation (Settings) lists the options of django-redis that are supported.",
     ),
     Check(
         "readtrack.W013",
         unprefixed_keys,
-        "The cache '{0}' has the KEY_PREFIX {1!r}, which readtrack's keys do not take.",
-        hint="Set READTRACK['PREFIX'] = '{1}:', or two sites on one Redis add their views up.",
-        level=WARNING,
+        "The cache '{0}' has the KEY_PREFIX {1!r}, which readtrack's keys do not get.",
+        hint="Set READTRACK['PREFIX'] = '{1}:'. Otherwise two sites on one Redis count into the same keys.",
     ),
     Check(
         "readtrack.W006",
         missing_middleware,
         "ReadTrackMiddleware is not in MIDDLEWARE, so no view is counted.",
         hint=f"Add '{MIDDLEWARE}' after '{AUTHENTICATION}'.",
-        level=WARNING,
     ),
     Check(
         "readtrack.E007",
         early_middleware,
-        "ReadTrackMiddleware comes before AuthenticationMiddleware, so nobody is ever signed in.",
+        "ReadTrackMiddleware comes before AuthenticationMiddleware, so every visitor counts as signed out.",
         hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
     ),
     Check(
@@ -153,18 +150,16 @@ CHECKS = (
     Check(
         "readtrack.W017",
         caching_middleware,
-        "UpdateCacheMiddleware comes before ReadTrackMiddleware: it stores pages with the counts and dots of whoever "
-        "came first, and everybody else is shown those.",
-        hint="Take it and FetchFromCacheMiddleware out, and cache views with cache_page: it stores pages before they "
-        "are filled in, so what is shown stays live.",
-        level=WARNING,
+        "UpdateCacheMiddleware comes before ReadTrackMiddleware: it stores a page with the counts and dots of one "
+        "visitor, and all others are shown those.",
+        hint="Remove it and FetchFromCacheMiddleware, and cache views with cache_page: it stores pages before counts "
+        "and dots are filled in, so they stay live.",
     ),
     Check(
         "readtrack.W018",
         comparing_middleware,
-        "ConditionalGetMiddleware comes after ReadTrackMiddleware, so browsers are told that a page is as it was when "
+        "ConditionalGetMiddleware comes after ReadTrackMiddleware, so browsers are told that a page is unchanged when "
         "its counts have changed.",
         hint=f"Move '{CONDITIONAL}' above '{MIDDLEWARE}' in MIDDLEWARE.",
-        level=WARNING,
     ),
 )

@@ -1,4 +1,4 @@
-"""The check that the app registers: all of the tables."""
+"""The check that the app registers. It runs all tables."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ CHECKS = (*values.TYPE_CHECKS, *project.CHECKS, *models.CHECKS, *values.CHECKS)
 
 
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """Everything that the tables find. What settings mean is looked at once all are of their types."""
+    """Returns all problems. While a setting has a wrong type, only the types are checked."""
     rows = values.TYPE_CHECKS if any(values.wrong_types()) else CHECKS
     return [
         CheckMessage(check.level, check.message.format(*words), check.hint.format(*words), id=check.id)

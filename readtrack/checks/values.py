@@ -1,12 +1,11 @@
-"""Settings that are of their type, but cannot be used."""
+"""Checks of READTRACK itself: unknown settings, wrong types, values that cannot be used."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_origin
 
 from django.conf import settings
-from django.core.checks import WARNING
 from django.utils.module_loading import import_string
 
 from readtrack.checks.check import Check
@@ -27,16 +26,10 @@ def unknown_settings() -> Iterator[tuple[str, str]]:
 
 def wrong_types() -> Iterator[tuple[str, str, Any]]:
     for name, value in _overrides().items():
-        kind = TYPES.get(name)
-        if kind is not None and not _fits(value, kind):
-            yield name, _words(kind), value
-
-
-def _words(kind: Any) -> str:
-    """What fits."""
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(map(repr, get_args(kind)))}"
-    return WORDS[get_origin(kind) or kind]
+        if name in TYPES:
+            words, fits = _expected(TYPES[name])
+            if not fits(value):
+                yield name, words, value
 
 
 def _overrides() -> dict[str, Any]:
@@ -44,28 +37,24 @@ def _overrides() -> dict[str, Any]:
     return overrides if isinstance(overrides, dict) else {}
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _expected(kind: Any) -> tuple[str, Callable[[Any], bool]]:
+    """Returns the values that the type of a setting allows, in words and as a predicate."""
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if get_origin(kind) is Mapping:
-        return isinstance(value, dict)
-    if get_origin(kind) is Sequence:
-        inner = get_args(kind)[0]
-        return isinstance(value, (list, tuple)) and all(_fits(item, inner) for item in value)
-    if kind is float:
-        return type(value) in (int, float) and value > 0
-    if kind is int:
-        return type(value) is int and value >= 0
-    return isinstance(value, kind)
+        return f"one of {', '.join(map(repr, get_args(kind)))}", get_args(kind).__contains__
+    return EXPECTED[get_origin(kind) or kind]
 
 
-WORDS: Mapping[Any, str] = {
-    int: "a whole number, at least 0",
-    float: "a number above 0",
-    bool: "True or False",
-    str: "a string",
-    Sequence: "a list of strings",
-    Mapping: "a dict",
+def _is_list_of_strings(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+
+
+EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
+    int: ("a whole number, at least 0", lambda value: type(value) is int and value >= 0),
+    float: ("a number above 0", lambda value: type(value) in (int, float) and value > 0),
+    bool: ("True or False", lambda value: isinstance(value, bool)),
+    str: ("a string", lambda value: isinstance(value, str)),
+    Sequence: ("a list of strings", _is_list_of_strings),
+    Mapping: ("a dict", lambda value: isinstance(value, dict)),
 }
 
 TYPE_CHECKS = (
@@ -86,7 +75,6 @@ TYPE_CHECKS = (
         unknown_settings,
         "READTRACK has no setting '{0}'.",
         hint="Did you mean: {1}?",
-        level=WARNING,
     ),
 )
 
@@ -112,11 +100,6 @@ def bad_cookies() -> Iterator[tuple[str]]:
         yield (conf.COOKIE,)
 
 
-def unknown_window_store() -> Iterator[tuple[str]]:
-    if conf.WINDOW_STORE not in ("keys", "compact"):
-        yield (conf.WINDOW_STORE,)
-
-
 def unusable_funnel() -> Iterator[tuple[Any]]:
     if not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL):
         yield (conf.FUNNEL,)
@@ -128,7 +111,7 @@ def unusable_dimensions() -> Iterator[tuple[str, str]]:
         if problem := dimensions.problem(path):
             yield path, problem
         elif names.count(name) > 1:
-            yield path, f"another one is called '{name}', too"
+            yield path, f"another one is also called '{name}'"
 
 
 def mixed_readers() -> Iterator[tuple[()]]:
@@ -156,37 +139,31 @@ CHECKS = (
         "readtrack.E020",
         bots.bad_patterns,
         "READTRACK['{0}'] has {1!r}, which is no regular expression: {2}.",
-        hint="Correct it; escape what stands for itself, as re.escape does. Until then it is passed over.",
+        hint="Correct it. Escape special characters, as re.escape does. Until then the pattern is ignored.",
     ),
     Check(
         "readtrack.E021",
         bad_judges,
         "READTRACK['IS_BOT'] cannot be used: {0}.",
-        hint="Name a function that takes a user agent and returns whether it is a robot's, as 'package.module.name'.",
+        hint="Give the path 'package.module.name' of a function that takes a user agent and returns True for a robot.",
     ),
     Check(
         "readtrack.E022",
         bad_proxies,
         "READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {0}",
-        hint="Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'. Until then REMOTE_ADDR is believed.",
+        hint="Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'. Until then REMOTE_ADDR is used.",
     ),
     Check(
         "readtrack.E023",
         bad_cookies,
-        "READTRACK['COOKIE'] is {0!r}, which no cookie can be called.",
-        hint="Use letters, digits, - and _; for no cookie at all set READTRACK['ANONYMOUS'] = 'hash'.",
-    ),
-    Check(
-        "readtrack.E031",
-        unknown_window_store,
-        "READTRACK['WINDOW_STORE'] is {0!r}.",
-        hint="Choose 'keys' or 'compact'.",
+        "READTRACK['COOKIE'] is {0!r}, which cannot be the name of a cookie.",
+        hint="Use letters, digits, - and _. To set no cookie at all, use READTRACK['ANONYMOUS'] = 'hash'.",
     ),
     Check(
         "readtrack.E032",
         unusable_funnel,
-        "READTRACK['FUNNEL'] is {0!r}: it needs stages, each once.",
-        hint="Name them in their order, such as ['view', 'click', 'convert'].",
+        "READTRACK['FUNNEL'] is {0!r}: it needs at least one stage, and each stage only once.",
+        hint="Name the stages in their order, such as ['view', 'click', 'convert'].",
     ),
     Check(
         "readtrack.E033",
@@ -197,13 +174,13 @@ CHECKS = (
     Check(
         "readtrack.E040",
         mixed_readers,
-        "READTRACK['READERS'] = 'id' leaves no numbers for ANONYMOUS_READERS.",
-        hint="Set READERS to 'auto' or 'ordinal'.",
+        "READTRACK['READERS'] = 'id' has no numbers for anonymous visitors, but ANONYMOUS_READERS is on.",
+        hint="Set READTRACK['READERS'] to 'auto' or 'ordinal'.",
     ),
     Check(
         "readtrack.E041",
         unknown_queryset,
         "READTRACK['READ_QUERYSET'] names '{0}', which is no function.",
-        hint="Give the path of a function (request, queryset) that gives the rows which the user may see.",
+        hint="Give the path of a function (request, queryset) that returns the rows which the user may see.",
     ),
 )

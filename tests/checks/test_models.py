@@ -61,9 +61,7 @@ def test_a_count_field_of_ones_own_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("readtrack.checks.models.tracked_models", lambda: [Story])
     assert [message.id for message in check_setup(None)] == ["readtrack.E019", "readtrack.W011"]
     message = the_message("readtrack.E019")
-    assert (
-        message.msg == "site.Story.view_count is a field of the model's own, so a save() can write an old count back."
-    )
+    assert message.msg == "site.Story.view_count is a field of the model's own, so save() can write an old count back."
     assert "Delete its line" in str(message.hint)
 
 
@@ -85,7 +83,7 @@ def test_a_site_without_tracked_models_has_nothing_to_migrate(monkeypatch: pytes
 
 def test_a_models_own_way_of_counting_visitors_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counted, "unique_strategy", "guess")
-    words = "site.Counted.unique_strategy is 'guess', which is no way of counting unique visitors."
+    words = "site.Counted.unique_strategy is 'guess', which is no way to count unique visitors."
     assert the_message("readtrack.E030").msg == words
 
 

@@ -15,7 +15,7 @@ from tests.checks.findings import found
         ({"WINDOW_SLICES": 0, "WINDOW_SHARDS": 0}, ["readtrack.E014", "readtrack.E014"]),
         ({"WINDOW": 0, "RATE_WINDOW": 0}, []),
         ({"RATE_LIMIT": 0, "UNIQUE_DAYS": 0}, []),
-        ({"WINDOW_STORE": "disk"}, ["readtrack.E031"]),
+        ({"WINDOW_STORE": "disk"}, ["readtrack.E002"]),
         ({"WINDOW_STORE": "compact"}, []),
         ({"FUNNEL": []}, ["readtrack.E032"]),
         ({"FUNNEL": ["view", "click", "view"]}, ["readtrack.E032"]),
