@@ -1,1 +1,1 @@
-"""Examines the living system: what it finds, what that means, and what to do. It changes nothing."""
+"""The doctor examines the running system: it reports findings, says what to do, and changes nothing."""

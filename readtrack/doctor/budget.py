@@ -1,29 +1,31 @@
-"""What readtrack takes of Redis's memory: now, and for numbers that a site may come to have."""
+"""Memory that readtrack takes of Redis now, and would take for other numbers of posts, visitors and readers."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import Avg, Count, Max, Q
-from django.utils.formats import number_format
-from django.utils.translation import gettext
 
 from readtrack.conf import conf
-from readtrack.numerals import exact
 from readtrack.store import server
-from readtrack.store.server import KeyFamily
+from readtrack.store.server import KeyKind
 from readtrack.subjects import tracked_models
 
 MEMBERS = 20_000  # visitors written for a measurement, at most; sets grow evenly beyond that
-READERS = 8_000_000  # highest number set for a measurement: 1 MB; bitmaps grow evenly beyond that
-SET_BYTES = 50  # the textbook's figure for a visitor in a set
-HLL_BYTES = 12_288  # the textbook's figure for a sketch
-SMALL = 1_000  # bytes a post that are no reason to count less than exactly
-EMPTY = 0.1  # a bitmap with fewer of its bits set is mostly empty
+READERS = 8_000_000  # highest bit set for a measurement: 1 MB; bitmaps grow evenly beyond that
+SET_BYTES = 50  # textbook size of a visitor in a set
+HLL_BYTES = 12_288  # textbook size of a HyperLogLog
+SMALL = 1_000  # bytes of a post's set, up to which counting exactly costs nothing worth saving
+SPARSE = 0.1  # a bitmap with a smaller share of its bits set is mostly empty
+TOTAL, HOUR = "views:total:{id}", "views:hour:{hour}:{id}"
+ASSUMED = {TOTAL: 89.0, HOUR: 96.0}  # bytes of a key, where Redis has none to weigh
+KEYS = {TOTAL: 1, HOUR: 24}  # of a post with views
 
 
-class Numbers(NamedTuple):
-    """A site: its posts, the share of them that is viewed, visitors of one of those, highest reader number."""
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Size of a site: posts, share of them with views, visitors of such a post, highest number of a reader."""
 
     posts: int
     active: float
@@ -36,30 +38,32 @@ class Numbers(NamedTuple):
         return round(self.posts * self.active)
 
 
-class Strategy(NamedTuple):
-    """One way to count unique visitors: bytes a post, measured and by the textbook, and bytes of all posts."""
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One way to count unique visitors: bytes of a post, measured and by the textbook, and of all posts."""
 
     name: str
     each: int
     textbook: int
-    all: int
+    total: int
     answers: str
 
 
-class Budget(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Budget:
     """Everything that the command prints."""
 
-    families: dict[str, KeyFamily]
+    kinds: Mapping[str, KeyKind]
     numbers: Numbers
-    projected: dict[str, int]
+    projected: Mapping[str, int]  # bytes of the keys of each kind, beside those of unique visitors
     strategies: Sequence[Strategy]
-    advised: str
+    advised: str  # name of a strategy; "" while there is nothing to choose by
     reason: str
     warnings: Sequence[str]
 
 
 def own_numbers() -> Numbers:
-    """The site's own, as SQL has them."""
+    """Returns the site's own numbers, from SQL."""
     posts, viewed, visitors = 0, 0, 0.0
     for model in tracked_models():
         found = model._default_manager.aggregate(
@@ -70,84 +74,68 @@ def own_numbers() -> Numbers:
         posts += found["posts"]
         viewed += found["viewed"]
         visitors += (found["visitors"] or 0) * found["viewed"]
-    highest = get_user_model()._default_manager.aggregate(highest=Max("pk"), users=Count("pk"))
-    readers = highest["highest"] if isinstance(highest["highest"], int) else highest["users"]
-    return Numbers(posts, viewed / posts if posts else 0.0, round(visitors / viewed) if viewed else 0, readers or 0)
+    users = get_user_model()._default_manager.aggregate(highest=Max("pk"), count=Count("pk"))
+    readers = users["highest"] if isinstance(users["highest"], int) else users["count"]
+    return Numbers(posts, viewed / posts if posts else 0.0, round(visitors / viewed) if viewed else 0, readers)
 
 
-def budget(
-    *, posts: int | None = None, active: float | None = None, visitors: int | None = None, readers: int | None = None
-) -> Budget:
-    """What is in Redis, and what it would be with those numbers instead of the site's own. Raises redis.RedisError."""
-    given = Numbers._fields, (posts, active, visitors, readers)
-    known: dict[str, Any] = {name: value for name, value in zip(*given, strict=True) if value is not None}
+def budget(**given: Any) -> Budget:
+    """Returns the memory of Redis, now and with the given `Numbers`; the others are the site's own.
+
+    Raises redis.RedisError.
+    """
     own = own_numbers()
-    if not own.active and visitors:
-        own = own._replace(active=1.0)  # nothing is viewed yet, and that is to be reckoned with
-    numbers = own._replace(**known)
-    families = server.key_families()
-    strategies = _strategies(numbers)
-    advised, reason = _advice(numbers, {strategy.name: strategy for strategy in strategies})
-    return Budget(
-        families, numbers, _projected(numbers, families), strategies, advised, reason, list(_warnings(numbers))
-    )
+    if not own.active and given.get("visitors"):
+        own = replace(own, active=1.0)  # on a new site, whose posts have no views yet
+    numbers = replace(own, **given)
+    kinds, strategies = server.key_kinds(), _strategies(numbers)
+    projected = {
+        name: round(numbers.viewed * count * (kinds[name].each if name in kinds else ASSUMED[name]))
+        for name, count in KEYS.items()
+    }
+    advised, reason = _advice(numbers, {strategy.name: strategy.each for strategy in strategies})
+    return Budget(kinds, numbers, projected, strategies, advised, reason, list(_warnings(numbers)))
 
 
 def _strategies(numbers: Numbers) -> list[Strategy]:
     members, highest = max(1, min(numbers.visitors, MEMBERS)), min(numbers.readers, READERS)
-    sizes = server.measured(members=members, highest=highest)
-    of_set = round(sizes.set * max(1, numbers.visitors) / members)
-    of_bitmap = round(sizes.bitmap * (numbers.readers + 1) / (highest + 1))
+    sizes = server.measure(members=members, highest=highest)
+    in_set = round(sizes.set * max(1, numbers.visitors) / members)
+    in_bitmap = round(sizes.bitmap * (numbers.readers + 1) / (highest + 1))
     found = [
-        ("set", of_set, SET_BYTES * numbers.visitors, gettext("exact, who has seen what")),
-        ("daily", of_set, SET_BYTES * numbers.visitors, gettext("exact for a day; at most two such days are kept")),
-        ("hll", sizes.hll, HLL_BYTES, gettext("within 0.81 %, any posts together")),
-        ("bitmap", of_bitmap, numbers.readers // 8, gettext("exact, signed-in users only, who has seen what")),
+        ("set", in_set, SET_BYTES * numbers.visitors, "exact, who has seen what"),
+        ("daily", in_set, SET_BYTES * numbers.visitors, "exact for a day; two days are kept at most"),
+        ("hll", sizes.hll, HLL_BYTES, "within 0.81 %, any posts together"),
+        ("bitmap", in_bitmap, numbers.readers // 8, "exact, signed-in users only, who has seen what"),
     ]
     return [Strategy(name, each, textbook, each * numbers.viewed, answers) for name, each, textbook, answers in found]
 
 
-def _advice(numbers: Numbers, strategies: dict[str, Strategy]) -> tuple[str, str]:
-    """The name of a strategy and why; no name where there is nothing to choose by."""
-    exact, sketch, bits = strategies["set"], strategies["hll"], strategies["bitmap"]
+def _advice(numbers: Numbers, sizes: Mapping[str, int]) -> tuple[str, str]:
+    """Returns the name of a strategy ("" for none), and the reason."""
     if not numbers.visitors:
-        return "", gettext("no post has visitors that were flushed: there is nothing to measure yet")
-    if _is_bitmap_enough() and bits.each < min(exact.each, sketch.each) and not _is_empty(numbers):
-        return "bitmap", gettext("most readers view a post, and a bit each is the least")
-    if exact.each <= max(sketch.each, SMALL):
-        return "set", gettext("few visitors a post: sets take next to nothing, and are exact")
-    return "hll", gettext("its size stays the same however many visitors come")
+        return "", "no post has visitors that were flushed, so there is nothing to measure yet"
+    if _is_everybody_signed_in() and sizes["bitmap"] < min(sizes["set"], sizes["hll"]) and not _is_sparse(numbers):
+        return "bitmap", "most readers view a post, and a bit for each takes least"
+    if sizes["set"] <= max(sizes["hll"], SMALL):
+        return "set", "a post has few visitors: their sets take next to nothing, and are exact"
+    return "hll", "its size stays the same however many visitors come"
 
 
-def _is_bitmap_enough() -> bool:
-    """Whether nobody would be missed: a bitmap counts signed-in users only."""
+def _warnings(numbers: Numbers) -> Iterator[str]:
+    """Yields what speaks against a bitmap."""
+    if not _is_everybody_signed_in():
+        yield "A bitmap would count signed-in users only, and this site counts anonymous visitors, too."
+    if numbers.visitors and _is_sparse(numbers):
+        share = f"{100 * numbers.visitors / numbers.readers:.2f} % of {numbers.readers:,} bits would be set"
+        yield f"A bitmap would be mostly empty: {share}."
+
+
+def _is_everybody_signed_in() -> bool:
+    """Returns True if only signed-in users are counted, as by a bitmap."""
     return conf.ANONYMOUS == "none"
 
 
-def _is_empty(numbers: Numbers) -> bool:
-    """Whether most bits of a bitmap would stay unset."""
-    return numbers.visitors < numbers.readers * EMPTY
-
-
-def _warnings(numbers: Numbers) -> Sequence[str]:
-    """What speaks against a bitmap."""
-    found = []
-    if not _is_bitmap_enough():
-        found.append(
-            gettext("A bitmap would count signed-in users only, and this site counts anonymous visitors, too.")
-        )
-    if numbers.visitors and _is_empty(numbers):
-        share = number_format(100 * numbers.visitors / numbers.readers, 2)
-        words = gettext("A bitmap would be mostly empty: %(share)s %% of %(bits)s bits would be set.")
-        found.append(words % {"share": share, "bits": exact(numbers.readers)})
-    return found
-
-
-def _projected(numbers: Numbers, families: dict[str, KeyFamily]) -> dict[str, int]:
-    """Bytes of what grows with the posts that are viewed, by what one such key takes here."""
-    assumed = {"views:total:{id}": 89.0, "views:hour:{hour}:{id}": 96.0}  # where there is none to weigh
-    hours = {"views:total:{id}": 1, "views:hour:{hour}:{id}": 24}
-    return {
-        name: round(numbers.viewed * hours[name] * (families[name].each if name in families else each))
-        for name, each in assumed.items()
-    }
+def _is_sparse(numbers: Numbers) -> bool:
+    """Returns True if most bits of a bitmap would stay unset."""
+    return numbers.visitors < numbers.readers * SPARSE

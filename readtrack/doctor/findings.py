@@ -1,93 +1,79 @@
-"""What an examination finds."""
+"""Findings of the doctor, and how sizes, durations and failed servers are worded."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 from django.db import Error
-from django.utils.translation import gettext, gettext_lazy, ngettext_lazy
 
 from readtrack.conf import conf
 from readtrack.store.connection import RedisError, UnusableError, address, is_refused
 
 Level = Literal["ok", "note", "warning", "error"]
 
-# What monitoring takes for fine, degraded and broken; a note needs nobody's attention.
 STATUS: Mapping[Level, int] = {"ok": 0, "note": 0, "warning": 1, "error": 2}
+UNITS = ((86_400, "days"), (3600, "h"), (60, "min"), (1, "s"))
+FLUSH = "manage.py readtrack flush"
 
 
 class Finding(NamedTuple):
-    """One thing that is as it should be, or not. The hint says what to do."""
+    """One result of an examination. The hint says what to do."""
 
     level: Level
     message: str
     hint: str = ""
+    name: str = ""  # of the examination
 
 
-class Named(NamedTuple):
-    """A finding, and the name of the examination that it is of."""
+class Context(NamedTuple):
+    """Input of every examination."""
 
-    name: str
-    level: Level
-    message: str
-    hint: str
-
-
-class Order(NamedTuple):
-    """What an examination is told: how much to look at, and the server's INFO ({} where it is not ours to ask)."""
-
-    sample: int
-    progress: Any  # called with a number of keys just measured
-    info: Mapping[str, Any]
+    sample: int  # most keys to measure, and most totals to compare
+    progress: Callable[[int], object]  # called with a number of keys just measured
+    info: Mapping[str, Any]  # the server's INFO; empty where the Redis user may not run it
 
 
-def status(found: Iterable[Named]) -> int:
-    """The exit status for monitoring: 0 all well, 1 warnings, 2 errors."""
+def status(found: Iterable[Finding]) -> int:
+    """Returns the exit status for monitoring: 0 all well (notes included), 1 warnings, 2 errors."""
     return max((STATUS[finding.level] for finding in found), default=0)
 
 
-UNITS = (
-    (86_400, ngettext_lazy("%(count)s day", "%(count)s days", "count")),
-    (3600, gettext_lazy("%(count)s h")),
-    (60, gettext_lazy("%(count)s min")),
-    (1, gettext_lazy("%(count)s s")),
-)
-
-
-def span(time: timedelta) -> str:
-    """`75 s`, `3 h`: as much as one has to know."""
+def duration(time: timedelta) -> str:
+    """Returns `75 s`, `3 h`: rounded down, in the largest unit of which there are two or more."""
     seconds = max(0, round(time.total_seconds()))
-    size, unit = next((pair for pair in UNITS if seconds >= 2 * pair[0]), UNITS[-1])
-    return str(unit % {"count": seconds // size})
+    length, unit = next((pair for pair in UNITS if seconds >= 2 * pair[0]), UNITS[-1])
+    return f"{seconds // length} {unit}"
 
 
-def run(command: str) -> str:
-    """What to type."""
-    return gettext("Run: %(command)s") % {"command": command}
+def size(count: float) -> str:
+    """Returns a number of bytes as `89 B`, `12.0 KB`, `2.1 GB`."""
+    for unit in ("B", "KB", "MB"):
+        if count < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GB"
 
 
-def misconfigured(problem: str) -> tuple[str, str]:
-    """Message and hint for settings that name no Redis."""
-    message = gettext("CACHES['%(alias)s'] names no Redis: %(problem)s")
-    hint = gettext("It has to be a django-redis cache with a LOCATION such as redis://127.0.0.1:6379/0.")
-    return message % {"alias": conf.CACHE, "problem": problem}, f"{hint} {run('manage.py check')}"
+def counted(count: int, noun: str) -> str:
+    """Returns `1 key`, `2,000 keys`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def redis_failed(error: RedisError) -> tuple[str, str]:
-    """Message and hint for a Redis that does not answer, or not us."""
+def misconfigured(problem: str) -> Finding:
+    """Returns the finding for a cache in CACHES that is no Redis."""
+    hint = "It has to be a django-redis cache with a LOCATION such as redis://127.0.0.1:6379/0. Run: manage.py check"
+    return Finding("error", f"CACHES['{conf.CACHE}'] names no Redis: {problem}", hint)
+
+
+def failure(error: RedisError | Error) -> Finding:
+    """Returns the finding for a server that does not answer or refuses to."""
     if isinstance(error, UnusableError):
         return misconfigured(str(error))
-    message = gettext("Redis failed: %(error)s") % {"error": f"{type(error).__name__}: {error}"}
+    if isinstance(error, Error):
+        hint = "Is it running, and does DATABASES point at it? If a table is missing, run: manage.py migrate"
+        return Finding("error", f"The database failed: {str(error).strip()}", hint)
     if is_refused(error):
-        hint = gettext("Look at the user and the password in CACHES['%(alias)s'].")
+        hint = f"Correct the user or the password in CACHES['{conf.CACHE}']."
     else:
-        hint = gettext(
-            "CACHES['%(alias)s'] points at %(address)s. Is Redis running there, and may this machine reach it?"
-        )
-    return message, hint % {"alias": conf.CACHE, "address": address()}
-
-
-def database_failed(error: Error) -> tuple[str, str]:
-    """Message and hint for a database that does not answer."""
-    message = gettext("The database failed: %(error)s") % {"error": str(error).strip()}
-    return message, gettext("Is it running, and does DATABASES point at it?")
+        hint = f"CACHES['{conf.CACHE}'] points at {address()}. Is Redis running there, and can this machine reach it?"
+    return Finding("error", f"Redis failed: {type(error).__name__}: {error}", hint)

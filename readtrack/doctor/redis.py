@@ -1,145 +1,138 @@
-"""Whether the Redis server can be relied on."""
+"""Examines the Redis server, and how long pages wait for it."""
 
 from collections.abc import Iterator
 
-from django.template.defaultfilters import filesizeformat
-from django.utils.formats import number_format
-from django.utils.translation import gettext, gettext_noop, ngettext
-
-from readtrack.doctor.findings import Finding, Order
-from readtrack.numerals import exact
+from readtrack.conf import conf
+from readtrack.doctor.findings import Context, Finding, counted, size
 from readtrack.store import server
+from readtrack.store import windows as compact
 
 OLDEST = (6, 2)
-SLOW = 0.005  # seconds for a PING, from where on a view costs more than most pages' queries
+SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 NEARLY_FULL = 0.9  # of maxmemory
-TURN_ON = gettext_noop(
-    "Turn its AOF or RDB on. Without, a restart loses the views since the last flush, and all read state."
-)
-SCRIPT_RIGHTS = gettext_noop(
-    "Nothing is counted without: let its user run SCRIPT LOAD, EVALSHA and what readtrack/store/lua calls."
-)
+SHOWN = 3  # kinds of keys
 
 
-def answers(order: Order) -> Iterator[Finding]:
-    """How long a page waits for an answer."""
+def connection(context: Context) -> Iterator[Finding]:
+    """Measures how long a page waits for an answer."""
     took = server.ping()
-    message = gettext("A PING takes %(milliseconds)s ms.") % {"milliseconds": number_format(took * 1000, 2)}
+    message = f"A PING takes {took * 1000:.2f} ms."
     if took > SLOW:
-        hint = gettext("Every page waits this long: put Redis nearer to the web servers.")
-        yield Finding("warning", message, hint)
+        yield Finding("warning", message, "Every page waits this long. Move Redis closer to the web servers.")
     else:
         yield Finding("ok", message)
 
 
-def version(order: Order) -> Iterator[Finding]:
-    """Whether it knows the commands that the scripts use."""
-    # Valkey also names a version of Redis, which says nothing of itself.
-    name = "Valkey" if "valkey_version" in order.info else "Redis"
-    found = str(order.info.get("valkey_version") or order.info.get("redis_version") or "")
-    message = gettext("The server is %(name)s %(version)s.") % {"name": name, "version": found}
+def version(context: Context) -> Iterator[Finding]:
+    """Examines whether the server knows the commands that the scripts call."""
+    # Valkey also names a version of Redis, which is not its own.
+    name = "Valkey" if "valkey_version" in context.info else "Redis"
+    found = str(context.info.get("valkey_version") or context.info.get("redis_version") or "")
+    message = f"The server is {name} {found}."
     if not found:
-        hint = gettext("It has to be Redis 6.2 or newer, or Valkey.")
-        yield Finding("note", gettext("The server does not tell its version."), hint)
+        hint = "It has to be Redis 6.2 or newer, or Valkey."
+        yield Finding("note", "The server does not tell its version.", hint)
     elif tuple(int(part) for part in found.split(".")[:2]) < OLDEST:
-        yield Finding("error", message, gettext("Upgrade it to Redis 6.2 or newer, or to Valkey."))
+        yield Finding("error", message, "Upgrade it to Redis 6.2 or newer, or to Valkey.")
     else:
         yield Finding("ok", message)
 
 
-def eviction(order: Order) -> Iterator[Finding]:
-    """Whether it throws counts away when its memory is full."""
-    policy = str(order.info.get("maxmemory_policy", ""))
-    limit, used = int(order.info.get("maxmemory", 0)), int(order.info.get("used_memory", 0))
-    if not policy:
-        hint = gettext("It has to be noeviction.")
-        yield Finding("note", gettext("The server does not tell its maxmemory-policy."), hint)
-    elif policy.startswith("allkeys"):
-        message = gettext("maxmemory-policy is %(policy)s: Redis may delete counts.") % {"policy": policy}
-        hint = gettext("Set maxmemory-policy to noeviction, and give caches a Redis of their own.")
-        yield Finding("error", message, hint)
-    elif policy != "noeviction":
-        message = gettext("maxmemory-policy is %(policy)s: Redis may delete what tells repeats.") % {"policy": policy}
-        hint = gettext("Set maxmemory-policy to noeviction, or a reload may count as another view.")
-        yield Finding("warning", message, hint)
-    elif limit and used > limit * NEARLY_FULL:
-        message = gettext("Redis uses %(used)s of the %(limit)s it may, and then counts nothing more.")
-        sizes = {"used": _size(used), "limit": _size(limit)}
-        yield Finding("warning", message % sizes, gettext("Raise maxmemory."))
-    else:
-        yield Finding("ok", gettext("maxmemory-policy is noeviction."))
-
-
-def persistence(order: Order) -> Iterator[Finding]:
-    """What is left after it restarts."""
-    if not order.info:
-        hint = gettext("Turn its RDB or AOF on.")
-        yield Finding("note", gettext("The server does not tell whether it saves its data."), hint)
-        return
-    full = gettext("Look into its log: is the disk full?")
-    if order.info.get("rdb_last_bgsave_status", "ok") != "ok":
-        yield Finding("error", gettext("Redis's last dump failed."), full)
-    if order.info.get("aof_last_write_status", "ok") != "ok":
-        yield Finding("error", gettext("Redis's last write to the log failed."), full)
-    saves = server.configured("save")
-    if order.info.get("aof_enabled"):
-        yield Finding("ok", gettext("Redis logs every write (AOF)."))
-    elif saves:
-        yield Finding("ok", gettext("Redis saves dumps (RDB, save %(times)s).") % {"times": saves})
-    elif saves is None:
-        message = gettext("The server does not tell whether it saves dumps, and has no AOF.")
-        yield Finding("note", message, gettext("Turn one of them on."))
-    else:
-        yield Finding("warning", gettext("Redis keeps nothing over a restart."), gettext(TURN_ON))
-
-
-def role(order: Order) -> Iterator[Finding]:
-    """Whether it takes writes, and holds all keys."""
-    if int(order.info.get("cluster_enabled", 0)):
-        hint = gettext("Point CACHES at a Redis that is not, as yet.")
-        yield Finding("error", gettext("The server is part of a cluster."), hint)
-    elif order.info.get("role") == "slave":
-        hint = gettext("Point CACHES at the primary.")
-        yield Finding("error", gettext("The server is a replica, and takes no writes."), hint)
-    elif order.info:
-        count = int(order.info.get("connected_slaves", 0))
-        message = ngettext(
-            "The server is a primary, with %(count)s replica.",
-            "The server is a primary, with %(count)s replicas.",
-            count,
+def role(context: Context) -> Iterator[Finding]:
+    """Examines whether the server takes writes and holds all keys."""
+    if not context.info:
+        hint = "It has to be a primary, because replicas take no writes."
+        yield Finding("note", "The server does not tell whether it is a primary or a replica.", hint)
+    elif int(context.info.get("cluster_enabled", 0)):
+        hint = f"Point CACHES['{conf.CACHE}'] at a Redis outside of a cluster: Redis Cluster is not supported yet."
+        yield Finding("error", "The server is part of a cluster.", hint)
+    elif context.info.get("role") == "slave":
+        yield Finding(
+            "error", "The server is a replica and takes no writes.", f"Point CACHES['{conf.CACHE}'] at the primary."
         )
-        yield Finding("ok", message % {"count": exact(count)})
     else:
-        hint = gettext("It has to be one.")
-        yield Finding("note", gettext("The server does not tell whether it is a primary."), hint)
+        replicas = counted(int(context.info.get("connected_slaves", 0)), "replica")
+        yield Finding("ok", f"The server is a primary with {replicas}.")
 
 
-def scripts(order: Order) -> Iterator[Finding]:
-    """Whether our Lua may run there."""
+def eviction(context: Context) -> Iterator[Finding]:
+    """Examines whether Redis deletes counts when its memory is full."""
+    policy = str(context.info.get("maxmemory_policy", ""))
+    limit, used = int(context.info.get("maxmemory", 0)), int(context.info.get("used_memory", 0))
+    message = f"maxmemory-policy is {policy}"
+    if not policy:
+        yield Finding("note", "The server does not tell its maxmemory-policy.", "It has to be noeviction.")
+    elif policy.startswith("allkeys"):
+        hint = "Set maxmemory-policy to noeviction, and give caches a Redis of their own."
+        yield Finding("error", f"{message}: Redis may delete counts.", hint)
+    elif policy != "noeviction":
+        hint = "Set maxmemory-policy to noeviction. Until then a reload may count as another view."
+        yield Finding("warning", f"{message}: Redis may delete the keys that mark repeated views.", hint)
+    elif limit and used > limit * NEARLY_FULL:
+        message = f"Redis uses {size(used)} of {size(limit)} (maxmemory). Once that is full, nothing is counted."
+        yield Finding("warning", message, "Raise maxmemory.")
+    else:
+        yield Finding("ok", f"{message}.")
+
+
+def persistence(context: Context) -> Iterator[Finding]:
+    """Examines what is left after a restart of Redis."""
+    info, turn_on = context.info, "Turn on its AOF or RDB."
+    if not info:
+        yield Finding("note", "The server does not tell whether it saves its data.", turn_on)
+        return
+    failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
+    for field, what in failed.items():
+        if info.get(field, "ok") != "ok":
+            yield Finding("error", f"The last {what} of Redis failed.", "Look into the log of Redis: is the disk full?")
+    saves = server.configured("save")
+    if info.get("aof_enabled"):
+        yield Finding("ok", "Redis logs every write (AOF).")
+    elif saves:
+        yield Finding("ok", f"Redis saves dumps (RDB, save {saves}).")
+    elif saves is None:
+        yield Finding("note", "Redis has no AOF, and does not tell whether it saves dumps (RDB).", turn_on)
+    else:
+        hint = f"{turn_on} Otherwise a restart loses the views since the last flush, and everybody's read state."
+        yield Finding("warning", "Redis keeps nothing over a restart.", hint)
+
+
+def scripts(context: Context) -> Iterator[Finding]:
+    """Examines whether the Redis user may run the Lua scripts."""
     try:
         server.try_scripts()
-    except server.Refused as error:
-        message = gettext("Redis refuses the scripts: %(error)s") % {"error": error}
-        yield Finding("error", message, gettext(SCRIPT_RIGHTS))
+    except server.RefusedError as error:
+        hint = "Nothing is counted without them. Let the Redis user run SCRIPT LOAD, EVALSHA and what the scripts call."
+        yield Finding("error", f"Redis refuses the Lua scripts: {error}", hint)
     else:
-        yield Finding("ok", gettext("The scripts load and run."))
+        yield Finding("ok", "The Lua scripts load and run.")
 
 
-def memory(order: Order) -> Iterator[Finding]:
-    """What Redis uses, and what our keys take of it, by kind."""
-    found = server.families(sample=order.sample, progress=order.progress)
-    parts = ", ".join(_family(one) for one in found) or gettext("no keys yet")
-    ours = gettext("Ours, estimated: %(parts)s.") % {"parts": parts}
-    if order.info:
-        used = gettext("Redis uses %(size)s.") % {"size": _size(int(order.info["used_memory"]))}
-        ours = f"{used} {ours}"
-    yield Finding("ok", ours)
+def memory(context: Context) -> Iterator[Finding]:
+    """Reports the memory of Redis, and what readtrack's keys take of it."""
+    kinds = server.key_kinds(context.sample, progress=context.progress)
+    ours = {name: kind for name, kind in kinds.items() if name != "other"}
+    some = [f"{name} {size(kind.total)} in {counted(kind.keys, 'key')}" for name, kind in ours.items()][:SHOWN]
+    used = f"Redis uses {size(int(context.info['used_memory']))}. " if context.info else ""
+    total = f"about {size(sum(kind.total for kind in ours.values()))}, most of it by {'; '.join(some)}"
+    yield Finding("ok", f"{used}readtrack uses {total if some else 'none of it, because it has no keys yet'}.")
 
 
-def _family(one: server.Family) -> str:
-    words = ngettext("%(name)s %(size)s in %(count)s key", "%(name)s %(size)s in %(count)s keys", one.keys)
-    return words % {"name": one.name, "size": _size(one.memory), "count": exact(one.keys)}
+def timeouts(context: Context) -> Iterator[Finding]:
+    """Examines how long pages would wait for a Redis that hangs."""
+    if conf.TIMEOUT > 1:
+        hint = "Set READTRACK['TIMEOUT'] to about a quarter of a second."
+        yield Finding("warning", f"A page waits up to {conf.TIMEOUT:g} s for a Redis that hangs.", hint)
+    elif conf.CIRCUIT < conf.TIMEOUT:
+        message = f"After a failure pages wait for Redis again in {conf.CIRCUIT:g} s, sooner than one page gives up."
+        hint = "Set READTRACK['CIRCUIT'] to a few seconds, so that only few pages wait for a Redis that hangs."
+        yield Finding("warning", message, hint)
+    else:
+        message = f"Pages wait at most {conf.TIMEOUT:g} s for Redis, and after a failure not at all for"
+        yield Finding("ok", f"{message} {conf.CIRCUIT:g} s.")
 
 
-def _size(count: int) -> str:
-    return filesizeformat(count).replace("\xa0", " ")
+def windows(context: Context) -> Iterator[Finding]:
+    """Reports when a visitor's reload counts as another view."""
+    late = f" Compact windows end up to {compact.late():,} s late." if compact.is_compact() else ""
+    yield Finding("ok", f"A reload counts again after {conf.WINDOW:,} s.{late}")

@@ -1,71 +1,70 @@
-"""The examination: a table of what is looked at, and what to say when the looking itself fails."""
+"""Runs all examinations, and reports failures of the servers as findings."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from django.db import Error
-from django.utils.translation import gettext
 
-from readtrack.doctor import agreement, findings, flushes, redis, settings
-from readtrack.doctor.findings import Finding, Named, Order
+from readtrack.doctor import agreement, flushes, redis
+from readtrack.doctor.findings import Context, Finding, failure, misconfigured
 from readtrack.store.connection import RedisError, misconfiguration
-from readtrack.store.server import Refused, info
+from readtrack.store.server import RefusedError, info
+
+REDIS, DATABASE = frozenset({"Redis"}), frozenset({"database"})
 
 
 class Examination(NamedTuple):
-    """One thing to look at, and whether it takes Redis or the database."""
+    """One thing to look at, and the servers that it asks."""
 
     name: str
-    look: Callable[[Order], Iterator[Finding]]
-    needs_redis: bool = False
-    needs_database: bool = False
+    look: Callable[[Context], Iterator[Finding]]
+    needs: frozenset[str] = frozenset()
 
 
 EXAMINATIONS = (
-    Examination("answer", redis.answers, needs_redis=True),
-    Examination("version", redis.version, needs_redis=True),
-    Examination("role", redis.role, needs_redis=True),
-    Examination("eviction", redis.eviction, needs_redis=True),
-    Examination("persistence", redis.persistence, needs_redis=True),
-    Examination("scripts", redis.scripts, needs_redis=True),
-    Examination("memory", redis.memory, needs_redis=True),
-    Examination("timeouts", settings.timeouts),
-    Examination("windows", settings.repeats),
-    Examination("migrations", flushes.migrations, needs_database=True),
-    Examination("beat", flushes.beat, needs_database=True),
-    Examination("marks", agreement.marks, needs_redis=True),
-    Examination("epoch", agreement.line, needs_redis=True, needs_database=True),
-    Examination("drift", agreement.drift, needs_redis=True, needs_database=True),
+    Examination("connection", redis.connection, REDIS),
+    Examination("version", redis.version, REDIS),
+    Examination("role", redis.role, REDIS),
+    Examination("eviction", redis.eviction, REDIS),
+    Examination("persistence", redis.persistence, REDIS),
+    Examination("scripts", redis.scripts, REDIS),
+    Examination("memory", redis.memory, REDIS),
+    Examination("timeouts", redis.timeouts),
+    Examination("windows", redis.windows),
+    Examination("migrations", flushes.migrations, DATABASE),
+    Examination("flushes", flushes.flushes, DATABASE),
+    Examination("unsettled", agreement.unsettled, REDIS),
+    Examination("epoch", agreement.epoch, REDIS | DATABASE),
+    Examination("drift", agreement.drift, REDIS | DATABASE),
 )
 
 
-def examine(*, sample: int, progress: Callable[[int], object] = lambda keys: None) -> Iterator[Named]:
-    """Every finding, as it is made. What needs a server that does not answer is left out once that is said.
+def examine(*, sample: int, progress: Callable[[int], object] = int) -> Iterator[Finding]:
+    """Yields the findings as they are made. Examinations of a server that failed are left out from then on.
 
-    `sample` is how many keys are measured and compared; `progress` is called with a number of keys just measured.
+    `sample` limits the keys to measure and the totals to compare. `progress` is called with a number of keys measured.
     """
-    order = Order(sample, progress, {})
+    context, failed, has_tables = Context(sample, progress, {}), set[str](), True
     if problem := misconfiguration():
-        yield Named("answer", "error", *findings.misconfigured(problem))
+        failed |= REDIS
+        yield misconfigured(problem)._replace(name="connection")
     else:
-        with suppress(RedisError):  # the first examination will say it
-            order = order._replace(info=info())
-    has_redis, has_database, has_tables = not problem, True, True
-    for examination in EXAMINATIONS:
-        if (examination.needs_redis and not has_redis) or (examination.needs_database and not has_database):
+        with suppress(RedisError):  # the first examination will report it
+            context = context._replace(info=info())
+    for name, look, needs in EXAMINATIONS:
+        if needs & failed:
             continue
         try:
-            for finding in examination.look(order):
-                has_tables = has_tables and (examination.name, finding.level) != ("migrations", "error")
-                yield Named(examination.name, *finding)
-        except Refused as error:
-            hint = gettext("Let Redis's user run it, or look at this by other means.")
-            yield Named(examination.name, "note", gettext("Not looked at: %(error)s") % {"error": error}, hint)
+            for finding in look(context):
+                has_tables = has_tables and (name, finding.level) != ("migrations", "error")
+                yield finding._replace(name=name)
+        except RefusedError as error:
+            yield Finding("note", f"Not examined: {error}", "Let the Redis user run it, or look at it yourself.", name)
         except RedisError as error:
-            has_redis = False
-            yield Named(examination.name, "error", *findings.redis_failed(error))
+            failed |= REDIS
+            yield failure(error)._replace(name=name)
         except Error as error:
-            has_database = False
-            if has_tables:  # otherwise it is said already
-                yield Named(examination.name, "error", *findings.database_failed(error))
+            failed |= DATABASE
+            if has_tables:  # otherwise the missing migration is reported already
+                yield failure(error)._replace(name=name)

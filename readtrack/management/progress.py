@@ -1,4 +1,4 @@
-"""Progress of work that lasts."""
+"""Progress bars of long commands."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ SECONDS_BEFORE_BAR = 1
 
 
 def bar(what: str, unit: str, *, verbosity: int = 1, total: int | None = None, **options: Any) -> "tqdm[Any]":
-    """A bar that counts these units and is gone at the end; hidden with verbosity 0, or for work of a moment."""
+    """Returns a bar that counts units. It is hidden for the first second, with verbosity 0, and without a terminal."""
     hidden = None if verbosity else True  # None: hidden where the output is no terminal
     options = {"desc": what, "unit": unit, "total": total, "disable": hidden, **options}
     return tqdm(delay=SECONDS_BEFORE_BAR, leave=False, **options)

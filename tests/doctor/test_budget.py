@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test.utils import override_settings
-from redis import Redis
 
 from demo_project.engines.process import free_port
 from readtrack import tracker
 from readtrack.doctor import budget
 from readtrack.doctor.budget import Numbers
-from readtrack.store import keys, server
+from readtrack.store import keys
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -24,30 +23,8 @@ def found(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("prefix", ["", "site[*]:"])
-def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
-    with override_settings(READTRACK={"PREFIX": prefix}):
-        for _ in range(3):
-            tracker.record(factories.hit("site.post:1", "site.post:2"))
-        redis.set("a cache's own", "x" * 1000)
-        families = server.key_families()
-    assert {name: family.keys for name, family in families.items()} == {
-        "views:total:{id}": 2,
-        "views:hour:{hour}:{id}": 2,
-        "views:hour:{hour}:{model}": 1,
-        "views:hll:{id}": 2,
-        "views:unsettled": 1,
-        "viewed:{visitor}:{id}": 6,
-        "rate:{visitor}": 3,
-        "trending:bucket:{minute}": 1,
-        "other": 1,
-    }
-    assert families["other"].bytes > 1000
-    assert 50 < families["views:total:{id}"].each < 150
-
-
 @pytest.mark.parametrize(
-    ("key", "family"),
+    ("key", "kind"),
     [
         ("views:total:blog.post:a%3Ab", "views:total:{id}"),
         ("views:hour:2026112009:blog.post:1", "views:hour:{hour}:{id}"),
@@ -60,34 +37,8 @@ def test_every_key_is_weighed_in_its_family(redis: Redis, prefix: str) -> None:
         ("nonsense", "other"),
     ],
 )
-def test_a_key_is_known_by_the_table(key: str, family: str) -> None:
-    assert keys.kind_of(key) == family
-
-
-def test_a_large_redis_is_sampled(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "SCANNED", 2000)
-    monkeypatch.setattr(server, "STEP", 500)
-    redis.mset({f"views:total:site.post:{number}": 1 for number in range(8000)})
-    redis.mset({f"rate:v{number}": 1 for number in range(2000)})
-    families = server.key_families()
-    assert families["views:total:{id}"].keys == pytest.approx(8000, rel=0.1)
-    assert families["rate:{visitor}"].keys == pytest.approx(2000, rel=0.3)
-
-
-def test_an_empty_redis_takes_nothing() -> None:
-    assert server.key_families() == {}
-
-
-def test_a_key_that_is_gone_weighs_nothing(redis: Redis) -> None:
-    assert server._average(redis, [b"gone"]) == 0
-
-
-def test_what_is_measured_is_like_the_textbook_and_leaves_nothing(redis: Redis) -> None:
-    sizes = server.measured(members=20_000, highest=8_000_000)
-    assert 30 < sizes.set / 20_000 < 120
-    assert 12_288 < sizes.hll < 20_000
-    assert 1_000_000 < sizes.bitmap < 2_200_000
-    assert redis.keys() == []
+def test_a_key_is_known_by_the_table(key: str, kind: str) -> None:
+    assert keys.kind_of(key) == kind
 
 
 def test_a_site_is_known_by_its_rows() -> None:
@@ -130,9 +81,10 @@ def test_a_new_site_is_told_that_there_is_nothing_to_measure(capsys: pytest.Capt
     factories.post()
     call_command("readtrack", "budget")
     text = capsys.readouterr().out
-    assert "1 post, 0.0 % viewed, 0 visitors each" in text
-    assert "there is nothing to measure yet. Give numbers to reckon with, such as --posts" in text
-    assert "Advised" not in text
+    assert "For 1 post, 0.0 % of them viewed, by 0 visitors each, " in text
+    assert "there is nothing to measure yet. Give numbers of a site, such as --posts" in text
+    assert "Advice" not in text
+    assert "In Redis now:\n  no keys\n" in text
 
 
 def test_posts_of_a_new_site_are_reckoned_with_as_viewed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +96,8 @@ def test_posts_of_a_new_site_are_reckoned_with_as_viewed(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("posts", "visitors", "words"), [(1, 1, "1 post, 50.0 % viewed, 1 visitor each, "), (2, 2, "2 posts, ")]
+    ("posts", "visitors", "words"),
+    [(1, 1, "For 1 post, 50.0 % of them viewed, by 1 visitor each, "), (2, 2, "For 2 posts, ")],
 )
 def test_one_is_not_many(capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str) -> None:
     call_command("readtrack", "budget", f"--posts={posts}", "--active=0.5", f"--visitors={visitors}")
@@ -158,7 +111,7 @@ def test_sizes_stand_beside_the_textbook(capsys: pytest.CaptureFixture[str]) -> 
     assert ways["hll"]["textbook"] == 12_288
     assert ways["bitmap"]["textbook"] == 10_000_000
     assert all(0.6 < way["each"] / way["textbook"] < 2.4 for way in ways.values())
-    assert ways["hll"]["all"] == 50 * ways["hll"]["each"]
+    assert ways["hll"]["total"] == 50 * ways["hll"]["each"]
     assert budget["projected"] == {"views:total:{id}": 50 * 89, "views:hour:{hour}:{id}": 50 * 24 * 96}
 
 
@@ -166,10 +119,10 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     tracker.record(factories.hit("site.post:1"))
     call_command("readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000")
     text = capsys.readouterr().out
-    assert "20 posts, 50.0 % viewed, 3 visitors each, readers up to 1,000" in text
-    assert re.search(r"^  views:total:\{id\} +1 +\d+ B +\d+ bytes$", text, re.MULTILINE)
+    assert "For 20 posts, 50.0 % of them viewed, by 3 visitors each, and readers with numbers up to 1,000:" in text
+    assert re.search(r"^  views:total:\{id\} +1 +\d+ B +\d+ B$", text, re.MULTILINE)
     assert re.search(r"^  hll +\S+ \S+ +12.0 KB +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
-    assert "Advised: set, for few visitors" in text
+    assert "Advice: READTRACK['UNIQUE'] = 'set', because a post has few visitors" in text
     assert "0.30 % of 1,000 bits would be set" in text
 
 

@@ -1,14 +1,10 @@
-"""How the doctor tells times and commands."""
+"""How the doctor words times, sizes and numbers."""
 
 from datetime import timedelta
 
 import pytest
-from pytest_django import Settings
 
 from readtrack.doctor import findings
-from readtrack.doctor.report import examine
-from tests.conftest import use_redis
-from tests.support.pseudo import unmarked
 
 
 @pytest.mark.parametrize(
@@ -16,21 +12,24 @@ from tests.support.pseudo import unmarked
     [(-5, "0 s"), (1, "1 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (172_799, "47 h"), (172_800, "2 days")],
 )
 def test_a_time_is_told_as_far_as_one_has_to_know(seconds: int, words: str) -> None:
-    assert findings.span(timedelta(seconds=seconds)) == words
+    assert findings.duration(timedelta(seconds=seconds)) == words
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("pseudo")
-@pytest.mark.parametrize("location", ["redis://127.0.0.1:1/0", "127.0.0.1"])
-def test_a_redis_that_is_not_to_be_had_is_told_in_marked_words(settings: Settings, location: str) -> None:
-    use_redis(settings, location)
-    texts = [text for finding in examine(sample=10) for text in (finding.message, finding.hint)]
-    assert [unmarked(text) for text in texts if unmarked(text)] == []
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KB"),
+        (12_288, "12.0 KB"),
+        (5 * 1024**2, "5.0 MB"),
+        (2048 * 1024**3, "2,048.0 GB"),
+    ],
+)
+def test_a_size_is_told_in_its_largest_unit(count: int, words: str) -> None:
+    assert findings.size(count) == words
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("pseudo")
-def test_everything_that_the_doctor_says_is_marked_for_translation() -> None:
-    findings = list(examine(sample=10))
-    assert len(findings) > 10
-    assert [unmarked(text) for finding in findings for text in (finding.message, finding.hint) if unmarked(text)] == []
+@pytest.mark.parametrize(("count", "words"), [(0, "0 keys"), (1, "1 key"), (2000, "2,000 keys")])
+def test_one_is_not_many(count: int, words: str) -> None:
+    assert findings.counted(count, "key") == words

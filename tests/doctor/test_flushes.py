@@ -31,8 +31,8 @@ def test_a_database_that_is_gone_is_one_error(monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch:
         patch.setitem(connection.settings_dict, "PORT", 1)
         assert levels("migrations") == ["error"]
-        assert found("beat") == found("drift") == []
-        assert levels("scripts") == levels("marks") == ["ok"]
+        assert found("flushes") == found("drift") == []
+        assert levels("scripts") == levels("unsettled") == ["ok"]
     connection.close()
 
 
@@ -47,34 +47,34 @@ def test_tables_that_are_missing_are_told_once() -> None:
 def test_flushes_are_as_many_as_the_interval_says(settings: Settings) -> None:
     for number in range(28):
         run(ago=15 * number)
-    assert levels("beat") == ["ok", "note"]
+    assert levels("flushes") == ["ok", "note"]
     settings.READTRACK = {"FLUSH_INTERVAL": 15}
-    assert levels("beat") == ["ok"]
+    assert levels("flushes") == ["ok"]
 
 
 def test_a_flush_is_late_by_the_interval(settings: Settings) -> None:
     run(ago=600)
-    assert levels("beat") == ["error"]
+    assert levels("flushes") == ["error"]
     settings.READTRACK = {"FLUSH_INTERVAL": 300}
-    assert levels("beat") == ["ok"]
+    assert levels("flushes") == ["ok"]
 
 
 @pytest.mark.parametrize(
     ("runs", "expected"),
     [
-        ([], [("warning", "Nothing was ever flushed.")]),
+        ([], [("warning", "No flush has run yet.")]),
         ([{"ago": 60}], [("ok", "began 6")]),
         ([{"ago": 600}], [("error", "began 10 min ago")]),
         ([{"ago": 3 * 86_400}], [("error", "began 3 days ago")]),
-        ([{"ago": 30, "took": None}], [("error", "No flush ever ended well")]),
+        ([{"ago": 30, "took": None}], [("error", "No flush has succeeded yet.")]),
         (
             [{"ago": 90}, {"ago": 30, "error": "OperationalError: gone"}],
             [("error", "OperationalError: gone"), ("ok", "90")],
         ),
-        ([{"ago": 100, "took": 80}], [("ok", "100 s ago"), ("warning", "80 s, longer than the interval")]),
+        ([{"ago": 100, "took": 80}], [("ok", "100 s ago"), ("warning", "80 s, longer than the interval of 60 s")]),
         (
             [{"ago": 20 * n} for n in range(28)],
-            [("ok", "0 s ago"), ("note", "28 flushes began in the last 10 min, and one every 60 s would do.")],
+            [("ok", "0 s ago"), ("note", "28 flushes began in the last 10 min; one every 60 s is enough.")],
         ),
         ([{"ago": -86_400}], [("ok", "0 s ago")]),
     ],
@@ -83,7 +83,7 @@ def test_a_flush_is_late_by_the_interval(settings: Settings) -> None:
 def test_flushes_are_judged_by_their_records(runs: list[dict[str, Any]], expected: list[tuple[str, str]]) -> None:
     for values in runs:
         run(**values)
-    findings = found("beat")
+    findings = found("flushes")
     assert [finding.level for finding in findings] == [level for level, _ in expected]
     for finding, (level, words) in zip(findings, expected, strict=True):
         assert words in finding.message

@@ -11,7 +11,14 @@ import pytest
 from tests.support.mariadb import MariaDB, is_installed
 
 ROOT = Path(__file__).parents[2]
-MODULES = ["sql/test_databases", "sql/test_history", "flush/test_archiving", "flush/test_readers", "flush/test_resets", "flush/test_scope"]
+MODULES = [
+    "sql/test_databases",
+    "sql/test_history",
+    "flush/test_archiving",
+    "flush/test_readers",
+    "flush/test_resets",
+    "flush/test_scope",
+]
 
 pytestmark = [
     pytest.mark.skipif(not is_installed(), reason="no MariaDB is installed"),

@@ -1,48 +1,45 @@
-"""`manage.py readtrack`: what there is to do outside a request. Each word is a module of `management.words`."""
+"""`manage.py readtrack`: everything there is to do outside of a request. Each subcommand is a module."""
 
-from argparse import SUPPRESS, Action, RawDescriptionHelpFormatter
-from collections.abc import Iterable
+from argparse import SUPPRESS, RawDescriptionHelpFormatter
 from copy import copy
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error
 
-from readtrack.management.errors import check_settings
-from readtrack.management.subcommands import budget, doctor, flush, forget, import_
+from readtrack.doctor.findings import failure, misconfigured
+from readtrack.management.subcommands import budget, doctor, erase, flush, import_
+from readtrack.store.connection import RedisError, misconfiguration
 
-WORDS = {
-    "flush": flush,
-    "doctor": doctor,
-    "budget": budget,
-    "import": import_,
-    "forget": forget,
-}
+SUBCOMMANDS = {"flush": flush, "doctor": doctor, "budget": budget, "import": import_, "erase": erase}
 
 
 class Command(BaseCommand):
-    """One word for each thing it does; each has a --help of its own."""
+    """One subcommand for each thing to do, with a --help of its own."""
 
-    help = "Work on view counts and read state."
+    help = "Flush, examine, import or erase view counts and read state. `readtrack COMMAND --help` explains each."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        common = [action for action in parser._actions if action.dest != "help"]
-        words = parser.add_subparsers(dest="word", required=True, metavar="COMMAND")
-        for name, word in WORDS.items():
-            each = words.add_parser(
-                name, help=word.help, description=word.description, formatter_class=RawDescriptionHelpFormatter
+        common = [copy(action) for action in parser._actions if action.dest != "help"]
+        for action in common:
+            action.default, action.help = SUPPRESS, SUPPRESS  # a default would undo an option before the subcommand
+        subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+        for name, module in SUBCOMMANDS.items():
+            subparser = subparsers.add_parser(
+                name, help=module.help, description=module.description, formatter_class=RawDescriptionHelpFormatter
             )
-            word.add_arguments(each)
-            _add_common(each, common)
+            module.add_arguments(subparser)
+            for action in common:
+                subparser._add_action(action)
 
-    def handle(self, *args: Any, word: str, **options: Any) -> None:
-        if word != "doctor":  # which says it among its findings
-            check_settings()
-        WORDS[word].run(self, **options)
-
-
-def _add_common(parser: CommandParser, actions: Iterable[Action]) -> None:
-    """Lets Django's own options stand behind the word, too."""
-    group = parser.add_argument_group("Django's own options")
-    for action in map(copy, actions):
-        action.default = SUPPRESS  # or it would undo what stands before the word
-        group._add_action(action)
+    def handle(self, *args: Any, subcommand: str, **options: Any) -> None:
+        module = SUBCOMMANDS[subcommand]
+        if module is not doctor and (problem := misconfiguration()):
+            finding = misconfigured(problem)
+            raise CommandError(f"{finding.message}\n{finding.hint}")
+        try:
+            module.run(self, **options)
+        except (RedisError, Error) as error:
+            finding = failure(error)
+            lines = (finding.message, finding.hint, getattr(module, "after_failure", ""))
+            raise CommandError("\n".join(filter(None, lines))) from error

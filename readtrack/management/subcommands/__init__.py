@@ -1,1 +1,1 @@
-"""What `manage.py readtrack` can do: a module for each word, with `help`, `add_arguments` and `run`."""
+"""One module for each subcommand, with `help`, `description`, `add_arguments`, `run` and perhaps `after_failure`."""

@@ -3,38 +3,39 @@
 import json
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
-from django.template.defaultfilters import filesizeformat
-from django.utils.formats import number_format
-from django.utils.translation import gettext, ngettext
 
-from readtrack.doctor.budget import Budget, Numbers, budget
-from readtrack.management.errors import redis_failed
-from readtrack.numerals import exact
-from readtrack.store.connection import RedisError
+from readtrack.doctor.budget import Budget, budget
+from readtrack.doctor.findings import counted, size
 
-help = "print what readtrack takes of Redis's memory, or would take"  # noqa: A001
-description = """Prints what readtrack takes of Redis's memory, or would take.
+help = "print the memory that readtrack takes of Redis, or would take"  # noqa: A001
+description = """Prints the memory that readtrack takes of Redis now, and would take for a site of another size.
 
-What is there is weighed by MEMORY USAGE on a bounded sample. The four ways to count unique visitors are weighed
-on small keys written for that and removed at once, beside the textbook's figures: 50 B a visitor in a set, 12 kB
-a sketch, an eighth of a byte a reader number. Numbers that are not given are the site's own."""
+  manage.py readtrack budget
+  manage.py readtrack budget --posts 100000 --active 0.2 --visitors 3000 --readers 1000000
+
+Numbers that are not given are the site's own. The keys in Redis are weighed by MEMORY USAGE on a sample. The four
+ways to count unique visitors are weighed on keys that are written for a moment. The textbook's figures stand beside
+them: 50 B for a visitor in a set, 12 KB for a HyperLogLog, a bit for each number of a reader."""
+
+NUMBERS = ("posts", "active", "visitors", "readers")
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """A site to reckon with."""
+    """Adds the numbers of a site."""
     parser.add_argument("--posts", type=_count, metavar="N", help="posts, viewed or not")
-    parser.add_argument("--active", type=_share, metavar="SHARE", help="share of them that has views, 0 to 1")
+    parser.add_argument("--active", type=_share, metavar="SHARE", help="share of the posts that has views, 0 to 1")
     parser.add_argument("--visitors", type=_count, metavar="N", help="different visitors of a post with views")
-    parser.add_argument("--readers", type=_count, metavar="N", help="highest number of a reader")
-    parser.add_argument("--json", action="store_true", dest="as_json", help="for programs; sizes in bytes")
+    parser.add_argument("--readers", type=_count, metavar="N", help="highest number of a reader (user id)")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, sizes in bytes")
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) > 10**12:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to a million million")
+        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to 1,000,000,000,000")
     return int(text)
 
 
@@ -50,42 +51,30 @@ def _share(text: str) -> float:
 
 def run(command: BaseCommand, *, as_json: bool, **options: Any) -> None:
     """Measures and prints."""
-    try:
-        found = budget(**{name: options[name] for name in ("posts", "active", "visitors", "readers")})
-    except RedisError as error:
-        raise redis_failed(error) from error
-    command.stdout.write(_json(found) if as_json else "\n".join(_text(found)))
-    if not as_json:
-        for warning in found.warnings:
-            command.stdout.write(command.style.WARNING(warning))
-
-
-def _json(found: Budget) -> str:
-    parts = found._asdict()
-    parts["numbers"] = found.numbers._asdict()
-    parts["strategies"] = [strategy._asdict() for strategy in found.strategies]
-    parts["families"] = {
-        name: {"keys": family.keys, "each": round(family.each, 1), "all": family.bytes}
-        for name, family in found.families.items()
-    }
-    return json.dumps(parts, indent=2)
+    found = budget(**{name: options[name] for name in NUMBERS if options[name] is not None})
+    if as_json:
+        command.stdout.write(json.dumps(asdict(found), indent=2))
+        return
+    command.stdout.write("\n".join(_text(found)))
+    for warning in found.warnings:
+        command.stdout.write(command.style.WARNING(warning))
 
 
 def _text(found: Budget) -> list[str]:
-    families = sorted(found.families.items(), key=lambda item: item[1].bytes, reverse=True)
-    rows = [(name, exact(kind.keys), f"{exact(round(kind.each))} B", _size(kind.bytes)) for name, kind in families]
-    total = ("", "", "", _size(sum(kind.bytes for _, kind in families)))
-    ways = [(way.name, _size(way.each), _size(way.textbook), _size(way.all), way.answers) for way in found.strategies]
-    besides = [(name, _size(size)) for name, size in found.projected.items()]
-    a_post, all_posts = gettext("a post"), gettext("all posts")
+    kinds = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in found.kinds.items()]
+    total = ("", "", "", size(sum(kind.total for kind in found.kinds.values())))
+    ways = [(way.name, size(way.each), size(way.textbook), size(way.total), way.answers) for way in found.strategies]
+    others = [(name, size(count)) for name, count in found.projected.items()]
+    site = found.numbers
     return [
-        gettext("In Redis now"),
-        *_table([(gettext("key"), gettext("keys"), gettext("each"), gettext("all")), *rows, total]),
+        "In Redis now:",
+        *(_table([("key", "keys", "each", "all"), *kinds, total]) if kinds else ["  no keys"]),
         "",
-        _site(found.numbers),
-        *_table([(gettext("unique visitors"), a_post, gettext("textbook"), all_posts, ""), *ways]),
+        f"For {counted(site.posts, 'post')}, {100 * site.active:.1f} % of them viewed, by"
+        f" {counted(site.visitors, 'visitor')} each, and readers with numbers up to {site.readers:,}:",
+        *_table([("unique visitors", "a post", "textbook", "all posts", ""), *ways]),
         "",
-        *_table([(gettext("besides"), all_posts), *besides]),
+        *_table([("other keys", "all posts"), *others]),
         "",
         _advice(found),
     ]
@@ -93,28 +82,17 @@ def _text(found: Budget) -> list[str]:
 
 def _advice(found: Budget) -> str:
     if found.advised:
-        return gettext("Advised: %(strategy)s, for %(reason)s.") % {"strategy": found.advised, "reason": found.reason}
-    hint = gettext("Give numbers to reckon with, such as --posts 1000 --active 0.2 --visitors 300.")
-    return f"{gettext('Nothing is advised, for %(reason)s.') % {'reason': found.reason}} {hint}"
-
-
-def _site(numbers: Numbers) -> str:
-    posts = ngettext("%(count)s post", "%(count)s posts", numbers.posts) % {"count": exact(numbers.posts)}
-    viewed = gettext("%(share)s %% viewed") % {"share": number_format(100 * numbers.active, 1)}
-    visitors = ngettext("%(count)s visitor each", "%(count)s visitors each", numbers.visitors)
-    readers = gettext("readers up to %(number)s") % {"number": exact(numbers.readers)}
-    return ", ".join([posts, viewed, visitors % {"count": exact(numbers.visitors)}, readers])
-
-
-def _size(number: int) -> str:
-    return str(filesizeformat(number)).replace("\xa0", " ")
+        return f"Advice: READTRACK['UNIQUE'] = '{found.advised}', because {found.reason}."
+    return (
+        f"No advice, because {found.reason}. Give numbers of a site, such as --posts 1000 --active 0.2 --visitors 300."
+    )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The rows, the first one as the head; all columns but the first and a last one in words to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    """Returns the rows as lines, the first one as the head. Columns 2 to 4 are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:4], widths[1:4], strict=False)]
-        lines.append("  ".join(["  " + row[0].ljust(widths[0]), *cells, *row[4:]]).rstrip())
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others[:3], widths[1:4], strict=True)]
+        lines.append("  ".join(["  " + first.ljust(widths[0]), *cells, *others[3:]]).rstrip())
     return lines

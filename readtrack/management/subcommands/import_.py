@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import Error
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext
@@ -14,10 +13,8 @@ from django.utils.translation import gettext
 from readtrack.imports import hitcount, weblog
 from readtrack.imports.ledger import ImportConflictError
 from readtrack.imports.lines import FIELDS
-from readtrack.management.errors import database_failed, redis_failed
 from readtrack.management.progress import bar
 from readtrack.numerals import exact
-from readtrack.store.connection import RedisError
 
 SHOWN = 10  # patterns of paths that did not resolve
 
@@ -35,6 +32,8 @@ a kill, counts every line once. Give --until the moment when readtrack went live
 
 JSON: the usual names of nginx, Caddy and Traefik are known; --field names others, for
 {", ".join(FIELDS)}."""
+
+after_failure = "Import again: it goes on where it ended."
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -71,7 +70,6 @@ def run(command: BaseCommand, *, app: str | None, files: list[str], **options: A
     """Imports and prints the report."""
     if bool(app) == bool(files):
         raise CommandError(gettext("Name log files, or --from hitcount."))
-    again = gettext("Import again: it goes on where it ended.")
     try:
         (_hitcount if app else _logs)(command, files=files, **options)
     except hitcount.MissingTablesError as error:
@@ -79,10 +77,6 @@ def run(command: BaseCommand, *, app: str | None, files: list[str], **options: A
         raise CommandError(message % {"table": error}) from error
     except ImportConflictError as error:
         raise CommandError(str(error)) from error
-    except RedisError as error:
-        raise redis_failed(error, again) from error
-    except Error as error:
-        raise database_failed(error, again) from error
     except OSError as error:
         words = {"file": error.filename or gettext("A log"), "error": error.strerror or error}
         raise CommandError(gettext("%(file)s cannot be read: %(error)s") % words) from error

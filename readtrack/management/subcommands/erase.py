@@ -1,0 +1,71 @@
+"""`manage.py readtrack erase USER`"""
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from readtrack import tracker
+from readtrack.doctor.findings import counted
+from readtrack.management.progress import bar
+from readtrack.store import erasure
+
+help = "erase what Redis holds of one user"  # noqa: A001
+description = """Erases what Redis holds of one user: what they have read, their place among the unique visitors of
+each subject, their windows and rates. Counts stay, because they name nobody.
+
+  manage.py readtrack erase alice
+  manage.py readtrack erase 42 --by id        # works after the account was deleted, too
+
+Looks at every key in Redis, which takes seconds per million keys."""
+after_failure = "What was erased stays erased. Start again."
+
+REMAINS = """These cannot be traced back to anybody, and stay:
+- totals, hours, trending, breakdowns and funnels, because they are sums
+- unique visitors by HyperLogLog, because nobody can be taken out of one
+- visits made while signed out, because the hash of a cookie or address leads to no account
+- hashes made with an earlier SECRET or SECRET_KEY, because nothing can compute them any more"""
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Adds the user, by id or name."""
+    parser.add_argument("user", metavar="USER", help="id or user name")
+    parser.add_argument("--by", choices=("id", "name"), help="how to read USER, if it could be either")
+
+
+def run(command: BaseCommand, *, user: str, by: str | None, verbosity: int, **options: Any) -> None:
+    """Erases, and prints how much was erased and what stays."""
+    pk = _primary_key(user, by)
+    with bar("Erasing", " keys", total=erasure.effort(), verbosity=verbosity) as shown:
+        erased = tracker.erase(pk, progress=shown.update)
+    if not verbosity:
+        return
+    members, bits = counted(erased.members, "member"), counted(erased.bits, "bit")
+    command.stdout.write(f"Erased {counted(erased.keys, 'key')}, {members} of sets and {bits} of bitmaps.\n{REMAINS}")
+
+
+def _primary_key(text: str, by: str | None) -> Any:
+    """Returns the user's primary key. Raises CommandError for no user, or for two that the text could name."""
+    model = get_user_model()
+    pk = _as_id(text)
+    if by == "id":
+        if pk is None:
+            raise CommandError(f"{text!r} is not the id of a user.")
+        return pk
+    rows = model._default_manager
+    found = set(rows.filter(**{model.USERNAME_FIELD: text}).values_list("pk", flat=True))
+    if by is None and pk is not None:
+        found |= set(rows.filter(pk=pk).values_list("pk", flat=True))
+    if not found:
+        raise CommandError(f"There is no user {text!r}. For a deleted account give its id, and --by id.")
+    if len(found) > 1:
+        raise CommandError(f"{text!r} is the id of one user and the name of another: add --by id or --by name.")
+    return found.pop()
+
+
+def _as_id(text: str) -> Any | None:
+    try:
+        return get_user_model()._meta.pk.to_python(text)
+    except ValidationError:
+        return None

@@ -1,0 +1,68 @@
+"""The keys in a Redis are weighed by kind, and keys of other sizes are weighed for a moment."""
+
+import pytest
+from django.test.utils import override_settings
+from redis import Redis
+
+from readtrack import tracker
+from readtrack.store import server
+from tests.support import factories
+
+
+@pytest.mark.parametrize("prefix", ["", "site[*]:"])
+def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
+    with override_settings(READTRACK={"PREFIX": prefix}):
+        for _ in range(3):
+            tracker.record(factories.hit("site.post:1", "site.post:2"))
+        redis.set("a cache's own", "x" * 1000)
+        redis.set(":1:views.decorators.cache.cache_page.x", "somebody else's")
+        weighed: list[int] = []
+        kinds = server.key_kinds(progress=weighed.append)
+    assert {name: kind.keys for name, kind in kinds.items()} == {
+        "views:total:{id}": 2,
+        "views:hour:{hour}:{id}": 2,
+        "views:hour:{hour}:{model}": 1,
+        "views:hll:{id}": 2,
+        "views:unsettled": 1,
+        "viewed:{visitor}:{id}": 6,
+        "rate:{visitor}": 3,
+        "trending:bucket:{minute}": 1,
+        "other": 2,
+    }
+    assert sum(weighed) == 20
+    assert kinds["other"].total > 1000
+    assert 50 < kinds["views:total:{id}"].each < 150
+    assert next(iter(kinds)) == "other"
+    assert [kind.total for kind in kinds.values()] == sorted((kind.total for kind in kinds.values()), reverse=True)
+
+
+@pytest.mark.parametrize("limit", [500, 2500, 9999, 50_000])
+def test_a_sample_of_the_keys_stands_for_all_of_them(redis: Redis, limit: int) -> None:
+    redis.mset({f"views:total:site.post:{number}": 1 for number in range(20_000)})
+    [(name, kind)] = server.key_kinds(limit).items()
+    assert (name, kind.keys) == ("views:total:{id}", 20_000)
+    assert 30 * 20_000 < kind.total < 400 * 20_000
+
+
+def test_kinds_in_a_sample_have_their_shares(redis: Redis) -> None:
+    redis.mset({f"views:total:site.post:{number}": 1 for number in range(8000)})
+    redis.mset({f"rate:v{number}": 1 for number in range(2000)})
+    kinds = server.key_kinds(2000)
+    assert kinds["views:total:{id}"].keys == pytest.approx(8000, rel=0.1)
+    assert kinds["rate:{visitor}"].keys == pytest.approx(2000, rel=0.3)
+
+
+def test_an_empty_redis_has_no_kinds() -> None:
+    assert server.key_kinds() == {}
+
+
+def test_a_key_that_is_gone_weighs_nothing(redis: Redis) -> None:
+    assert server._weigh(redis, [b"gone"]) == 0
+
+
+def test_what_is_measured_is_like_the_textbook_and_leaves_nothing(redis: Redis) -> None:
+    sizes = server.measure(members=20_000, highest=8_000_000)
+    assert 30 < sizes.set / 20_000 < 120
+    assert 12_288 < sizes.hll < 20_000
+    assert 1_000_000 < sizes.bitmap < 2_200_000
+    assert redis.keys() == []

@@ -1,0 +1,70 @@
+"""Texts for visitors, editors and admins are marked for translation; those of commands are plain English.
+
+The dashboard has its own test, in tests/dashboard. The --help of commands is not marked, as in Django.
+"""
+
+from contextlib import suppress
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.template import Context, Template
+
+from readtrack import tracker
+from readtrack.subjects import subject_of
+from tests.support import factories
+from tests.support.pseudo import OPEN, unmarked
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("pseudo")]
+
+
+def rendered(source: str, **values: Any) -> str:
+    return Template("{% load readtrack %}" + source).render(Context(values))
+
+
+def test_counts_in_words_are_marked() -> None:
+    post = factories.post(view_count=7)
+    assert unmarked(rendered("{% view_count post words as n %}{{ n }}", post=post)) == []
+
+
+def test_dots_are_marked() -> None:
+    html = rendered("{% unread_dot category %}", category=factories.category(), user=factories.user())
+    assert 'title="⟦New⟧"' in html
+    assert ">⟦unread⟧<" in html
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("unread/", {}),
+        ("unread/", {"category": ["x" * 10] * 201}),
+        ("unread/", {"category": "no.model:1"}),
+        ("out/nonsense", {}),
+    ],
+)
+def test_errors_of_the_endpoints_are_marked(path: str, data: dict[str, Any]) -> None:
+    answer = factories.browser(factories.user()).get(f"/readtrack/{path}", data)
+    assert answer.status_code >= 400
+    message = answer.json()["error"]["message"] if "json" in answer["Content-Type"] else answer.text
+    assert message.startswith(OPEN)
+    assert set(unmarked(message)) <= {"no", "model"}
+
+
+def test_the_names_of_models_and_fields_in_the_admin_are_marked() -> None:
+    for name in ("FlushRun", "Dashboard", "Import"):
+        model: Any = apps.get_model("readtrack", name)
+        assert unmarked(f"{model._meta.verbose_name} {model._meta.verbose_name_plural}") == []
+
+
+@pytest.mark.parametrize(
+    "words", [["flush"], ["doctor"], ["doctor", "--json"], ["budget"], ["erase", "1", "--by", "id"]], ids=" ".join
+)
+def test_commands_are_plain_english(words: list[str]) -> None:
+    tracker.record(factories.hit(subject_of(factories.post())))
+    out = StringIO()
+    with suppress(SystemExit):  # the tests' Redis keeps nothing over a restart, which is a warning
+        call_command("readtrack", *words, stdout=out)
+    assert out.getvalue()
+    assert OPEN not in out.getvalue()
