@@ -22,9 +22,11 @@ def demo(words: list[str]) -> int:
 
 
 def test(words: list[str]) -> int:
-    """Run pytest in the checkout."""
+    """Run pytest in the checkout, with a worker for each core; `-n 0` makes it one process."""
     bootstrap.enter("test")
     os.chdir(ROOT)
+    if "no:xdist" not in words:
+        words = ["-n", "auto", *words]
     # A process of its own, so that coverage sees every import.
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *words])
 

@@ -33,6 +33,12 @@ BESIDE = """
 """
 
 
+@pytest.fixture(autouse=True)
+def is_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys have no worker's name in them, even if this test runs in a worker."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+
+
 @pytest.fixture
 def nine(redis_url: str) -> Iterator[Redis]:
     """The suite's Redis, its ninth database."""

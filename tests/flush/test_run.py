@@ -6,7 +6,7 @@ import pytest
 from django.db import Error, connection
 from django.db.models.signals import post_save, pre_save
 from django.test.utils import CaptureQueriesContext, override_settings
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -270,3 +270,15 @@ def test_old_records_go_but_the_last_good_one_of_each_kind_stays(post: Post) -> 
         FlushRun.Kind.CHANGED,
     ]
     assert FlushRun.objects.filter(pk=good.pk).exists()
+
+
+def test_a_chunk_is_few_queries_and_round_trips_however_many_rows(
+    wire: Wire, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    posts = [factories.post() for _ in range(300)]
+    view(*posts)
+    flush()
+    view(*posts)
+    with django_assert_max_num_queries(32), wire.counted() as trips:
+        assert flush().written == 300
+    assert trips[0] <= 40  # some of them are SCAN's, as many as it likes

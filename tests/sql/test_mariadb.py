@@ -11,13 +11,14 @@ import pytest
 from tests.support.mariadb import MariaDB, is_installed
 
 ROOT = Path(__file__).parents[2]
-MODULES = [
-    "sql/test_databases",
-    "sql/test_history",
-    "flush/test_archiving",
-    "flush/test_readers",
-    "flush/test_resets",
-    "flush/test_scope",
+FILES = [
+    "tests/sql/test_databases.py",
+    "tests/sql/test_history.py",
+    "tests/flush/test_archiving.py",
+    "tests/flush/test_readers.py",
+    "tests/flush/test_resets.py",
+    "tests/flush/test_scope.py",
+    "tests/flush/test_writing.py",
 ]
 
 pytestmark = [
@@ -29,7 +30,7 @@ pytestmark = [
 def test_the_flush_holds_on_mariadb() -> None:
     with MariaDB() as server:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *(f"tests/{name}.py" for name in MODULES)],
+            [sys.executable, "-m", "pytest", "-q", *FILES],
             cwd=ROOT,
             env={**os.environ, "DATABASE_URL": server.url},
             capture_output=True,

@@ -1,4 +1,9 @@
-"""A pytest plugin: the real servers the suite runs on. A URL in the environment points at one's own instead."""
+"""A pytest plugin: starts the servers that the tests run on.
+
+`READTRACK_TEST_REDIS_URL` and `DATABASE_URL` name servers of one's own. Each worker empties its Redis before every
+test, so for several workers name several URLs, separated by blanks. Workers may share a database server, because
+pytest-django gives each of them a database of its own.
+"""
 
 import os
 from collections.abc import Iterator
@@ -7,18 +12,24 @@ import pytest
 
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.valkey import Valkey
+from tests.support.workers import REDIS, number_of_workers
 
-REDIS = "READTRACK_TEST_REDIS_URL"
 DATABASE = "DATABASE_URL"
 
 
-# A wrapper, since pytest-django reads the settings in this hook, ahead of all others.
+# A wrapper, because pytest-django reads the settings in this hook, ahead of all others.
 @pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests() -> Iterator[None]:
-    """Starts what the environment does not name; they end with this process."""
-    for name, engine in ((REDIS, Valkey), (DATABASE, Postgres)):
-        if name not in os.environ:
-            server = engine()
-            server.start()
-            os.environ[name] = server.url
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
+    """Starts what this process needs and the environment does not name. The servers end with this process."""
+    if DATABASE not in os.environ:  # workers find the server of the process that started them
+        os.environ[DATABASE] = _started(Postgres())
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # such as gw1
+    if worker or not number_of_workers(early_config.known_args_namespace):
+        urls = os.environ.get(REDIS, "").split() or [_started(Valkey())]
+        os.environ[REDIS] = urls[int(worker[2:] or 0) % len(urls)]
     yield
+
+
+def _started(engine: Postgres | Valkey) -> str:
+    engine.start()
+    return engine.url

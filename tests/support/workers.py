@@ -1,0 +1,59 @@
+"""A pytest plugin: the number of workers that run the tests (`-n auto`), and which tests stay together."""
+
+import os
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+
+MOST = 4
+REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
+# One worker runs all tests of these files, because they share a server or a browser that takes seconds to start.
+TOGETHER = {"tests/demo/test_run.py": "a running demo"} | dict.fromkeys(
+    (f"tests/demo/test_{name}.py" for name in ("browser", "shoot", "site", "traffic")), "the demo site"
+)
+
+
+def number_of_workers(options: Namespace) -> int:
+    """Returns the number of workers that run the tests; 0 if this process runs them itself."""
+    asked = getattr(options, "numprocesses", None)
+    if asked != "auto":
+        return int(asked or 0)
+    number = min(len(os.environ.get(REDIS, "").split()) or MOST, os.cpu_count() or 1)
+    return 0 if number == 1 or _is_short(options) else number
+
+
+def _is_short(options: Namespace) -> bool:
+    """Returns True for a run of few tests, or of none: workers would take longer to start than the tests take."""
+    is_chosen = any(getattr(options, name, False) for name in ("keyword", "lf", "collectonly", "usepdb"))
+    return is_chosen or any(".py" in path for path in options.file_or_dir)
+
+
+# First, because xdist answers too.
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Answers xdist's question for the number behind `-n auto`."""
+    return number_of_workers(config.option)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeScheduling":
+    """Hands out the tests in their order, one at a time, save for those that stay together: these go first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER.get(nodeid.partition("::")[0], nodeid)
+
+    return Scheduling(config, log)
+
+
+# Last, because pytest-django has an order of its own.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts long tests first where workers share the tests, so that at the end none waits for another one's."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("long") is None)
