@@ -1,0 +1,196 @@
+"""The parts of the reference pages that are read out of the code, as Markdown. `conf.py` puts them into the pages."""
+
+import inspect
+import re
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from asgiref.sync import SyncToAsync
+from django.core.checks import ERROR
+
+import readtrack.admin
+import readtrack.operations
+import readtrack.request
+import readtrack.testing
+from readtrack import conf, models, reports, signals, tracker
+from readtrack.checks.setup import CHECKS
+from readtrack.hits import visitors
+from readtrack.management.commands.readtrack import Command
+from readtrack.schedule import readtrack_schedule
+from readtrack.store import keys
+from readtrack.templatetags.readtrack import register
+from readtrack.views import unread
+
+# What a site uses of modules that hold more than that; of a class the members behind it.
+TRACKER = (
+    "publish publish_to mark_unread mark_read mark_all_read step reset_views refresh_trending erase".split()
+)
+MODELS = [
+    "Tracked: view_count, visitor_count, news_for, news_fields, news_author, unique_strategy, has_funnel, is_news",
+    "TrackedQuerySet: most_viewed",
+    "FlushRun: kind, started, ended, took, read, written, settled, lifted, orphans, error",
+]
+REQUEST = ["Recorder: view, read, step"]
+VISITORS = ["visitor", "signed_in", "Visitor: id, fallback_id"]
+
+
+def settings() -> str:
+    """Every setting with its type, default and meaning, under the headings of conf.py."""
+    lines = []
+    for line in inspect.getsource(conf.Conf).splitlines():
+        if heading := re.fullmatch(r"    # (.+)", line):
+            lines += [f"## {heading[1]}", ""]
+        elif setting := re.fullmatch(r"    ([A-Z_]+): (.+?) = .*?  # (.+)", line):
+            name, kind, meaning = setting.groups()
+            lines += [f"```{{confval}} {name}", f":type: {_code(kind)}"]
+            lines += [f":default: {_code(repr(conf.DEFAULTS[name]))}", "", meaning]
+            lines += ["```", ""]
+    return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    """The text as code in an option of a directive, whose value is YAML."""
+    return "'`{}`'".format(text.replace("'", "''"))
+
+
+def key_table() -> str:
+    """Every key in Redis."""
+    return _table(("key", "type", "TTL", "why"), ((f"`{key}`", kind, ttl, why) for key, kind, ttl, why in _keys()))
+
+
+def _keys() -> Iterator[tuple[str, ...]]:
+    rows: list[list[str]] = []
+    for line in str(keys.__doc__).partition("\n---")[2].partition("\n\n")[0].splitlines()[1:]:
+        if line[0] != " ":
+            rows.append(re.split(r"\s{2,}", line, maxsplit=3))
+        else:
+            *_, more = re.split(r"\s{2,}", line)
+            rows[-1][-1] += f" {more}"
+    for row in rows:
+        yield tuple([*row, ""][:4]) if len(row) == 3 else tuple(row)
+
+
+def tags() -> str:
+    """Every template tag, by its docstring."""
+    return _sections((name, inspect.getdoc(tag) or "") for name, tag in register.tags.items())
+
+
+def commands() -> str:
+    """What `--help` of each subcommand prints, without Django's own options."""
+    parser = Command().create_parser("manage.py", "readtrack")
+    words: Any = next(action for action in parser._actions if action.dest == "word")
+    return _sections((name, f"```text\n{_help(each)}\n```") for name, each in words.choices.items())
+
+
+def _help(parser: ArgumentParser) -> str:
+    text = parser.format_help().partition("Django's own options")[0].strip()
+    usage, blank, rest = text.partition("\n\n")
+    own = [action for action in parser._actions if action.container.title != "Django's own options"]  # type: ignore[attr-defined]
+    formatter = parser._get_formatter()
+    formatter.add_usage(None, own, parser._mutually_exclusive_groups)
+    return f"{formatter.format_help().strip()}\n\n{rest}"
+
+
+def checks() -> str:
+    """Every system check: its message and what to do."""
+    found = []
+    for check in sorted(CHECKS, key=lambda check: check.id[-3:]):
+        level = "error" if check.level == ERROR else "warning"
+        message, hint = (re.sub(r"\{[^}]*\}", "…", text) for text in (check.message, check.hint.replace("{{}}", "{ }")))
+        found.append((f"`{check.id}`", level, f"{message} *{hint}*"))
+    return _table(("id", "level", "message and *what to do*"), found)
+
+
+def signal_list() -> str:
+    """Every signal, by the comment above it."""
+    found = re.findall(r"((?:^# .*\n)+)(\w+) = Signal\(\)", inspect.getsource(signals), re.MULTILINE)
+    return _sections((f"`readtrack.signals.{name}`", comment.replace("# ", "")) for comment, name in found)
+
+
+def schedule() -> str:
+    """The tasks of `readtrack_schedule`."""
+    rows = ((f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in readtrack_schedule.values())
+    return _table(("task", "every"), rows)
+
+
+def http() -> str:
+    """What readtrack.views.unread says of itself."""
+    return inspect.getdoc(unread) or ""
+
+
+def tracker_api() -> str:
+    return _autodoc(tracker, TRACKER)
+
+
+def reports_api() -> str:
+    return _autodoc(reports, reports.__all__)
+
+
+def models_api() -> str:
+    return _autodoc(models, MODELS)
+
+
+def other_api() -> str:
+    return "\n".join(
+        (
+            _autodoc(readtrack.admin, ["TrackedAdmin"]),
+            _autodoc(readtrack.operations, ["SetFillfactor"]),
+            _autodoc(readtrack.testing, ["clear"]),
+        )
+    )
+
+
+def request_api() -> str:
+    return _autodoc(readtrack.request, REQUEST)
+
+
+def visitors_api() -> str:
+    return _autodoc(visitors, VISITORS)
+
+
+def _autodoc(module: Any, names: Iterable[str]) -> str:
+    """Directives for those members, which may name members of their own; functions for the event loop are only named."""
+    lines, asynchronous = [], []
+    for name, _, members in (entry.partition(": ") for entry in names):
+        found = getattr(module, name)
+        if isinstance(found, SyncToAsync):
+            asynchronous.append(f"`{name}`")
+            continue
+        kind = "exception" if _is_error(found) else "class" if isinstance(found, type) else "function"
+        lines.append(f".. auto{kind}:: {module.__name__}.{name}")
+        lines += [f"   :members: {members}", "   :undoc-members:"] if members else []
+        lines.append("")
+    said = f"For the event loop: {', '.join(asynchronous)}.\n" if asynchronous else ""
+    return "\n".join(["```{eval-rst}", *lines, "```", "", said])
+
+
+def _is_error(member: Any) -> bool:
+    return isinstance(member, type) and issubclass(member, Exception)
+
+
+def _sections(parts: Iterable[tuple[str, str]]) -> str:
+    return "\n\n".join(f"## {name}\n\n{text.strip()}" for name, text in parts)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "keys": key_table,
+    "tags": tags,
+    "commands": commands,
+    "checks": checks,
+    "signals": signal_list,
+    "schedule": schedule,
+    "http": http,
+    "tracker": tracker_api,
+    "reports": reports_api,
+    "models": models_api,
+    "others": other_api,
+    "request": request_api,
+    "visitors": visitors_api,
+}
