@@ -16,6 +16,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "demo_project.settings"
 django.setup()
 
 import reference  # noqa: E402 - the code that it reads needs Django
+
 from readtrack import __version__  # noqa: E402
 from readtrack.conf import DEFAULTS  # noqa: E402
 

@@ -2,18 +2,14 @@
 
 import inspect
 import re
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from asgiref.sync import SyncToAsync
 from django.core.checks import ERROR
 
-import readtrack.admin
-import readtrack.operations
-import readtrack.request
-import readtrack.testing
-from readtrack import conf, models, reports, signals, tracker
+from readtrack import admin, conf, models, operations, reports, request, signals, testing, tracker
 from readtrack.checks.setup import CHECKS
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
@@ -22,17 +18,31 @@ from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
 from readtrack.views import unread
 
-# What a site uses of modules that hold more than that; of a class the members behind it.
-TRACKER = (
-    "publish publish_to mark_unread mark_read mark_all_read step reset_views refresh_trending erase".split()
-)
-MODELS = [
-    "Tracked: view_count, visitor_count, news_for, news_fields, news_author, unique_strategy, has_funnel, is_news",
-    "TrackedQuerySet: most_viewed",
-    "FlushRun: kind, started, ended, took, read, written, settled, lifted, orphans, error",
-]
-REQUEST = ["Recorder: view, read, step"]
-VISITORS = ["visitor", "signed_in", "Visitor: id, fallback_id"]
+# The Python API, by its place: of each class the members that a site uses.
+API: dict[str, tuple[Any, Iterable[str]]] = {
+    "request": (request, ["Recorder: view, read, step"]),
+    "tracker": (
+        tracker,
+        [
+            *("publish", "publish_to", "mark_unread", "mark_read", "mark_all_read"),
+            *("step", "reset_views", "refresh_trending", "erase"),
+        ],
+    ),
+    "reports": (reports, reports.__all__),
+    "models": (
+        models,
+        [
+            "Tracked: view_count, visitor_count, unique_strategy, has_funnel, news_for, news_fields, news_author,"
+            " is_news",
+            "TrackedQuerySet: most_viewed",
+            "FlushRun: kind, started, ended, took, read, written, settled, lifted, orphans, error",
+        ],
+    ),
+    "admin": (admin, ["TrackedAdmin"]),
+    "operations": (operations, ["SetFillfactor"]),
+    "testing": (testing, ["clear"]),
+    "visitors": (visitors, ["visitor", "signed_in", "Visitor: id, fallback_id"]),
+}
 
 
 def settings() -> str:
@@ -44,7 +54,7 @@ def settings() -> str:
         elif setting := re.fullmatch(r"    ([A-Z_]+): (.+?) = .*?  # (.+)", line):
             name, kind, meaning = setting.groups()
             lines += [f"```{{confval}} {name}", f":type: {_code(kind)}"]
-            lines += [f":default: {_code(repr(conf.DEFAULTS[name]))}", "", meaning]
+            lines += [f":default: {_code(repr(conf.DEFAULTS[name]))}", "", f"{meaning[0].upper()}{meaning[1:]}."]
             lines += ["```", ""]
     return "\n".join(lines)
 
@@ -77,19 +87,10 @@ def tags() -> str:
 
 
 def commands() -> str:
-    """What `--help` of each subcommand prints, without Django's own options."""
+    """What `--help` of each subcommand prints."""
     parser = Command().create_parser("manage.py", "readtrack")
-    words: Any = next(action for action in parser._actions if action.dest == "word")
-    return _sections((name, f"```text\n{_help(each)}\n```") for name, each in words.choices.items())
-
-
-def _help(parser: ArgumentParser) -> str:
-    text = parser.format_help().partition("Django's own options")[0].strip()
-    usage, blank, rest = text.partition("\n\n")
-    own = [action for action in parser._actions if action.container.title != "Django's own options"]  # type: ignore[attr-defined]
-    formatter = parser._get_formatter()
-    formatter.add_usage(None, own, parser._mutually_exclusive_groups)
-    return f"{formatter.format_help().strip()}\n\n{rest}"
+    words: Any = next(action for action in parser._actions if action.dest == "subcommand")
+    return _sections((name, f"```text\n{each.format_help().strip()}\n```") for name, each in words.choices.items())
 
 
 def checks() -> str:
@@ -119,38 +120,8 @@ def http() -> str:
     return inspect.getdoc(unread) or ""
 
 
-def tracker_api() -> str:
-    return _autodoc(tracker, TRACKER)
-
-
-def reports_api() -> str:
-    return _autodoc(reports, reports.__all__)
-
-
-def models_api() -> str:
-    return _autodoc(models, MODELS)
-
-
-def other_api() -> str:
-    return "\n".join(
-        (
-            _autodoc(readtrack.admin, ["TrackedAdmin"]),
-            _autodoc(readtrack.operations, ["SetFillfactor"]),
-            _autodoc(readtrack.testing, ["clear"]),
-        )
-    )
-
-
-def request_api() -> str:
-    return _autodoc(readtrack.request, REQUEST)
-
-
-def visitors_api() -> str:
-    return _autodoc(visitors, VISITORS)
-
-
 def _autodoc(module: Any, names: Iterable[str]) -> str:
-    """Directives for those members, which may name members of their own; functions for the event loop are only named."""
+    """Directives for those names, each with the members behind it; functions for the event loop are only named."""
     lines, asynchronous = [], []
     for name, _, members in (entry.partition(": ") for entry in names):
         found = getattr(module, name)
@@ -187,10 +158,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "signals": signal_list,
     "schedule": schedule,
     "http": http,
-    "tracker": tracker_api,
-    "reports": reports_api,
-    "models": models_api,
-    "others": other_api,
-    "request": request_api,
-    "visitors": visitors_api,
+    **{name: partial(_autodoc, module, names) for name, (module, names) in API.items()},
 }

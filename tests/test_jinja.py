@@ -9,7 +9,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.template import engines
 
-import readtrack
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
 from tests.site.models import Category
@@ -54,7 +53,7 @@ def test_counts_are_the_same_as_in_django_templates(source: str, html: str, rf: 
 
 
 def test_the_documentations_tags_are_right(rf: Any) -> None:
-    document = (Path(readtrack.__file__).parent / "docs" / "read-state.md").read_text()
+    document = (Path(__file__).parent.parent / "docs" / "howto" / "templates.md").read_text()
     [source] = re.findall(r"```jinja\n(.*?)```", document, re.DOTALL)
     post, category = factories.post(view_count=1234), factories.category(name="World")
     html = page(rf, factories.user(), source, post=post, category=category)

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
-import readtrack
 from readtrack import conf, reports, testing, tracker
 from readtrack.conf import Conf
 from readtrack.flush.run import flush
 from readtrack.store import keys
 from tests.support import factories
 
-DOCUMENT = Path(readtrack.__file__).parent / "docs" / "counting.md"
+DOCUMENT = Path(__file__).parent.parent / "docs" / "howto" / "testing.md"
 NINE = 9  # the tests' own database in Redis
 BESIDE = """
     def test_where_a_live_site_is_beside(self):

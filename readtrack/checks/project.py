@@ -121,7 +121,7 @@ CHECKS = (
         "readtrack.E012",
         unusable_cache,
         "The cache '{0}' cannot be used: {1}.",
-        hint="Correct it in CACHES. The documentation (Settings) lists the options of django-redis that are supported.",
+        hint="Correct it in CACHES. The documentation, 'Use Sentinel, TLS or replicas', lists what is supported.",
     ),
     Check(
         "readtrack.W013",

