@@ -1,24 +1,24 @@
-"""Charts as inline SVG, drawn by pygal. Colours come from the page's style sheet, so dark mode follows."""
+"""Bar charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode works."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import east_asian_width
-from xml.etree.ElementTree import Element
 
 import pygal
 from django.utils.safestring import SafeString
-from pygal.config import Config
+from pygal.etree import etree
 from pygal.style import Style
 
 from readtrack.numerals import exact
 
-LETTER = 0.62  # width of a letter, in font sizes; those of East Asia are as wide as high
-PLOT = 0.85  # share of the width that is left for bars
+LETTER = 0.62  # width of a letter, in font sizes; letters of East Asia are as wide as high
+PLOT = 0.85  # share of the width that the axis leaves for bars
 GAP = 1.0  # least room between two labels, in font sizes
+REMOVED = {"style", "script", "defs"}
 
 
 class Shape(NamedTuple):
-    """How large a chart is drawn, in its own units: the page scales it, and its text with it."""
+    """Size of a chart in its own units. The page scales the chart, and its text with it."""
 
     name: str
     width: int
@@ -27,7 +27,7 @@ class Shape(NamedTuple):
 
 
 WIDE = Shape("wide", width=900, height=260, font_size=13)
-NARROW = Shape("narrow", width=420, height=300, font_size=14)  # for a telephone
+NARROW = Shape("narrow", width=420, height=300, font_size=14)  # for a phone
 
 
 def bars(
@@ -39,12 +39,12 @@ def bars(
     steps: Sequence[int] = (1,),
     shape: Shape = WIDE,
 ) -> SafeString:
-    """A bar chart as an `<svg>` element without script and style, fit for a strict content security policy.
+    """Returns a bar chart as an `<svg>` element without script and style, for a strict content security policy.
 
-    `title` and `description` are read aloud; pointing at a bar shows its label and value. None is no bar. Of the
-    labels the last is written out, and from there every n-th: n is the first of `steps` that leaves them room.
+    Screen readers read `title` and `description`. Pointing at a bar shows its label and value; None is no bar. The
+    last label is written out, and from there back every n-th: n is the first of `steps` that leaves them room.
     """
-    config = Config(
+    chart = pygal.Bar(
         width=shape.width,
         height=shape.height,
         margin=8,
@@ -61,7 +61,6 @@ def bars(
         style=Style(label_font_size=shape.font_size, major_label_font_size=shape.font_size),
         value_formatter=lambda value: exact(int(value)),
     )
-    chart = pygal.Bar(config)
     chart.x_labels = list(labels)
     chart.add(title, list(values))
     shown = _shown(labels, steps=steps, shape=shape)
@@ -71,7 +70,7 @@ def bars(
 
 
 def _shown(labels: Sequence[str], *, steps: Sequence[int], shape: Shape) -> set[int]:
-    """The places of the labels that are written out."""
+    """Returns the places of the labels that are written out."""
     widest = max((_width(label) for label in labels), default=0.0)
     room = PLOT * shape.width / max(1, len(labels)) / shape.font_size
     step = next((step for step in steps if step * room >= widest + GAP), steps[-1])
@@ -79,53 +78,48 @@ def _shown(labels: Sequence[str], *, steps: Sequence[int], shape: Shape) -> set[
 
 
 def _width(label: str) -> float:
-    """How wide it is about, in font sizes."""
+    """Returns the approximate width of a label, in font sizes."""
     return sum(1.0 if east_asian_width(letter) in "WF" else LETTER for letter in label)
 
 
-def _thin_out(root: Element, *, shown: set[int]) -> Element:
-    """Leaves those labels of the horizontal axis only. pygal tells them by their text, which two may share."""
+def _thin_out(root: Any, *, shown: set[int]) -> Any:
+    """Removes all other labels from the horizontal axis. pygal itself knows labels by their text, which may repeat."""
     for axis in root.iter("g"):
-        if str(axis.get("class")).split()[:2] == ["axis", "x"]:
+        if axis.get("class", "").startswith("axis x"):
             for place, guide in enumerate(axis.findall("g")):
                 if place not in shown:
                     axis.remove(guide)
     return root
 
 
-def _plain(root: Element, *, title: str, description: str, shape: Shape) -> Element:
-    """The drawing alone: no style, no script, no comment, and words for who cannot see it."""
+def _plain(root: Any, *, title: str, description: str, shape: Shape) -> Any:
+    """Removes style, script, comments and the empty id; adds words for screen readers."""
     for parent in list(root.iter()):
         parent.attrib.pop("style", None)
         if parent.get("class") == "bar":
             _name_bar(parent)
         for child in list(parent):
-            if not isinstance(child.tag, str) or child.tag in {"style", "script", "defs"} or _is_overlay(child):
+            if not isinstance(child.tag, str) or child.tag in REMOVED or child.get("class", "").endswith("overlay"):
                 parent.remove(child)
-    for name in root.findall("title"):  # "Pygal", for what has no title of its own
+    for name in root.findall("title"):  # "Pygal", for a chart without a title of its own
         root.remove(name)
+    root.attrib.pop("id")
     root.set("class", f"readtrack-chart readtrack-{shape.name}")
-    root.attrib.pop("id", None)  # empty, and there may be several
     root.set("role", "img")
-    for tag, text in (("desc", description), ("title", title)):
-        root.insert(0, _element(tag, text))
+    _prepend(root, "desc", description)
+    _prepend(root, "title", title)
     return root
 
 
-def _is_overlay(element: Element) -> bool:
-    """Whether pygal's script would show its tooltips there."""
-    return str(element.get("class", "")).endswith("overlay")
-
-
-def _name_bar(bar: Element) -> None:
-    """Turns what pygal's script would show into the browser's own tooltip."""
-    words = {str(desc.get("class")): desc.text for desc in bar.findall("desc")}
+def _name_bar(bar: Any) -> None:
+    """Turns the texts for the tooltips of pygal's script into a tooltip of the browser."""
+    words = {desc.get("class"): desc.text for desc in bar.findall("desc")}
     for desc in bar.findall("desc"):
         bar.remove(desc)
-    bar.insert(0, _element("title", f"{words.get('x_label', '')}: {words.get('value', '')}"))
+    _prepend(bar, "title", f"{words.get('x_label', '')}: {words['value']}")
 
 
-def _element(tag: str, text: str) -> Element:
-    element = Element(tag)
+def _prepend(parent: Any, tag: str, text: str) -> None:
+    element = etree.Element(tag)  # of lxml where that is installed, as all of pygal's
     element.text = text
-    return element
+    parent.insert(0, element)

@@ -1,12 +1,27 @@
 """Charts are drawings fit for a strict content security policy, with words for who cannot see them."""
 
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
+from pygal.etree import etree
 
 from readtrack.dashboard import charts
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True, params=["xml.etree", "lxml"])
+def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The library that pygal builds its drawings with: lxml wherever that is installed."""
+    was_lxml = etree.lxml
+    if request.param == "lxml":
+        pytest.importorskip("lxml")
+        etree.to_lxml()
+    else:
+        etree.to_etree()
+    yield
+    (etree.to_lxml if was_lxml else etree.to_etree)()
 
 
 def draw(values: list[int], *, title: str = "Views", labels: list[str] | None = None) -> ElementTree.Element:
