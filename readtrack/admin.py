@@ -1,4 +1,4 @@
-"""The admin: a dashboard, the record of flushes, and a mixin for the site's own `PostAdmin`."""
+"""The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,9 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from readtrack import numerals
 from readtrack.dashboard.context import dashboard_context
 from readtrack.models import Dashboard, FlushRun, Tracked
+from readtrack.numerals import exact
 
 # The type stubs make it generic, Django does not.
 if TYPE_CHECKING:
@@ -25,18 +25,18 @@ else:
 
 
 class TrackedAdmin(ModelAdmin):
-    """`class PostAdmin(TrackedAdmin)` or, beside other bases, a mixin: adds the sortable count column."""
+    """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable column of views."""
 
     @admin.display(description=_("views"), ordering="view_count")
     def stored_views(self, obj: Tracked) -> str:
-        return numerals.exact(obj.view_count)
+        return exact(obj.view_count)
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return [*super().get_list_display(request), "stored_views"]
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """For rows that only the app writes."""
+    """An admin of rows that only the app writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -44,19 +44,18 @@ class ReadOnlyAdmin(ModelAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_delete_permission = has_change_permission
 
 
 @admin.register(FlushRun)
 class FlushRunAdmin(ReadOnlyAdmin):
-    """The record of flushes, newest first."""
+    """The records of flushes, newest first."""
 
     list_display = ("began", "kind", "time_taken", "read", "written", "settled", "lifted", "orphans", "error")
 
     @admin.display(description=_("started"), ordering="started")
     def began(self, run: FlushRun) -> str:
-        """With seconds, which tell runs apart."""
+        """Returns the start with seconds, because flushes of one minute differ by them only."""
         started = template_localtime(run.started)
         return f"{date_format(started, 'SHORT_DATE_FORMAT')} {date_format(started, 'H:i:s')}"
 
@@ -67,7 +66,7 @@ class FlushRunAdmin(ReadOnlyAdmin):
 
 @admin.register(Dashboard)
 class DashboardAdmin(ReadOnlyAdmin):
-    """The dashboard, where a list of rows would be."""
+    """The dashboard, in place of a list of rows."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         if not self.has_view_permission(request):

@@ -1,4 +1,4 @@
-"""How a count reads: `1,234` in full, `1.2k` in short, in the visitor's own notation."""
+"""Counts as text, in the notation of the active language: `1,234` in full, `1.2k` in short."""
 
 from django.utils.formats import number_format
 from django.utils.translation import pgettext
@@ -7,12 +7,12 @@ THOUSAND = 1000
 
 
 def exact(number: int) -> str:
-    """`1,234`, with the active language's separators."""
+    """Returns `1,234`, with the separators of the active language."""
     return number_format(number, force_grouping=True)
 
 
 def short(number: int) -> str:
-    """`999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there is."""
+    """Returns `999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there is."""
     if number < THOUSAND:
         return str(number)
     suffixes = (pgettext("thousands", "k"), pgettext("millions", "M"), pgettext("billions", "B"))

@@ -1,4 +1,4 @@
-"""The dashboard: what the admin's page of that name shows."""
+"""The context of the dashboard's template."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,15 +10,16 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from readtrack import numerals, reports
+from readtrack import reports
 from readtrack.buckets import Period
 from readtrack.dashboard import charts
 from readtrack.hits.hit import Reason
+from readtrack.numerals import exact
 from readtrack.reports import site, timelines
 from readtrack.sql import runs
 from readtrack.store.circuit import noticing_absence
 
-Points = Sequence[tuple[datetime, int | None]]  # None is not known
+Points = Sequence[tuple[datetime, int | None]]  # None: not known
 
 NOT_KNOWN = "\N{EN DASH}"
 
@@ -36,13 +37,13 @@ REASONS: dict[Reason, Any] = {
 
 
 class Range(NamedTuple):
-    """A choice of how much of the past the chart shows."""
+    """One choice of the past that the chart shows."""
 
     label: Any
     back: timedelta
     by: Period
     format: str
-    steps: Sequence[int]  # bars from one written label to the next
+    steps: Sequence[int]  # distances of written labels to choose from, in bars
 
 
 RANGES = {
@@ -54,7 +55,7 @@ RANGES = {
 
 
 def dashboard_context(name: str) -> dict[str, Any]:
-    """What the template shows, with the chart of that range. What only Redis knows is left open where it is gone."""
+    """Returns the context, with the chart of that range. Without Redis its live numbers are marked as not known."""
     shown = RANGES.get(name, RANGES["day"])
     with noticing_absence() as absence:
         overview = timelines.overview(back=shown.back, by=shown.by)
@@ -62,38 +63,36 @@ def dashboard_context(name: str) -> dict[str, Any]:
     last_flush, is_live = site.last_flush(), not absence.is_noticed
     return {
         "is_live": is_live,
-        "stored_views": numerals.exact(site.stored_views()),
-        "day_views": numerals.exact(overview.day) if is_live else NOT_KNOWN,
+        "stored_views": exact(site.stored_views()),
+        "day_views": exact(overview.day) if is_live else NOT_KNOWN,
         "charts": _charts(overview.points if is_live else _stored(overview.points), shown),
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
-        "top": [(row, numerals.exact(row.view_count)) for row in site.top(10)],
-        "trending": [(trend.obj, numerals.exact(trend.views)) for trend in trending],
+        "top": [(row, exact(row.view_count)) for row in site.top(10)],
+        "trending": [(trend.obj, exact(trend.views)) for trend in trending],
         "skips": skips,
         "last_flush": last_flush,
         "is_late": last_flush is not None and site.is_late(last_flush),
-        "flush_read": numerals.exact(last_flush.read) if last_flush else "",
-        "flush_written": numerals.exact(last_flush.written) if last_flush else "",
+        "flush_read": exact(last_flush.read) if last_flush else "",
+        "flush_written": exact(last_flush.written) if last_flush else "",
         "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
     }
 
 
 def _skips() -> list[tuple[Any, str, int]]:
-    """Reason, count and share (%) of the hits that did not count, most first."""
-    skips = {reason: count for reason, count in reports.skips(24).items() if count}
-    most_first = sorted(skips.items(), key=lambda skip: -skip[1])
-    return [
-        (REASONS[reason], numerals.exact(count), 100 * count // sum(skips.values())) for reason, count in most_first
-    ]
+    """Returns reason, count and share (%) of the hits that did not count in the last 24 hours, most frequent first."""
+    skips = sorted(reports.skips(24).items(), key=lambda skip: -skip[1])
+    total = sum(count for _reason, count in skips)
+    return [(REASONS[reason], exact(count), 100 * count // total) for reason, count in skips if count]
 
 
 def _stored(points: Points) -> Points:
-    """The points without those that nothing was flushed of."""
+    """Returns the points, with None for those after the last successful flush."""
     good = runs.last_good()
     return [(start, views if good and start <= good.began else None) for start, views in points]
 
 
 def _charts(points: Points, shown: Range) -> list[str]:
-    """The same chart for wide and for narrow screens."""
+    """Returns the chart for wide and for narrow screens."""
     labels = [date_format(timezone.localtime(start), shown.format) for start, _views in points]
     total = sum(views or 0 for _start, views in points)
     summary = ngettext(
@@ -106,7 +105,7 @@ def _charts(points: Points, shown: Range) -> list[str]:
             gettext("Views over time"),
             labels,
             [views for _start, views in points],
-            description=summary % {"range": shown.label, "views": numerals.exact(total)},
+            description=summary % {"range": shown.label, "views": exact(total)},
             steps=shown.steps,
             shape=shape,
         )
