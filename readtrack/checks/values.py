@@ -85,14 +85,8 @@ def senseless_zeros() -> Iterator[tuple[str]]:
             yield (name,)
 
 
-def bad_judges() -> Iterator[tuple[str]]:
-    if error := bots.bad_judge():
-        yield (error,)
-
-
-def bad_proxies() -> Iterator[tuple[str]]:
-    if error := addresses.bad_proxies():
-        yield (error,)
+def _if_any(problem: str) -> list[tuple[str]]:
+    return [(problem,)] if problem else []
 
 
 def bad_cookies() -> Iterator[tuple[str]]:
@@ -143,13 +137,13 @@ CHECKS = (
     ),
     Check(
         "readtrack.E021",
-        bad_judges,
+        lambda: _if_any(bots.bad_judge()),
         "READTRACK['IS_BOT'] cannot be used: {0}.",
         hint="Give the path 'package.module.name' of a function that takes a user agent and returns True for a robot.",
     ),
     Check(
         "readtrack.E022",
-        bad_proxies,
+        lambda: _if_any(addresses.bad_proxies()),
         "READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {0}",
         hint="Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'. Until then REMOTE_ADDR is used.",
     ),

@@ -99,13 +99,13 @@ def budget(**given: Any) -> Budget:
 
 def _strategies(numbers: Numbers) -> list[Strategy]:
     members, highest = max(1, min(numbers.visitors, MEMBERS)), min(numbers.readers, READERS)
-    sizes = server.measure(members=members, highest=highest)
-    in_set = round(sizes.set * max(1, numbers.visitors) / members)
-    in_bitmap = round(sizes.bitmap * (numbers.readers + 1) / (highest + 1))
+    small_set, hll, small_bitmap = server.measure(members=members, highest=highest)
+    in_set = round(small_set * max(1, numbers.visitors) / members)
+    in_bitmap = round(small_bitmap * (numbers.readers + 1) / (highest + 1))
     found = [
         ("set", in_set, SET_BYTES * numbers.visitors, "exact, who has seen what"),
         ("daily", in_set, SET_BYTES * numbers.visitors, "exact for a day; two days are kept at most"),
-        ("hll", sizes.hll, HLL_BYTES, "within 0.81 %, any posts together"),
+        ("hll", hll, HLL_BYTES, "within 0.81 %, any posts together"),
         ("bitmap", in_bitmap, numbers.readers // 8, "exact, signed-in users only, who has seen what"),
     ]
     return [Strategy(name, each, textbook, each * numbers.viewed, answers) for name, each, textbook, answers in found]

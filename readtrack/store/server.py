@@ -1,9 +1,9 @@
 """Facts about the Redis server and its keys, for the doctor and the budget. Nothing here changes a site's keys."""
 
 import secrets
-import time
+import timeit
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -35,14 +35,6 @@ class KeyKind:
     total: int
 
 
-class Sizes(NamedTuple):
-    """Size of one key of each type (bytes)."""
-
-    set: int
-    hll: int
-    bitmap: int
-
-
 class Unsettled(NamedTuple):
     """Counters that lack SQL's count: their number, and the age of the oldest (seconds)."""
 
@@ -52,13 +44,7 @@ class Unsettled(NamedTuple):
 
 def ping() -> float:
     """Returns the time that a page waits for the fastest of a few answers (seconds)."""
-    client = connect()
-    times = []
-    for _ in range(PINGS):
-        start = time.perf_counter()
-        client.ping()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return min(timeit.repeat(connect().ping, number=1, repeat=PINGS))
 
 
 def info() -> dict[str, Any]:
@@ -94,7 +80,7 @@ def key_kinds(limit: int = SCANNED, *, progress: Callable[[int], object] = int) 
     """
     client: Any = connect(patient=True)
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
-    scanned = dict.fromkeys(islice(_scan(client), limit))  # SCAN may return a key twice
+    scanned = dict.fromkeys(islice(client.scan_iter(count=STEP), limit))  # SCAN may return a key twice
     for key in scanned:
         groups[keys.kind_of(key.decode(errors="replace"))].append(key)
     scale = max(1.0, client.dbsize() / len(scanned)) if scanned else 1.0
@@ -106,13 +92,6 @@ def key_kinds(limit: int = SCANNED, *, progress: Callable[[int], object] = int) 
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
 
 
-def _scan(client: Any) -> Iterator[bytes]:
-    cursor = None
-    while cursor != 0:
-        cursor, found = client.scan(cursor or 0, count=STEP)
-        yield from found
-
-
 def _weigh(client: Any, some: Sequence[bytes]) -> float:
     """Returns the average size of the keys (bytes)."""
     pipeline = client.pipeline(transaction=False)
@@ -122,14 +101,14 @@ def _weigh(client: Any, some: Sequence[bytes]) -> float:
     return sum(sizes) / len(sizes) if sizes else 0.0
 
 
-def measure(*, members: int, highest: int) -> Sizes:
-    """Returns the sizes of a set and a HyperLogLog of that many visitors, and of a bitmap up to that bit.
+def measure(*, members: int, highest: int) -> list[int]:
+    """Returns the sizes of a set and a HyperLogLog of that many visitors, and of a bitmap up to that bit (bytes).
 
-    Writes such keys under a random name for a moment.
+    Writes such keys under random names for a moment.
     """
     client: Any = connect(patient=True)
     nonce = secrets.token_hex(8)
-    visitors, sketch, bitmap = names = [keys.budget(nonce, kind) for kind in Sizes._fields]
+    visitors, sketch, bitmap = names = [keys.budget(nonce, kind) for kind in ("set", "hll", "bitmap")]
     pipeline = client.pipeline(transaction=True)  # so that no key is ever without its expiry
     for start in range(0, members, STEP):
         some = [f"{number:016}" for number in range(start, min(start + STEP, members))]
@@ -141,7 +120,7 @@ def measure(*, members: int, highest: int) -> Sizes:
     for name in names:
         pipeline.memory_usage(name, samples=0)
     try:
-        return Sizes(*(size or 0 for size in pipeline.execute()[-len(names) :]))
+        return [size or 0 for size in pipeline.execute()[-len(names) :]]
     finally:
         client.unlink(*names)
 
@@ -166,6 +145,4 @@ def recent(subjects: Sequence[str], *, minutes: Sequence[datetime]) -> dict[str,
     for minute in minutes:
         pipeline.zmscore(keys.trending_bucket(buckets.minute_bucket(minute)), subjects)
     columns = zip(*pipeline.execute(), strict=True)
-    return {
-        subject: sum(int(views or 0) for views in column) for subject, column in zip(subjects, columns, strict=True)
-    }
+    return {subject: sum(map(int, filter(None, column))) for subject, column in zip(subjects, columns, strict=True)}
