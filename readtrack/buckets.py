@@ -1,4 +1,4 @@
-"""Slots of time: the names that hours and minutes have in keys. All of them are UTC."""
+"""Buckets: slots of a minute, hour or day in UTC, by their names in keys, by number and by start."""
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
@@ -15,7 +15,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def now(at: datetime | None = None) -> datetime:
-    """The given time, or the present, as aware UTC. A naive one is of the site's TIME_ZONE."""
+    """Returns the given time or the present as aware UTC. A naive time is of the site's TIME_ZONE."""
     if at is None:
         return datetime.now(timezone.utc)
     return (at if at.tzinfo else make_aware(at, get_default_timezone())).astimezone(timezone.utc)
@@ -26,13 +26,8 @@ def for_field(at: datetime) -> datetime:
     return at if settings.USE_TZ else make_naive(at, get_default_timezone())
 
 
-def hour_bucket(at: datetime) -> str:
-    """`2026112009` for any time in that hour; `at` is UTC."""
-    return minute_bucket(at)[:-2]
-
-
 def minute_bucket(at: datetime) -> str:
-    """`202611200937` for any time in that minute; `at` is UTC."""
+    """Returns `202611200937`, the bucket of that minute. `at` is UTC."""
     return _minute(at.year, at.month, at.day, at.hour, at.minute)
 
 
@@ -41,67 +36,72 @@ def _minute(*parts: int) -> str:
     return "".join(f"{part:02}" for part in parts)
 
 
+def hour_bucket(at: datetime) -> str:
+    """Returns `2026112009`, the bucket of that hour. `at` is UTC."""
+    return minute_bucket(at)[:-2]
+
+
 def day_bucket(at: datetime) -> str:
-    """`20261120` for any time on that day; `at` is UTC."""
+    """Returns `20261120`, the bucket of that day. `at` is UTC."""
     return minute_bucket(at)[:-4]
 
 
 def day_buckets(count: int, *, until: datetime) -> list[str]:
-    """The last `count` days, oldest first, the running one last."""
+    """Returns the last `count` days, oldest first, the running one last."""
     return [day_bucket(until - DAY * back) for back in range(count - 1, -1, -1)]
 
 
 def hour_starts(count: int, *, until: datetime) -> list[datetime]:
-    """The starts of the last `count` hours, oldest first, the running one last."""
+    """Returns the starts of the last `count` hours, oldest first, the running one last."""
     last = until.replace(minute=0, second=0, microsecond=0)
     return [last - HOUR * back for back in range(count - 1, -1, -1)]
 
 
 def minute_starts(count: int, *, until: datetime) -> list[datetime]:
-    """The starts of the last `count` minutes, oldest first, the running one last."""
+    """Returns the starts of the last `count` minutes, oldest first, the running one last."""
     last = until.replace(second=0, microsecond=0)
     return [last - MINUTE * back for back in range(count - 1, -1, -1)]
 
 
 def hour_index(at: datetime) -> int:
-    """The hours since 1970, UTC, for any time in that hour."""
+    """Returns the number of whole hours since 1970, UTC."""
     return int(at.timestamp()) // 3600
 
 
 def bucket_index(bucket: str) -> int:
-    """The number of the hour that `hour` gives that name."""
+    """Returns the `hour_index` of an hour's bucket."""
     year, month, day, hour = bucket[:4], bucket[4:6], bucket[6:8], bucket[8:]
     return hour_index(datetime(int(year), int(month), int(day), int(hour), tzinfo=timezone.utc))
 
 
-def hour_start(number: int) -> datetime:
-    """The time that `hour_number` numbers."""
-    return datetime.fromtimestamp(number * 3600, timezone.utc)
+def hour_start(index: int) -> datetime:
+    """Returns the start of the hour with that `hour_index`."""
+    return datetime.fromtimestamp(index * 3600, timezone.utc)
 
 
 Period = Literal["hour", "day", "week", "month"]
 
 
 def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
-    """The starts of all periods that `since` to `until` (exclusive) touches, oldest first, in local time.
+    """Returns the starts of all periods between `since` and `until` (exclusive), oldest first, in local time.
 
-    Raises ValueError for another period.
+    The first period may start before `since`. Raises ValueError for an unknown period.
     """
     if by not in get_args(Period):
         raise ValueError(f"There is no period {by!r}; choose one of: {', '.join(get_args(Period))}.")
     zone = get_current_timezone()
     if by == "hour":
         first = since.astimezone(timezone.utc).replace(minute=0, second=0, microsecond=0)
-        count = max(0, -((first - until) // timedelta(hours=1)))
-        return [(first + timedelta(hours=hour)).astimezone(zone) for hour in range(count)]
-    # By way of UTC: where clocks skip midnight, the day starts at one.
-    days = _days(since.astimezone(zone).date(), by)
+        count = max(0, -((first - until) // HOUR))
+        return [(first + HOUR * hour).astimezone(zone) for hour in range(count)]
+    # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
+    days = _period_days(since.astimezone(zone).date(), by)
     midnights = (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(timezone.utc) for day in days)
     return [start.astimezone(zone) for start in takewhile(lambda start: start < until, midnights)]
 
 
-def _days(day: date, by: Period) -> Iterator[date]:
-    """The first days of the period that holds the day, and of all that follow."""
+def _period_days(day: date, by: Period) -> Iterator[date]:
+    """Yields the first day of the period that contains the day, then the first days of all later periods."""
     if by == "week":
         day -= timedelta(days=day.weekday())
     if by == "month":

@@ -13,14 +13,14 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from readtrack.page import filling, placeholders
-from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, NEWS, WORDS, Placeholder
+from readtrack.page import filling
+from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, UNREAD, WORDS, Placeholder
 
 KINDS = {"": COUNT, EXACT: EXACT, WORDS: WORDS}
 
 
 class ReadTrackExtension(Extension):
-    """Counts and dots, as many as one likes for one round trip."""
+    """Counts and dots, in one round trip for a page."""
 
     tags = {"if_unread"}
 
@@ -36,19 +36,16 @@ class ReadTrackExtension(Extension):
             read = parser.parse_statements(("name:endif_unread",), drop_needle=True)
         marked = [self._mark(IF, obj), *unread, self._mark(ELSE, obj), *read, self._mark(END, obj)]
         both = nodes.CallBlock(self.call_method("_left", [nodes.ContextReference()]), [], [], marked)
-        return nodes.If(self.call_method("_is_shown", [obj]), [both], [], read).set_lineno(line)
+        return nodes.If(self.call_method("_placeholder", [nodes.Const(IF), obj]), [both], [], read).set_lineno(line)
 
     def _mark(self, kind: str, obj: nodes.Expr) -> nodes.Output:
-        return nodes.Output([self.call_method("_marked", [nodes.Const(kind), obj])])
+        return nodes.Output([self.call_method("_placeholder", [nodes.Const(kind), obj])])
 
-    def _marked(self, kind: str, obj: Any) -> Markup:
-        return Markup(Placeholder.of(kind, obj))  # noqa: S704 - signed, and free of HTML
-
-    def _is_shown(self, obj: Any) -> bool:
-        return placeholders.is_shown(IF, obj)
+    def _placeholder(self, kind: str, obj: Any) -> Markup:
+        return Markup(Placeholder.of(kind, obj) or "")  # noqa: S704 - signed, and free of HTML
 
     def _left(self, context: Context, caller: Callable[[], str]) -> Markup:
-        return _left(caller(), context)
+        return Markup(filling.left(caller(), context))  # noqa: S704 - rendered
 
 
 @pass_context
@@ -67,13 +64,10 @@ def unread_dot(context: Context, obj: Any) -> Markup:
 
 @pass_context
 def unread_count(context: Context, obj: Any) -> Markup:
-    """`{{ unread_count(category) }}`; a dot where only bits are kept."""
-    return _tag(context, NEWS, obj)
+    """`{{ unread_count(category) }}`; a dot with READ_STATE "bitmap"."""
+    return _tag(context, UNREAD, obj)
 
 
 def _tag(context: Context, kind: str, obj: Any) -> Markup:
-    return _left(str(Placeholder.of(kind, obj)), context) if placeholders.is_shown(kind, obj) else Markup()
-
-
-def _left(content: str, context: Context) -> Markup:
-    return Markup(filling.left(content, context.get("request"), context.get("user")))  # noqa: S704 - rendered
+    placeholder = Placeholder.of(kind, obj)
+    return Markup(filling.left(str(placeholder), context) if placeholder else "")  # noqa: S704 - signed or rendered

@@ -1,4 +1,4 @@
-"""The middleware: lets the page be made, then records what it showed and fills in its counts and dots."""
+"""The middleware: records the views and reads of a page once it is made, then fills in its counts and dots."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,10 +9,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.conf import conf
-from readtrack.hits import dimensions, readers, visitors
-from readtrack.hits.hit import Outcome, refusal, step_refusal
+from readtrack.hits import dimensions, visitors
+from readtrack.hits.hit import Hit, Outcome, refusal, step_refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest
 from readtrack.store import uniques
@@ -52,40 +52,51 @@ def _needs_user(request: TrackedRequest, response: HttpResponseBase) -> bool:
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
-    _record(request, response, user)
-    filling.fill(response, partial(readers.find, request, user))
+    if request.readtrack.has_seen:
+        outcome = _record(request, response, user)
+        if (settings.DEBUG or conf.DEBUG_HEADER) and any(outcome):
+            response["X-Readtrack"] = str(outcome)
+    filling.fill(response, partial(visitors.reader, request, user))
 
 
-def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
-    recorder = request.readtrack
-    if not recorder.has_seen:
-        return
-    is_refused = visitors.is_refused(user)
-    reason = None
-    skipped: tuple[str, ...] = ()
-    if (recorder.views or recorder.reads) and (reason := refusal(request, response, is_refused=is_refused)):
-        # An app's own browser may look like a robot, but whoever signed in has seen what is new.
-        skipped = recorder.drop(spares_reads=reason == "bot" and user is not None)
-    if recorder.steps and step_refusal(request, response, is_refused=is_refused):
-        recorder.steps.clear()
-    outcome = tracker.skip(skipped, reason, is_alone=not recorder.has_seen) if reason else Outcome()
-    if recorder.has_seen:
-        counted = _count(request, response, user)
-        outcome = counted._replace(skipped={**outcome.skipped, **counted.skipped})
-    if (settings.DEBUG or conf.DEBUG_HEADER) and any(outcome):
-        response["X-Readtrack"] = str(outcome)
+def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
+    """Drops what cannot count, and records the rest."""
+    seen, is_anonymous = request.readtrack, user is None
+    reason, skipped = None, tuple(seen.views)
+    if (seen.views or seen.reads) and (reason := refusal(request, response, is_anonymous=is_anonymous)):
+        seen.views.clear()
+        # A user with an app whose browser looks like a robot has seen the page all the same.
+        if reason != "bot" or is_anonymous:
+            seen.reads.clear()
+    if seen.steps and step_refusal(request, response, is_anonymous=is_anonymous):
+        seen.steps.clear()
+    is_left = seen.has_seen
+    outcome = tracker.skip(skipped, reason, is_alone=not is_left) if reason else Outcome()
+    if not is_left:
+        return outcome
+    counted = _count(request, response, user)
+    return counted._replace(skipped={**outcome.skipped, **counted.skipped}) if reason else counted
 
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
-    visitor = visitors.settled(visitors.visitor(request, user), response)
-    seen = request.readtrack
-    reader = readers.find(request, user) if seen.reads or uniques.need_reader(seen.views) else None
-    hit = seen.hit(visitor, reader)
-    if conf.DIMENSIONS and hit.views and not visitor.opted_out:
-        hit = hit._replace(dimensions=dimensions.values(request))
+    seen, visitor = request.readtrack, visitors.visitor(request, user)
+    if visitor.new_cookie:
+        visitor = visitors.without_shared_cookie(visitor, response)
+    has_reader = seen.reads or uniques.need_reader(seen.views)
+    reader = visitors.reader(request, user) if has_reader else None
+    hit = Hit(
+        visitor,
+        buckets.now(),
+        views=tuple(seen.views),
+        reads=tuple(seen.reads) if reader is not None else (),
+        dimensions=dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else (),
+        steps=tuple(seen.steps),
+        reader=reader,
+        began=seen.began,
+    )
     outcome = fail_open(tracker.record, None, hit)
     if outcome is None:
-        return tracker.skip(seen.views, "error")
-    if outcome.counted or outcome.steps or (conf.ANONYMOUS_READERS and seen.reads):
-        visitors.remember(request, response, visitor)
+        return tracker.skip(hit.views, "error")
+    if visitor.new_cookie and (outcome.counted or outcome.steps or (conf.ANONYMOUS_READERS and seen.reads)):
+        visitors.set_cookie(request, response, visitor)
     return outcome

@@ -13,8 +13,8 @@ from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import news_links, owner, subject_of
-from readtrack.unread import categories, publishing
+from readtrack.subjects import has_read_state, news_links, owner, subject_of
+from readtrack.unread import publishing
 
 
 def connect_deletions() -> None:
@@ -25,7 +25,7 @@ def connect_deletions() -> None:
             continue
         if issubclass(model, Tracked):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.forget")
-        if categories.has_read_state(model):
+        if has_read_state(model):
             post_delete.connect(on_category_delete, sender=model, dispatch_uid="readtrack.forget_read_state")
 
 

@@ -1,4 +1,4 @@
-"""What is viewed or read, and its subject: `blog.post:42`, the id in every key."""
+"""Subjects: the names of objects in Redis and SQL, `blog.post:42`, and the models that have them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -20,34 +20,31 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 def subject_of(obj: Model) -> str:
-    """The subject's name in keys. Bytes that could break a key or a glob are percent-encoded.
-
-    Raises ValueError for an object that is not saved: it has no name yet.
-    """
+    """Returns the subject of the object. Raises ValueError for an object that is not saved."""
     if obj.pk is None:
         raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
-    return subject_of_row(obj.__class__, obj.pk)  # by its type alone, one that is loaded lazily is no model
+    return subject_of_row(obj.__class__, obj.pk)  # type() of a SimpleLazyObject is no model
 
 
 def subject_of_row(model: type[Model], pk: Any) -> str:
-    """The subject of a model's row by its primary key."""
+    """Returns the subject of a row. Characters that could break a key or a glob are percent-encoded."""
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
 def subjects_of(objs: Iterable[AnyModel]) -> dict[AnyModel, str]:
-    """The subject of each object. Raises as `several` and `subject` do."""
+    """Returns the subject of each object. Raises TypeError for a single object, ValueError for an unsaved one."""
     return {obj: subject_of(obj) for obj in listed(objs)}
 
 
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
-    """The objects as they are. Raises TypeError for one alone: who loops over a page must not ask for each."""
+    """Returns the objects. Raises TypeError for a single object, because a loop would cost a round trip for each."""
     if isinstance(objs, Model):
         raise TypeError(f"This takes many objects at once: pass a list, [{type(objs).__name__.lower()}].")
     return objs
 
 
 def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
-    """The model and primary key that a subject names; None where this site has no such thing."""
+    """Returns the model and primary key of the subject, or None if this site has no such model or key."""
     label, _, encoded = subject.partition(":")
     model = model_with_label(label)
     if model is None:
@@ -59,7 +56,7 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
 
 
 def rows_by_model(subjects: Iterable[str]) -> dict[type[Tracked], dict[Any, str]]:
-    """The subjects by primary key, for each Tracked model; others are nothing SQL has a column for."""
+    """Returns the subjects by primary key, for each Tracked model; subjects of other models are left out."""
     labels: defaultdict[str, list[str]] = defaultdict(list)
     for subject in subjects:
         labels[subject[: subject.find(":")]].append(subject)
@@ -72,7 +69,7 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Tracked], dict[Any, str]
 
 
 def _by_pk(label: str, named: list[str]) -> dict[Any, str]:
-    # Whole numbers are what most sites have, and parsing takes ten times as long.
+    # Most sites have whole numbers; int() takes a tenth of the time of parse_subject().
     if _has_number(label):
         start = len(label) + 1
         with suppress(ValueError):
@@ -88,7 +85,7 @@ def _has_number(label: str) -> bool:
 
 
 def subject_column(subject: str) -> str:
-    """The subject in the app's own tables: as it is, unless it is too long for a column."""
+    """Returns the subject for a column of the app's own tables: the end of a long subject becomes a hash."""
     if len(subject) <= SUBJECT_LENGTH:
         return subject
     digest = blake2b(subject.encode(), digest_size=16).hexdigest()
@@ -97,51 +94,83 @@ def subject_column(subject: str) -> str:
 
 @lru_cache(maxsize=256)
 def model_with_label(label: str) -> type[Model] | None:
-    """The model of this site with that label; None where there is none."""
+    """Returns the model of this site with that label, or None."""
     try:
         return apps.get_model(label)
     except (LookupError, ValueError):
         return None
 
 
-def owner(model: type[Model]) -> type[Model]:
-    """The model whose table holds the counts, or that carries dots: proxies and children share their parent's."""
-    concrete = model._meta.concrete_model or model
-    if not issubclass(concrete, Tracked):
-        return next((parent for parent in _line(concrete) if _carries_dots(parent)), concrete)
-    return concrete._meta.get_field("view_count").model
-
-
-def _line(model: type[Model]) -> Iterator[type[Model]]:
-    """The model, and those of its parents whose primary key is its own."""
-    yield model
-    pk: Any = model._meta.pk
-    if pk.remote_field and pk.remote_field.parent_link:
-        yield from _line(pk.related_model)
-
-
-def _carries_dots(model: type[Model]) -> bool:
-    return model in _linked() or any(model._meta.label_lower == name.lower() for name in conf.READ_STATE_MODELS)
-
-
 @cached_setting(maxsize=None)
 def label_of(model: type[Model]) -> str:
-    """What the subjects of the model's rows begin with: `blog.post`."""
+    """Returns the first part of the subjects of the model's rows: `blog.post`."""
     return owner(model)._meta.label_lower
 
 
+def owner(model: type[Model]) -> type[Model]:
+    """Returns the model that owns the counts or the read state; a proxy or a child shares its parent's."""
+    table = _counting_model(model)
+    if issubclass(table, Tracked):
+        return table
+    return next((parent for parent in _with_parents(table) if _is_category(parent)), table)
+
+
+def _counting_model(model: type[Model]) -> type[Model]:
+    concrete = model._meta.concrete_model or model
+    return concrete._meta.get_field("view_count").model if issubclass(concrete, Tracked) else concrete
+
+
+def _with_parents(model: type[Model]) -> Iterator[type[Model]]:
+    """Yields the model and each parent whose primary key it shares."""
+    yield model
+    pk: Any = model._meta.pk
+    if pk.remote_field and pk.remote_field.parent_link:
+        yield from _with_parents(pk.related_model)
+
+
 def tracked_models() -> list[type[Tracked]]:
-    """The models of this site that hold counts, in the order of INSTALLED_APPS."""
+    """Returns the models of this site that own counts, in the order of INSTALLED_APPS."""
     return [model for model in apps.get_models() if issubclass(model, Tracked) and owner(model) is model]
 
 
 def tracked_labels() -> list[str]:
-    """What the subjects of their rows begin with."""
+    """Returns the labels of `tracked_models()`."""
     return [label_of(model) for model in tracked_models()]
 
 
+@cached_setting(maxsize=None)
+def has_read_state(model: type[Model]) -> bool:
+    """Returns True for a category: the `news_for` of a Tracked model or READ_STATE_MODELS names it."""
+    return _is_category(owner(model))
+
+
+def read_state_models() -> list[type[Model]]:
+    """Returns the models of this site that own read state, in the order of INSTALLED_APPS."""
+    return [model for model in apps.get_models() if has_read_state(model) and owner(model) is model]
+
+
+def _is_category(model: type[Model]) -> bool:
+    named = (name.lower() for name in conf.READ_STATE_MODELS)
+    return model in _news_targets() or model._meta.label_lower in named
+
+
+@cache
+def _news_targets() -> frozenset[type[Model]]:
+    models = [model for model in apps.get_models() if issubclass(model, Tracked)]
+    return frozenset(_counting_model(field.related_model) for model in models for field in news_links(model))
+
+
+def news_links(model: type[Tracked]) -> list[Any]:
+    """Returns the foreign keys and many-to-many fields among the model's `news_for`."""
+    fields = []
+    for name in model.news_for:
+        with suppress(FieldDoesNotExist):
+            fields.append(model._meta.get_field(name))
+    return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
+
+
 def enters_funnel(model: type[Model] | None) -> bool:
-    """Whether a view of the model enters a funnel."""
+    """Returns True if a view of the model enters a funnel."""
     own = getattr(model, "has_funnel", None)
     return conf.FUNNELS if own is None else bool(own)
 
@@ -150,23 +179,3 @@ def check_stage(stage: str) -> None:
     """Raises ValueError for a stage that FUNNEL lacks."""
     if stage not in conf.FUNNEL:
         raise ValueError(f"READTRACK['FUNNEL'] has no stage {stage!r}; it has: {', '.join(conf.FUNNEL)}.")
-
-
-def news_links(model: type[Tracked]) -> list[Any]:
-    """The foreign keys and many-to-many fields among the model's `news_for`."""
-    fields = []
-    for name in model.news_for:
-        try:
-            field = model._meta.get_field(name)
-        except FieldDoesNotExist:
-            continue
-        if isinstance(field, (ForeignKey, ManyToManyField)):
-            fields.append(field)
-    return fields
-
-
-@cache
-def _linked() -> frozenset[type[Model]]:
-    """What the fields point at that `news_for` names."""
-    links = [field for model in apps.get_models() if issubclass(model, Tracked) for field in news_links(model)]
-    return frozenset(field.related_model._meta.concrete_model for field in links)

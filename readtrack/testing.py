@@ -2,7 +2,7 @@
 
 from readtrack.conf import test_prefix
 from readtrack.store import lifecycle
-from readtrack.store.skips import tally
+from readtrack.store.skips import skip_buffer
 
 
 def clear() -> None:
@@ -14,5 +14,5 @@ def clear() -> None:
         raise RuntimeError(
             "This is for tests: Django's test environment has to be set up, and TEST_PREFIX be a prefix."
         )
-    tally.clear()
+    skip_buffer.clear()
     lifecycle.clear()

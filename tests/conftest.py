@@ -18,7 +18,7 @@ from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.store import connection
 from readtrack.store.circuit import circuit
-from readtrack.store.skips import tally
+from readtrack.store.skips import skip_buffer
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 
@@ -44,7 +44,7 @@ def redis(_client: Redis) -> Redis:
     """A plain client on an empty Redis, beside readtrack's own."""
     _client.flushdb()
     circuit.reset()
-    tally.clear()
+    skip_buffer.clear()
     return _client
 
 

@@ -83,7 +83,7 @@ def test_agents_are_judged_and_what_is_remembered_is_bounded(agent: str) -> None
     assert refusal(request, HttpResponse()) in {None, "bot"}
     for number in range(20):
         bots.is_bot(f"{agent}{number}" * 50)
-    info = bots._is_bot.cache_info()  # type: ignore[attr-defined]
+    info = bots.is_bot.cache_info()  # type: ignore[attr-defined]
     assert info.maxsize is not None
     assert info.currsize <= info.maxsize
 

@@ -382,7 +382,7 @@ def test_news_that_comes_while_the_page_is_built_stays_unread(rf: Any) -> None:
     category, user = factories.category(), factories.user()
 
     def page(request: Any) -> HttpResponse:
-        request.readtrack.started -= 5  # it takes seconds, most of them before the news
+        request.readtrack.began -= 5  # it takes seconds, most of them before the news
         request.readtrack.read(category)
         tracker.mark_unread([category])
         return HttpResponse()

@@ -13,7 +13,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits import visitors
 from readtrack.hits.hit import REASONS, Hit, Outcome
-from readtrack.store.skips import tally
+from readtrack.store.skips import skip_buffer
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -87,13 +87,13 @@ def test_who_opts_out_is_given_no_cookie_and_a_hash_of_the_day(
     seen = visitors.visitor(request(**{header: "1"}), None)
     assert (seen.kind, seen.opted_out) == ("hash", True)
     settings.READTRACK = {"HONOUR_OPT_OUT": False}
-    assert not visitors.has_opted_out(request(**{header: "1"}))
+    assert not visitors.visitor(request(**{header: "1"}), None).opted_out
     assert fetch(Client(REMOTE_ADDR="203.0.113.1"), page, **{header: "1"}).cookies
 
 
 @pytest.mark.parametrize("value", ["0", "", "null", "2"])
 def test_only_a_clear_word_is_an_opt_out(value: str) -> None:
-    assert not visitors.has_opted_out(request(DNT=value))
+    assert not visitors.visitor(request(DNT=value), None).opted_out
 
 
 def test_a_cookie_of_before_is_not_read_once_the_visitor_opted_out(client: Client, page: str) -> None:
@@ -177,7 +177,7 @@ def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str
 
 
 def settle() -> None:
-    tally.send()
+    skip_buffer.send()
 
 
 def test_a_page_without_a_subject_is_no_hit(client: Client, redis: Redis) -> None:

@@ -4,11 +4,12 @@ import uuid
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils.functional import SimpleLazyObject
 from pytest_django import Settings
 
-from readtrack.subjects import parse_subject, subject_of, tracked_models
-from readtrack.unread import categories
+from readtrack.models import Tracked
+from readtrack.subjects import has_read_state, news_links, parse_subject, subject_of, tracked_models
 from tests.site.models import (
     Article,
     Category,
@@ -17,11 +18,13 @@ from tests.site.models import (
     Headline,
     Instruction,
     Journal,
+    Manual,
     Page,
     Post,
     Product,
     Profile,
     Review,
+    Shelf,
 )
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
@@ -50,7 +53,7 @@ def test_a_token_names_its_row(obj: Any, subject: str) -> None:
 def test_a_child_has_the_dots_of_a_parent_that_a_setting_names(settings: Settings) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
     assert subject_of(Instruction(pk=7)) == "site.manual:7"
-    assert categories.has_read_state(Instruction)
+    assert has_read_state(Instruction)
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual", "site.Instruction"]}
     assert subject_of(Instruction(pk=7)) == "site.instruction:7"
 
@@ -86,3 +89,23 @@ def test_an_unsaved_object_has_no_name_yet() -> None:
 
 def test_tracked_models_are_those_with_counts_of_their_own() -> None:
     assert tracked_models() == [Post, Product, Page, Article, Counted, Journal, Profile]
+
+
+@pytest.mark.parametrize(
+    ("model", "has_dots"), [(Category, True), (Shelf, True), (Manual, False), (Post, False), (User, False)]
+)
+def test_a_model_has_dots_if_news_belongs_to_it(model: Any, has_dots: bool) -> None:
+    assert has_read_state(model) == has_dots
+
+
+@pytest.mark.parametrize("name", ["site.Manual", "site.manual"])
+def test_a_model_has_dots_if_the_site_says_so(settings: Settings, name: str) -> None:
+    settings.READTRACK = {"READ_STATE_MODELS": [name]}
+    assert has_read_state(Manual)
+    assert not has_read_state(User)
+
+
+def test_only_foreign_keys_lead_to_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Page, "news_for", ("slug", "missing", "section"))
+    assert [field.name for field in news_links(Page)] == ["section"]
+    assert issubclass(Page, Tracked)

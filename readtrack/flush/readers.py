@@ -10,15 +10,14 @@ from readtrack.sql import databases
 from readtrack.sql.reader_history import newest, stored_rows
 from readtrack.store import read_state
 from readtrack.store.scripts import SLICE
-from readtrack.subjects import subject_column, subject_of_row
-from readtrack.unread import categories
+from readtrack.subjects import read_state_models, subject_column, subject_of_row
 
 
 def store(*, at: datetime) -> int:
     """Stores, for the hour of `at`, the numbers that changed; gives how many. Raises redis.RedisError."""
     hour = buckets.hour_index(at)
     # By the site's own rows, not by SCAN: nobody has read a category whose key a publication took away.
-    return sum(_store(subjects, hour=hour) for model in categories.read_state_models() for subjects in _subjects(model))
+    return sum(_store(subjects, hour=hour) for model in read_state_models() for subjects in _subjects(model))
 
 
 def _subjects(model: Any) -> Iterator[list[str]]:

@@ -1,1 +1,1 @@
-"""One request: who made it, what it views, and whether it may count."""
+"""One request: its visitor, its reader, and the reasons why it may not count."""

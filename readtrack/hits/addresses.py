@@ -1,4 +1,4 @@
-"""Where a request comes from. Only what a configured proxy says is believed, else the connection's own address."""
+"""Addresses of clients. Only configured proxies are believed; otherwise it is the connection's own address."""
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -8,30 +8,34 @@ from python_ipware import IpWare
 
 from readtrack.conf import cached_setting, conf
 
-LONGEST = 1024  # characters of X-Forwarded-For that are looked at, from its end, which proxies write
-HOUSEHOLD = 64  # bits of an IPv6 address that one household shares
+LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, because proxies append to it
+HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
 
 Address = IPv4Address | IPv6Address
 
 
 def network(meta: Mapping[str, Any]) -> str:
-    """The client's IPv4 address or IPv6 /64 as text; empty where there is none, as on a Unix socket."""
-    return _network(_address(meta))
+    """Returns the client's IPv4 address or IPv6 /64 network; "" if there is none, as on a Unix socket."""
+    direct = str(meta.get("REMOTE_ADDR", ""))
+    if (conf.PROXY_COUNT or conf.TRUSTED_PROXIES) and not bad_proxies():
+        # The connection is the last hop, so that a client that bypasses the proxies cannot forge an address.
+        forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
+        chain = {"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"}
+        if (found := _ipware().get_client_ip(chain)[0]) is not None:
+            return _network(found)
+    return network_of(direct)
 
 
 def network_of(text: str) -> str:
-    """The same of an address as a log has it."""
-    return _network(_parsed(text))
-
-
-def _network(address: Address | None) -> str:
-    if isinstance(address, IPv6Address):
-        address = address.ipv4_mapped or IPv6Address(int(address) >> HOUSEHOLD << HOUSEHOLD)
-    return str(address or "")
+    """Returns the network of an address; "" for any other text."""
+    try:
+        return _network(ip_address(text))
+    except ValueError:
+        return ""
 
 
 def bad_proxies() -> str:
-    """What is wrong with the settings; empty if nothing is."""
+    """Returns the error in PROXY_COUNT or TRUSTED_PROXIES, or ""."""
     try:
         _ipware()
     except (TypeError, ValueError) as error:
@@ -39,23 +43,10 @@ def bad_proxies() -> str:
     return ""
 
 
-def _address(meta: Mapping[str, Any]) -> Address | None:
-    direct = str(meta.get("REMOTE_ADDR", ""))
-    if (conf.PROXY_COUNT or conf.TRUSTED_PROXIES) and not bad_proxies():
-        # The connection is the last hop: so a forged header of who comes past the proxies is not theirs.
-        forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
-        chain = {"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"}
-        found: Address | None = _ipware().get_client_ip(chain)[0]
-        if found is not None:
-            return found
-    return _parsed(direct)
-
-
-def _parsed(text: str) -> Address | None:
-    try:
-        return ip_address(text)
-    except ValueError:
-        return None
+def _network(address: Address) -> str:
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or IPv6Address(int(address) >> HOUSEHOLD << HOUSEHOLD)
+    return str(address)
 
 
 @cached_setting()

@@ -1,37 +1,47 @@
-"""Whether a user agent is a robot's."""
+"""Robots, by their user agents."""
 
 import logging
 import re
-from collections.abc import Callable
 from typing import Any
 
+from django.http import HttpRequest
 from django.utils.module_loading import import_string
 from is_bot import Bots
 
 from readtrack.conf import cached_setting, conf
 
-LONGEST = 512  # characters of a user agent that are looked at; the rest is the visitor's to fill
+LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
 
-# What is-bot passes as a person: whoever names none of the words that browsers have in common, and
-# whoever is "compatible" with nothing. On 2,956 robots from a list that is-bot was not made with,
-# this takes 94.7 % to 98.0 %, and no more of 3,352 current browsers.
-MORE_BOTS = (
-    r"^(?!.*(?:Mozilla/|Opera|Dalvik|MIDP|Browser|UCWEB|WAP))",
-    r"\(compatible; (?!MSIE|Konqueror)[^()]*\)$",
-)
+# User agents that is-bot takes for people: those without any of the words that browsers have in common, and
+# those that are "compatible" with nothing. Of 2,956 robots in a list that is-bot was not made with, these patterns
+# raise the share found from 94.7 % to 98.0 %, and find no more of 3,352 current browsers.
+MORE_BOTS = [
+    re.compile(r"^(?!.*(?:Mozilla/|Opera|Dalvik|MIDP|Browser|UCWEB|WAP))", re.IGNORECASE),
+    re.compile(r"\(compatible; (?!MSIE|Konqueror)[^()]*\)$", re.IGNORECASE),
+]
 
 logger = logging.getLogger("readtrack")
 
 _known = Bots()
 
 
+def user_agent_of(request: HttpRequest) -> str:
+    """Returns the beginning of the request's user agent; "" if there is none."""
+    return str(request.META.get("HTTP_USER_AGENT", ""))[:LONGEST]
+
+
+@cached_setting(maxsize=4096)  # 290 µs for a new agent, 0.04 µs for a cached one
 def is_bot(user_agent: str) -> bool:
-    """True for a robot's user agent and for an empty one."""
-    return _is_bot(user_agent[:LONGEST])
+    """Returns True for a robot's user agent and for an empty one. The agent has at most LONGEST characters."""
+    if not user_agent.strip():
+        return True
+    if _matches("NOT_BOTS", user_agent):
+        return False
+    return _matches("BOTS", user_agent) or _is_judged_bot(user_agent)
 
 
 def bad_patterns() -> list[tuple[str, str, str]]:
-    """Setting, pattern and error of each that is no regular expression."""
+    """Returns the setting, pattern and error of each invalid regular expression in BOTS and NOT_BOTS."""
     found = []
     for name in ("BOTS", "NOT_BOTS"):
         for pattern in getattr(conf, name):
@@ -43,7 +53,7 @@ def bad_patterns() -> list[tuple[str, str, str]]:
 
 
 def bad_judge() -> str:
-    """Why IS_BOT cannot be asked; empty if it can, or is not set."""
+    """Returns the error in IS_BOT, or ""."""
     try:
         judge = import_string(conf.IS_BOT) if conf.IS_BOT else _known.is_bot
     except ImportError as error:
@@ -51,30 +61,13 @@ def bad_judge() -> str:
     return "" if callable(judge) else f"{conf.IS_BOT} is not callable"
 
 
-# 290 µs for an agent that was not seen lately, 0.04 µs for one that was.
-@cached_setting(maxsize=4096)
-def _is_bot(user_agent: str) -> bool:
-    if not user_agent.strip():
-        return True
-    if _matches("NOT_BOTS", user_agent):
-        return False
-    return _matches("BOTS", user_agent) or bool(_judge()(user_agent))
-
-
-def _judge() -> Callable[[str], Any]:
-    return _is_known_to_site if conf.IS_BOT and not bad_judge() else _is_known
-
-
-def _is_known_to_site(user_agent: str) -> Any:
-    try:
-        return import_string(conf.IS_BOT)(user_agent)
-    except Exception:  # a visitor can send any agent, and the page is made already
-        logger.exception("%s failed; asked in its place is what is known.", conf.IS_BOT)
-        return _is_known(user_agent)
-
-
-def _is_known(user_agent: str) -> bool:
-    return _known.is_bot(user_agent) or any(pattern.search(user_agent) for pattern in _more_bots)
+def _is_judged_bot(user_agent: str) -> bool:
+    if conf.IS_BOT and not bad_judge():
+        try:
+            return bool(import_string(conf.IS_BOT)(user_agent))
+        except Exception:  # the page is made already, and a visitor can send any agent
+            logger.exception("%s failed; is-bot is asked instead.", conf.IS_BOT)
+    return _known.is_bot(user_agent) or any(pattern.search(user_agent) for pattern in MORE_BOTS)
 
 
 def _matches(name: str, user_agent: str) -> bool:
@@ -83,9 +76,6 @@ def _matches(name: str, user_agent: str) -> bool:
 
 @cached_setting()
 def _patterns(name: str) -> list[re.Pattern[str]]:
-    """The setting's patterns; bad ones are left out, and a system check names them."""
-    bad = [pattern for _, pattern, _ in bad_patterns()]
+    """Returns the setting's valid patterns; a system check names the others."""
+    bad: list[Any] = [pattern for _, pattern, _ in bad_patterns()]
     return [re.compile(pattern, re.IGNORECASE) for pattern in getattr(conf, name) if pattern not in bad]
-
-
-_more_bots = [re.compile(pattern, re.IGNORECASE) for pattern in MORE_BOTS]

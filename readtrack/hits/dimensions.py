@@ -1,4 +1,4 @@
-"""What views are broken down by: device, browser, system, country, referrer, and what a site adds of its own."""
+"""Dimensions: device, browser, system, country and referrer of a view, and functions of the site's own."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,18 +12,18 @@ from django.utils.module_loading import import_string
 
 from readtrack.conf import conf
 from readtrack.hits import addresses
-from readtrack.hits.bots import LONGEST
+from readtrack.hits.bots import user_agent_of
 
-LENGTH = 64  # characters of a value that are kept
+LENGTH = 64  # characters of a value that are stored
 
-# Names that keys of other families begin with: views:total:…, views:hour:…
+# Names that other kinds of keys begin with: views:total:…, views:hour:…
 RESERVED = frozenset({"total", "hour", "hll", "unique", "bitmap", "daily", "unsettled", "skips"})
 
 logger = logging.getLogger("readtrack")
 
 
 class Client(NamedTuple):
-    """What a user agent says of itself; "" for what it does not say."""
+    """The client that a user agent names; "" for a part that it does not name."""
 
     device: str = ""
     browser: str = ""
@@ -31,12 +31,12 @@ class Client(NamedTuple):
 
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
-    """The named dimensions that this request has a value of. Never raises: the page is made already."""
+    """Returns the names and values of the request's dimensions. Never raises, because the page is made already."""
     found = []
     for path in conf.DIMENSIONS:
         try:
             value = clean(_callable(path)(request))
-        except Exception:  # a site's own, or an extra that is missing
+        except Exception:  # a site's own function, or a missing extra
             logger.exception("The dimension %s failed and is left out.", path)
             continue
         if value:
@@ -45,21 +45,21 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
 
 
 def name_of(path: str) -> str:
-    """A dimension's name: `device`, and `plan` of `shop.tracking.plan`."""
+    """Returns the name of a dimension: `device`, or `plan` for `shop.tracking.plan`."""
     return path.rpartition(".")[2]
 
 
 def check(name: str) -> None:
-    """Raises ValueError for the name of a dimension that DIMENSIONS lacks."""
+    """Raises ValueError for a name that DIMENSIONS lacks."""
     names = list(map(name_of, conf.DIMENSIONS))
     if name not in names:
         raise ValueError(f"READTRACK['DIMENSIONS'] has no {name!r}; it has: {', '.join(names) or 'nothing yet'}.")
 
 
 def problem(path: str) -> str:
-    """Why a dimension cannot be had, in words; "" when it can. For the system check."""
+    """Returns the reason why the dimension cannot be used, for the system check; "" if it can."""
     if name_of(path) in RESERVED:
-        return f"keys of other things are called '{name_of(path)}'"
+        return f"other keys are called '{name_of(path)}'"
     module = NEEDED.get(path)
     if path == "country" and conf.COUNTRY_HEADER:
         module = None
@@ -73,29 +73,29 @@ def problem(path: str) -> str:
 
 
 def clean(value: Any) -> str:
-    """The value in one line of at most 64 printable characters; "" for None."""
+    """Returns the value as one line of at most 64 printable characters; "" for None."""
     text = "" if value is None else str(value)[: LENGTH * 4]
     printable = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(printable.split())[:LENGTH].rstrip()
 
 
 def device(request: HttpRequest) -> str:
-    """`phone`, `tablet` or `desktop`."""
-    return _client(_agent(request)).device
+    """Returns `phone`, `tablet`, `desktop` or ""; needs `readtrack[dimensions]`."""
+    return _client(user_agent_of(request)).device
 
 
 def browser(request: HttpRequest) -> str:
-    """`Firefox`, `Mobile Safari`; needs `readtrack[dimensions]`."""
-    return _client(_agent(request)).browser
+    """Returns the browser: `Firefox`, `Mobile Safari`; needs `readtrack[dimensions]`."""
+    return _client(user_agent_of(request)).browser
 
 
 def os(request: HttpRequest) -> str:
-    """`Windows`, `iOS`; needs `readtrack[dimensions]`."""
-    return _client(_agent(request)).os
+    """Returns the system: `Windows`, `iOS`; needs `readtrack[dimensions]`."""
+    return _client(user_agent_of(request)).os
 
 
 def country(request: HttpRequest) -> str:
-    """Two letters: the trusted proxy's header where one is named, else by address; needs `readtrack[dimensions]`."""
+    """Returns two letters, out of COUNTRY_HEADER or by address; the latter needs `readtrack[dimensions]`."""
     if conf.COUNTRY_HEADER:
         code = request.headers.get(conf.COUNTRY_HEADER, "").strip().upper()
         return code if len(code) == 2 and code.isascii() and code.isalpha() and code != "XX" else ""
@@ -103,7 +103,7 @@ def country(request: HttpRequest) -> str:
 
 
 def referrer(request: HttpRequest) -> str:
-    """The host that links here, `direct` where none is named."""
+    """Returns the host of the page that links here, or `direct`."""
     header = request.headers.get("Referer", "")
     try:
         return (urlsplit(header).hostname or "") if header else "direct"
@@ -118,9 +118,7 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
     "country": country,
     "referrer": referrer,
 }
-
-
-# What the built-in ones need beyond the package itself.
+# Modules that are no dependencies of the package.
 NEEDED = {"device": "ua_parser", "browser": "ua_parser", "os": "ua_parser", "country": "iptocc"}
 
 
@@ -129,12 +127,7 @@ def _callable(path: str) -> Callable[[HttpRequest], Any]:
     return found
 
 
-def _agent(request: HttpRequest) -> str:
-    return request.headers.get("User-Agent", "")[:LONGEST]
-
-
-# 13 µs for an agent that was not seen lately.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # 13 µs for a new agent
 def _client(agent: str) -> Client:
     parsed = import_module("ua_parser").parse(agent)
     family = parsed.os.family if parsed.os else ""
@@ -143,7 +136,7 @@ def _client(agent: str) -> Client:
 
 def _device(agent: str, system: str) -> str:
     if system == "Android":
-        return "phone" if "Mobile" in agent else "tablet"  # as Google asks its makers to say
+        return "phone" if "Mobile" in agent else "tablet"  # as Google asks makers of browsers to
     if system == "iOS":
         return "tablet" if "iPad" in agent else "phone"
     return "desktop" if system in DESKTOPS else ""

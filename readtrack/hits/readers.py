@@ -1,41 +1,34 @@
-"""Readers: who a dot is for, and how their number in a category's read state is found.
+"""Readers: users (or visitors) with read state, and their positions in a category's read state.
 
-A whole number is the user's id and the number itself. A name is given its number by Redis, once, in the
-order in which readers come: for UUIDs, slugs and ids that lie far apart.
+With READERS "id" the user id is the position. With "ordinal" Redis gives each reader the next free position, for
+UUIDs, slugs and ids that lie far apart.
 """
 
 import logging
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 from django.contrib.auth import get_user_model
-from django.db.models import Field, IntegerField
-from django.http import HttpRequest
+from django.db.models import IntegerField
 
-from readtrack.conf import conf
-from readtrack.hits import visitors
+from readtrack.conf import cached_setting, conf
 
 logger = logging.getLogger("readtrack")
 
-Reader = int | str
+Reader = int | str  # a position, or the name that Redis finds the position by
 
-# The families of read state, by strategy. Those by ordinal have keys of their own: bits would change owners.
+# By READ_STATE: the last part of its keys, and the bits of a reader. Ordinals have keys of their own, because a bit
+# at the same position belongs to another reader.
 STATE_KINDS = {"bitmap": "read", "sequence": "seen"}
 BITS = {"bitmap": 1, "sequence": 32}
 
 
 class ReaderError(ValueError):
-    """The user's id would allocate more than its share of the read state."""
-
-
-def reader_of(user: Any) -> Reader:
-    """The user as a reader. Raises ReaderError for an id out of bounds."""
-    return reader_by_id(user.pk)
+    """A user id that would allocate more memory than MAX_READER allows."""
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """`reader_of` by the user's primary key."""
+    """Returns the reader with that user id. Raises ReaderError for an id out of bounds."""
     if has_ordinals():
         return quote(str(pk), safe="")
     if type(pk) is int and 0 <= pk <= highest():
@@ -46,77 +39,54 @@ def reader_by_id(pk: Any) -> Reader:
     )
 
 
-def find(request: HttpRequest, user: Any | None) -> Reader | None:
-    """Who reads this page; None for who has no dots. An id out of bounds is named in the log, once."""
-    if user is None:
-        return _anonymous(request) if conf.ANONYMOUS_READERS else None
-    return or_none(user.pk)
-
-
+@cached_setting("AUTH_USER_MODEL", maxsize=1024)
 def or_none(pk: Any) -> Reader | None:
-    """`reader_by_id` where nothing may fail: the log names an id out of bounds, once."""
+    """Returns the reader with that user id, or None for an id out of bounds, which is logged once."""
     try:
         return reader_by_id(pk)
-    except ReaderError as refusal:
-        _warn_once(str(refusal))
+    except ReaderError as error:
+        logger.warning("No dots: %s", error)
         return None
 
 
 def number_of(reader: Reader | None) -> int | None:
-    """The user id, where it is a whole number within bounds, however readers are numbered."""
+    """Returns the user id of the reader if it is a whole number within bounds, else None."""
     if not isinstance(reader, str):
         return reader
-    # An ordinal is no substitute: another numbering would hand it to somebody else.
+    # An ordinal is no substitute, because it changes owners when `readers` is lost.
     is_id = reader.isdecimal() and has_whole_ids() and int(reader) <= highest()
     return int(reader) if is_id else None
 
 
 def has_whole_ids() -> bool:
-    """Whether the site's user ids are whole numbers."""
-    return isinstance(_id_field(), IntegerField)
+    """Returns True if the site's user ids are whole numbers."""
+    field: Any = get_user_model()._meta.pk
+    while field.remote_field:
+        field = field.target_field
+    return isinstance(field, IntegerField)
 
 
+@cached_setting("AUTH_USER_MODEL")
 def has_ordinals() -> bool:
-    """Whether Redis numbers the readers, rather than their user ids."""
+    """Returns True if Redis numbers the readers, False if their user ids are their positions."""
     if conf.ANONYMOUS_READERS or conf.READERS != "auto":
         return conf.ANONYMOUS_READERS or conf.READERS == "ordinal"
     return not has_whole_ids()
 
 
 def highest() -> int:
-    """The highest number a reader may have, so that a category's read state stays within its share."""
+    """Returns the highest position, which bounds the memory of a category's read state."""
     return conf.MAX_READER // BITS[conf.READ_STATE]
 
 
 def state_kind() -> str:
-    """The end of the keys that hold the read state by today's settings."""
-    return state_kind_of(conf.READ_STATE, has_ordinals=has_ordinals())
+    """Returns the last part of the keys that hold read state now."""
+    return state_kinds()[0]
 
 
-def state_kind_of(state: str, *, has_ordinals: bool) -> str:
-    """The end of the keys of that strategy and numbering."""
-    return f"{STATE_KINDS[state]}:ordinal" if has_ordinals else STATE_KINDS[state]
-
-
-def state_kinds() -> list[str]:
-    """The ends of the keys of every strategy and numbering; today's comes first."""
-    every = [state_kind_of(state, has_ordinals=ordinals) for state in STATE_KINDS for ordinals in (False, True)]
-    return sorted(every, key=lambda name: name != state_kind())
-
-
-def _anonymous(request: HttpRequest) -> Reader | None:
-    """By the cookie, once the visitor has brought it back: who keeps none would get a number at each page."""
-    visitor = visitors.visitor(request, None)
-    return f"anon:{visitor.id}" if visitor.kind == "cookie" and not visitor.new_cookie else None
-
-
-def _id_field() -> "Field[Any, Any]":
-    field: Any = get_user_model()._meta.pk
-    while field.remote_field:
-        field = field.target_field
-    return field  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=128)
-def _warn_once(message: str) -> None:
-    logger.warning("No dots: %s", message)
+@cached_setting("AUTH_USER_MODEL")
+def state_kinds() -> tuple[str, ...]:
+    """Returns the last parts of the keys of every strategy and numbering; the one in use comes first."""
+    used = STATE_KINDS[conf.READ_STATE] + (":ordinal" if has_ordinals() else "")
+    others = (f"{kind}{numbering}" for kind in STATE_KINDS.values() for numbering in ("", ":ordinal"))
+    return used, *(kind for kind in others if kind != used)

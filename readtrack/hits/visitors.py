@@ -1,4 +1,4 @@
-"""Who a visitor is: a user, a signed cookie, or a keyed hash of the address. Nothing personal leaves here."""
+"""Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
 
 import secrets
 from datetime import datetime, time, timedelta, timezone
@@ -14,58 +14,54 @@ from django.utils.functional import LazyObject, empty
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.hits import addresses
-from readtrack.hits.bots import LONGEST
+from readtrack.hits import addresses, bots, readers
 from readtrack.hits.hashing import digest
 
 AUTHENTICATION = "django.contrib.auth.middleware"
 SALT = "readtrack.hits.visitors"
-OPT_OUT_HEADERS = ("Sec-GPC", "DNT")
-DAY = timedelta(days=1)
+OPT_OUT_HEADERS = ("HTTP_SEC_GPC", "HTTP_DNT")
 
 
 class Visitor(NamedTuple):
-    """`id` is a keyed hash. `fallback_id` is what the same anonymous visitor was told apart by a moment ago."""
+    """A visitor. `fallback_id` is the hash that identified this visitor before `id` did; repeats are found by both."""
 
     id: str
     fallback_id: str = ""
     new_cookie: str = ""
     kind: Literal["user", "cookie", "hash"] = "user"
-    opted_out: bool = False  # nothing is to be stored about this visitor but that a view counted
+    opted_out: bool = False  # no cookie is set, and views are not broken down
 
 
 def signed_in(request: HttpRequest) -> Any | None:
-    """The signed-in user, or None.
+    """Returns the signed-in user, or None.
 
-    Nothing is loaded for a request that brings no session cookie, so a page that never looked at its
-    user stays free of queries and of `Vary: Cookie`.
+    Loads no user for a request without a session cookie, because that would add `Vary: Cookie` to a page whose view
+    never looked at the user.
     """
     user = getattr(request, "user", None)
-    if _waits_for_session(user):
-        # What is not looked at yet was not replaced either, as logging in and out do.
+    if _loader_of(user) == AUTHENTICATION:
+        # A user who is not loaded was not replaced either, as logging in and out do.
         user = getattr(request, "_acached_user", None) or (user if _has_session(request) else None)
     return user if user is not None and user.is_authenticated else None
 
 
 async def asigned_in(request: HttpRequest) -> Any | None:
-    """`signed_in` for the event loop, where a query has to be awaited."""
-    user = getattr(request, "user", None)
-    if not _waits(user):
+    """Returns the signed-in user, or None; awaits the query that loads a user."""
+    loader = _loader_of(getattr(request, "user", None))
+    if loader is None:
         return signed_in(request)
-    if _waits_for_session(user) and hasattr(request, "auser"):
+    if loader == AUTHENTICATION and hasattr(request, "auser"):
         if _has_session(request):
             await request.auser()
         return signed_in(request)
     return await sync_to_async(signed_in)(request)
 
 
-def _waits(user: Any) -> bool:
-    return isinstance(user, LazyObject) and user._wrapped is empty
-
-
-def _waits_for_session(user: Any) -> bool:
-    """Whether Django's middleware would load that user by the session; a site's own may know others, by a token."""
-    return _waits(user) and getattr(user.__dict__.get("_setupfunc"), "__module__", "") == AUTHENTICATION
+def _loader_of(user: Any) -> str | None:
+    """Returns the module of the function that will load a lazy user; None for a user who is loaded."""
+    if not isinstance(user, LazyObject) or user._wrapped is not empty:
+        return None
+    return getattr(user.__dict__.get("_setupfunc"), "__module__", "")
 
 
 def _has_session(request: HttpRequest) -> bool:
@@ -73,30 +69,32 @@ def _has_session(request: HttpRequest) -> bool:
 
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime | None = None) -> Visitor:
-    """Who makes this request. A new cookie is proposed for whoever brings none that we signed."""
-    opted_out = has_opted_out(request)
+    """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
+    opted_out = conf.HONOUR_OPT_OUT and any(request.META.get(name, "").strip() == "1" for name in OPT_OUT_HEADERS)
     if user is not None:
         return Visitor(user_id(user.pk), opted_out=opted_out)
-    source = f"{addresses.network(request.META)}:{_agent(request)}"
     if opted_out or conf.ANONYMOUS != "cookie" or not conf.COOKIE:
-        return _visitor_of_day(source, buckets.now(at), opted_out=opted_out)
-    cookie = request.get_signed_cookie(conf.COOKIE, default="", salt=SALT)
-    if cookie:
-        return Visitor(_cookie_id(cookie), kind="cookie")
-    cookie = secrets.token_urlsafe(16)
-    return Visitor(
-        _cookie_id(cookie), fallback_id=digest("visitor", f"address:{source}"), new_cookie=cookie, kind="cookie"
-    )
+        return _visitor_of_day(_source(request), buckets.now(at), opted_out=opted_out)
+    known = request.get_signed_cookie(conf.COOKIE, default="", salt=SALT)
+    cookie = known or secrets.token_urlsafe(16)
+    name = digest("visitor", f"cookie:{cookie}")
+    if known:
+        return Visitor(name, kind="cookie")
+    fallback_id = digest("visitor", f"address:{_source(request)}")
+    return Visitor(name, fallback_id=fallback_id, new_cookie=cookie, kind="cookie")
 
 
 def user_id(pk: Any) -> str:
-    """What the user of that primary key is known by."""
+    """Returns the visitor id of the user with that primary key."""
     return digest("visitor", f"user:{pk}")
 
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Who a log knows by address and user agent only; `fallback_id` is the same every day."""
-    source = f"{addresses.network_of(address)}:{agent[:LONGEST]}"
+    """Returns the visitor of a line in a log, which has an address and a user agent only.
+
+    `fallback_id` is the same on every day.
+    """
+    source = f"{addresses.network_of(address)}:{agent[: bots.LONGEST]}"
     always = digest("visitor", f"address:{source}")
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
         return Visitor(always, fallback_id=always)
@@ -104,41 +102,34 @@ def logged(address: str, agent: str, *, at: datetime) -> Visitor:
 
 
 def known_by(visitor: Visitor) -> tuple[str, ...]:
-    """What the visitor will be recognised by; a cookie that was only proposed may never come back."""
+    """Returns the ids by which the next request will be recognised; a new cookie may never come back."""
     names = (visitor.fallback_id,) if visitor.new_cookie else (visitor.id, visitor.fallback_id)
     return tuple(name for name in names if name)
 
 
-def has_opted_out(request: HttpRequest) -> bool:
-    """Whether the browser says so, by Global Privacy Control or Do Not Track, and the site honours it."""
-    return conf.HONOUR_OPT_OUT and any(request.headers.get(name, "").strip() == "1" for name in OPT_OUT_HEADERS)
+def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reader | None:
+    """Returns the reader of the request, or None without read state.
+
+    An anonymous visitor is a reader once the cookie came back, because each page without one would get a new position.
+    """
+    if user is not None:
+        return readers.or_none(user.pk)
+    if not conf.ANONYMOUS_READERS:
+        return None
+    anonymous = visitor(request, None)
+    return f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
 
 
-def is_refused(user: AbstractBaseUser | None) -> bool:
-    """Whether the site counts no anonymous visitors."""
-    return user is None and conf.ANONYMOUS == "none"
+def without_shared_cookie(visitor: Visitor, response: HttpResponseBase) -> Visitor:
+    """Returns the visitor without a new cookie if shared caches may store the response and send it to others."""
+    control = str(response.get("Cache-Control", "")).lower()
+    if "public" in control or "s-maxage" in control:
+        return Visitor(visitor.fallback_id, kind="hash")
+    return visitor
 
 
-def _cookie_id(cookie: str) -> str:
-    return digest("visitor", f"cookie:{cookie}")
-
-
-def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
-    """Known for one day, UTC. For a window after midnight yesterday's hash still tells who was just here."""
-    day = at.date()
-    is_new_day = at - datetime.combine(day, time(), timezone.utc) < timedelta(seconds=conf.WINDOW)
-    return Visitor(
-        digest("visitor", f"{day}:{source}"),
-        fallback_id=digest("visitor", f"{day - DAY}:{source}") if is_new_day else "",
-        kind="hash",
-        opted_out=opted_out,
-    )
-
-
-def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
-    """Sets the proposed cookie."""
-    if not visitor.new_cookie:
-        return
+def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
+    """Sets the visitor's new cookie."""
     response.set_signed_cookie(
         conf.COOKIE,
         visitor.new_cookie,
@@ -149,21 +140,20 @@ def remember(request: HttpRequest, response: HttpResponseBase, visitor: Visitor)
         samesite="Lax",
     )
     patch_vary_headers(response, ["Cookie"])
-    # Otherwise a shared cache may take it for that of everybody who brings no cookie.
-    patch_cache_control(response, private=True)
+    patch_cache_control(response, private=True)  # because a shared cache would give it to everybody without a cookie
 
 
-def settled(visitor: Visitor, response: HttpResponseBase) -> Visitor:
-    """The visitor as this response can know it: what shared caches may keep, and hand to others, sets no cookie."""
-    if visitor.new_cookie and _is_shared(response):
-        return Visitor(visitor.fallback_id, kind="hash")
-    return visitor
+def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
+    """Returns a visitor whose id changes every day (UTC); for one WINDOW after midnight yesterday's id counts, too."""
+    day = at.date()
+    is_new_day = at - datetime.combine(day, time(), timezone.utc) < timedelta(seconds=conf.WINDOW)
+    return Visitor(
+        digest("visitor", f"{day}:{source}"),
+        fallback_id=digest("visitor", f"{day - buckets.DAY}:{source}") if is_new_day else "",
+        kind="hash",
+        opted_out=opted_out,
+    )
 
 
-def _is_shared(response: HttpResponseBase) -> bool:
-    control = str(response.get("Cache-Control", "")).lower()
-    return "public" in control or "s-maxage" in control
-
-
-def _agent(request: HttpRequest) -> str:
-    return str(request.META.get("HTTP_USER_AGENT", ""))[:LONGEST]
+def _source(request: HttpRequest) -> str:
+    return f"{addresses.network(request.META)}:{bots.user_agent_of(request)}"

@@ -191,8 +191,7 @@ class Importer:
         if not self._is_wanted(piece, line.at):
             report.outside += 1
             return None
-        is_refused = visitors.is_refused(None)
-        if reason := judged(method=line.method, status=line.status, agent=line.agent, is_refused=is_refused):
+        if reason := judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
             report.skipped[reason] += 1
             return None
         target = self._urls.target(line.path)

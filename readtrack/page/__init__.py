@@ -1,1 +1,1 @@
-"""Counts and dots in a page: placeholders that the tags leave, and filling them in."""
+"""Counts and dots in a page: tags leave placeholders, and the finished page is filled in."""

@@ -1,45 +1,56 @@
-"""What a tag leaves in a page where a count or a dot belongs: a signed placeholder.
+"""Placeholders: signed text that tags leave where a count or a dot belongs, and the HTML that replaces it.
 
-It says by itself what belongs there, so loops, includes and template engines do not matter, and neither does a
-fragment out of a cache. A visitor who types a placeholder into a comment cannot sign it.
+A placeholder names its object, so loops, includes, template engines and cached fragments all work. Visitors cannot
+sign one, so a comment that contains one stays text.
 """
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from secrets import compare_digest
 from typing import Any, NamedTuple
 
 from django.db.models import Model
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.translation import ngettext
 
+from readtrack import numerals
+from readtrack.conf import conf
 from readtrack.hits.hashing import digest
 from readtrack.models import Tracked
-from readtrack.subjects import subject_of
-from readtrack.unread import categories
+from readtrack.reports.live import PageState, shown_views
+from readtrack.subjects import has_read_state, subject_of
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
-DOT, NEWS, IF, ELSE, END = "dot", "news", "if", "else", "end"
+DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
 OF_COUNTS = {COUNT, EXACT, WORDS}
-OF_READERS = {DOT, NEWS, IF}
+OF_READERS = {DOT, UNREAD, IF}
 MARK = b"!rt!"
-READER_MARK = re.compile(rb"!rt!(dot|news|if)!")
-# Looks ahead of its beginning only: what a visitor types must not swallow the first byte of ours behind it.
-PATTERN = re.compile(rb"!rt(?=!((?:count|exact|words|dot|news|if|else|end)![^!\s]{1,4000}!\d{1,19})!([\w-]{16})!)")
-# What may go on as a placeholder in the next part of a stream.
-BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,5}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
+READER_MARK = re.compile(rb"!rt!(dot|unread|if)!")
+# A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
+PATTERN = re.compile(rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end)![^!\s]{1,4000}!\d{1,19})!([\w-]{16})!))")
+# The beginning of a placeholder whose rest is in the next part of a stream.
+BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
 
 
 class Placeholder(NamedTuple):
-    """What belongs somewhere in a page: a count (with SQL's number, the fall-back), a dot, or the rest of a
-    page up to the next `else` or `end`, if the category is unread."""
+    """The place of a count or a dot, or the start of a branch of `if_unread` that reaches to the next ELSE or END."""
 
     kind: str
     subject: str
-    stored: int = 0
+    stored: int = 0  # SQL's count, if it was loaded: shown without a query while Redis is down
 
     @classmethod
-    def of(cls, kind: str, obj: Model) -> "Placeholder":
-        """What SQL stores rides along, if it was loaded: with Redis gone it is shown without a query."""
+    def of(cls, kind: str, obj: Any) -> "Placeholder | None":
+        """Returns the object's placeholder; None for an object that has no counts or no read state, or is not saved."""
+        if not isinstance(obj, Model) or obj.pk is None:
+            return None
+        is_tracked = isinstance(obj, Tracked)
+        if not (is_tracked if kind in OF_COUNTS else not is_tracked or has_read_state(obj.__class__)):
+            return None
         stored = obj.__dict__.get("view_count")
-        # Code of before may have put an F() expression there.
+        # The view may have put an F() expression there.
         return cls(kind, subject_of(obj), stored if isinstance(stored, int) and stored > 0 else 0)
 
     def __str__(self) -> str:
@@ -47,41 +58,63 @@ class Placeholder(NamedTuple):
         return f"!rt!{body}!{digest('placeholder', body)}!"
 
 
-def is_shown(kind: str, obj: Any) -> bool:
-    """Whether a tag for the object leaves anything: what is not tracked has no count, and a post without read state
-    of its own no dot."""
-    if not isinstance(obj, Model) or obj.pk is None:
-        return False
-    if kind in OF_COUNTS:
-        return isinstance(obj, Tracked)
-    return not isinstance(obj, Tracked) or categories.has_read_state(obj.__class__)
-
-
-def branches(obj: Model, unread: str, read: str) -> str:
-    """Both branches of `if_unread`, with the marks between which one is dropped."""
-    start, middle, end = (Placeholder.of(kind, obj) for kind in (IF, ELSE, END))
-    return f"{start}{unread}{middle}{read}{end}"
-
-
 def found(content: bytes) -> dict[bytes, Placeholder]:
-    """The placeholders of ours in the content, by their text; what is not signed is none."""
+    """Returns the placeholders in the content by their text. Text with a wrong signature is none."""
     ours = {}
     for match in PATTERN.finditer(content):
-        body = match[1].decode(errors="replace")
-        # Signed, so it is ours: only then is it worth reading.
-        if compare_digest(digest("placeholder", body).encode(), match[2]):
+        body = match[2].decode(errors="replace")
+        # The signature comes first, because the body may be anything that a visitor typed.
+        if compare_digest(digest("placeholder", body).encode(), match[3]):
             kind, subject, stored = body.split("!")
-            ours[raw(match)] = Placeholder(kind, subject, int(stored))
+            ours[match[0] + match[1]] = Placeholder(kind, subject, int(stored))
     return ours
 
 
-def raw(match: re.Match[bytes]) -> bytes:
-    """What PATTERN matched, as it stands in the page."""
-    return b"!rt!%b!%b!" % match.groups()
-
-
 def parted(content: bytes) -> tuple[bytes, bytes]:
-    """The content of a stream, and what its end may be the beginning of: a placeholder that a part cut in two."""
+    """Splits off the end of a stream's part that may be the beginning of a placeholder."""
     last = content[max(0, content.rfind(MARK)) :]
     begun = None if last in found(last) else BEGUN.search(content)
     return (content[: begun.start()], begun[0]) if begun else (content, b"")
+
+
+def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
+    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
+    html, cached_dot, cached_count = {}, cache(dot), cache(unread_count)
+    for text, entry in waiting.items():
+        if entry.kind in OF_COUNTS:
+            html[text] = count(shown_views(state.totals.get(entry.subject), stored=entry.stored), kind=entry.kind)
+            continue
+        items = state.unread.get(entry.subject, 0)
+        html[text] = cached_dot(is_unread=items > 0) if entry.kind == DOT else ""
+        if entry.kind == UNREAD:
+            html[text] = cached_count(items)
+    return html
+
+
+def count(views: int, *, kind: str) -> str:
+    """Returns a count as HTML: EXACT is the number alone, COUNT and WORDS have the exact number as their title."""
+    exact = numerals.exact(views)
+    if kind == EXACT:
+        return exact
+    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, count_text(views, kind=kind))
+
+
+def count_text(views: int, *, kind: str) -> str:
+    """Returns a count as text: `1,234` (EXACT), `1.2k` (COUNT), or `1.2k views` (WORDS)."""
+    if kind == EXACT:
+        return numerals.exact(views)
+    short = numerals.short(views)
+    return ngettext("%(views)s view", "%(views)s views", views) % {"views": short} if kind == WORDS else short
+
+
+def dot(*, is_unread: bool) -> str:
+    """Returns a dot as HTML, or ""."""
+    return render_to_string("readtrack/dot.html").strip() if is_unread else ""
+
+
+def unread_count(items: int) -> str:
+    """Returns the number of new items as HTML, or "". With bitmaps it is a dot, because a bit has no number."""
+    if not items or conf.READ_STATE == "bitmap":
+        return dot(is_unread=bool(items))
+    words = {"items": items, "exact": numerals.exact(items), "short": numerals.short(items)}
+    return render_to_string("readtrack/unread_count.html", words).strip()

@@ -27,7 +27,7 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     subjects = subjects_of(objs)
     if user is None or not user.is_authenticated:
         return dict.fromkeys(subjects, 0)
-    found = page_state(dots=list(subjects.values()), reader=readers.reader_of(user)).unread
+    found = page_state(dots=list(subjects.values()), reader=readers.reader_by_id(user.pk)).unread
     return {obj: found.get(subject, 0) for obj, subject in subjects.items()}
 
 

@@ -1,4 +1,4 @@
-"""`{% load readtrack %}`: counts and dots. A tag never writes, and a page asks Redis once however many it has."""
+"""`{% load readtrack %}`: counts and dots. A tag never writes, and all tags of a page share one round trip."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,11 +10,11 @@ from django.template.base import FilterExpression, Parser, Token
 from django.template.context import Context
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from readtrack import reports
-from readtrack.page import filling, markup, placeholders
-from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, NEWS, WORDS, Placeholder
+from readtrack.page import filling
+from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, UNREAD, WORDS, Placeholder, count_text
 from readtrack.reports import live
 from readtrack.subjects import subject_of
 from readtrack.views import outbound
@@ -39,19 +39,11 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
     return DotNode(obj, kind=DOT, target=target)
 
 
-@register.simple_tag
-def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
-    """`{% outbound_url post "https://example.com/" stage="click" %}`: counts the stage and leads there."""
-    if isinstance(obj, Model) and obj.pk is not None:
-        return outbound.link(obj, url, stage=stage)
-    return str(url) if outbound.is_web(str(url)) else ""
-
-
 @register.tag
 def unread_count(parser: Parser, token: Token) -> template.Node:
-    """`{% unread_count category %}`, `{% unread_count category as items %}`; a dot where only bits are kept."""
+    """`{% unread_count category %}`, `{% unread_count category as items %}`; a dot with READ_STATE "bitmap"."""
     obj, _, target = _words(parser, token)
-    return UnreadCountNode(obj, kind=NEWS, target=target)
+    return UnreadCountNode(obj, kind=UNREAD, target=target)
 
 
 @register.tag
@@ -69,8 +61,27 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
     return IfUnreadNode(obj, unread, read)
 
 
+@register.simple_tag
+def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
+    """`{% outbound_url post "https://example.com/" stage="click" %}`: counts the stage and redirects there."""
+    if isinstance(obj, Model) and obj.pk is not None:
+        return outbound.link(obj, url, stage=stage)
+    return str(url) if outbound.is_web(str(url)) else ""
+
+
+@register.simple_tag
+def readtrack_honeypot() -> str:
+    """`{% readtrack_honeypot %}`: a link that only robots follow. Needs `readtrack.urls` in the site's URLconf."""
+    try:
+        url = reverse("readtrack:honeypot")
+    except NoReverseMatch:
+        return HONEYPOT_HINT if settings.DEBUG else ""
+    # Without text, so that it needs no style, which a policy may forbid and robots look for.
+    return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
+
+
 class PlaceholderNode(template.Node):
-    """Leaves a placeholder; under a name, or outside a request, the value at once."""
+    """Leaves a placeholder; with `as name` it sets the name to the value."""
 
     value: Callable[[Any, Context], int | str]
 
@@ -79,12 +90,11 @@ class PlaceholderNode(template.Node):
 
     def render(self, context: Context) -> str:
         obj = self.obj.resolve(context)
-        is_shown = placeholders.is_shown(self.kind, obj)
-        if self.target is not None:
-            context[self.target] = self.value(obj, context) if is_shown else ""
-        if self.target is not None or not is_shown:
-            return ""  # as Django does with a variable that is not there
-        return _left(str(Placeholder.of(self.kind, obj)), context)
+        placeholder = Placeholder.of(self.kind, obj)
+        if self.target is None:
+            return filling.left(str(placeholder), context) if placeholder else ""
+        context[self.target] = self.value(obj, context) if placeholder else ""
+        return ""
 
 
 class CountNode(PlaceholderNode):
@@ -92,7 +102,7 @@ class CountNode(PlaceholderNode):
 
     def value(self, obj: Any, context: Context) -> int | str:
         views: int = reports.views([obj])[obj]
-        return views if self.kind == COUNT else markup.text(views, kind=self.kind)
+        return views if self.kind == COUNT else count_text(views, kind=self.kind)
 
 
 class UnreadCountNode(PlaceholderNode):
@@ -100,8 +110,7 @@ class UnreadCountNode(PlaceholderNode):
 
     def value(self, obj: Any, context: Context) -> int:
         subject = subject_of(obj)
-        reader = filling.finder(_request(context), context.get("user"))()
-        return live.page_state(dots=[subject], reader=reader).unread.get(subject, 0)
+        return live.page_state(dots=[subject], reader=filling.reader_of(context)).unread.get(subject, 0)
 
 
 class DotNode(UnreadCountNode):
@@ -120,36 +129,18 @@ class IfUnreadNode(template.Node):
         self.obj, self.unread, self.read = obj, unread, read
 
     def render(self, context: Context) -> str:
-        obj = self.obj.resolve(context)
-        if not placeholders.is_shown(IF, obj):
+        start = Placeholder.of(IF, self.obj.resolve(context))
+        if not start:
             return self.read.render(context)
         unread, read = self.unread.render(context), self.read.render(context)
-        return _left(placeholders.branches(obj, unread, read), context)
-
-
-def _left(content: str, context: Context) -> str:
-    return mark_safe(filling.left(content, _request(context), context.get("user")))  # noqa: S308 - tags made it
-
-
-@register.simple_tag
-def readtrack_honeypot() -> str:
-    """`{% readtrack_honeypot %}`: a link that only robots follow. Needs `readtrack.urls` in the site's URLconf."""
-    try:
-        url = reverse("readtrack:honeypot")
-    except NoReverseMatch:
-        return HONEYPOT_HINT if settings.DEBUG else ""
-    # Without text it takes no room, so it needs no style, which a policy may forbid and robots look for.
-    return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
-
-
-def _request(context: Context) -> Any:
-    return getattr(context, "request", None) or context.get("request")
+        content = f"{start}{unread}{start._replace(kind=ELSE)}{read}{start._replace(kind=END)}"
+        return filling.left(content, context)
 
 
 def _words(
     parser: Parser, token: Token, *, options: Sequence[str] = ()
 ) -> tuple[FilterExpression, list[str], str | None]:
-    """The tag's object, its options and the name after `as`."""
+    """Returns the tag's object, its options and the name after `as`. Raises TemplateSyntaxError."""
     name, *words = token.split_contents()
     target = None
     if len(words) > 2 and words[-2] == "as":

@@ -1,1 +1,1 @@
-"""Which categories a post is news for, and making them unread."""
+"""Unread state: what makes categories unread."""

@@ -28,5 +28,5 @@ def _is_visit(request: HttpRequest) -> bool:
 def _names(request: HttpRequest) -> set[str]:
     """What the visitor is known by, and will be tomorrow where hashes change with the day."""
     now = buckets.now()
-    known = (visitors.known_by(visitors.visitor(request, None, at=at)) for at in (now, now + visitors.DAY))
+    known = (visitors.known_by(visitors.visitor(request, None, at=at)) for at in (now, now + buckets.DAY))
     return {name for names in known for name in names}

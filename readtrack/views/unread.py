@@ -33,12 +33,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from readtrack import reports, tracker
 from readtrack.conf import conf
-from readtrack.hits import readers, visitors
+from readtrack.hits import visitors
 from readtrack.hits.readers import Reader
 from readtrack.reports import live
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import parse_subject, subject_of_row
-from readtrack.unread import categories
+from readtrack.subjects import has_read_state, parse_subject, read_state_models, subject_of_row
 
 MOST = 200  # categories in one request
 LONGEST_NAME = 1_000  # characters of a category's name
@@ -57,7 +56,7 @@ class RefusalError(Exception):
 
 def _answer(request: HttpRequest, work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> JsonResponse:
     try:
-        reader = readers.find(request, visitors.signed_in(request))
+        reader = visitors.reader(request, visitors.signed_in(request))
         if reader is None:
             raise RefusalError("not_signed_in", gettext("Sign in first."), status=401)
         return JsonResponse(work(request, reader))
@@ -135,9 +134,9 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
-        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
+        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s ", MOST)
         raise RefusalError("too_many", message % {"most": MOST})
-    models = categories.read_state_models()
+    models = read_state_models()
     return {name: _category(name, models) for name in names}
 
 
@@ -147,7 +146,7 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category:
         parsed = parse_subject(name) if ":" in name else None
         if parsed is None and len(models) == 1:
             parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
-    if parsed is None or "\0" in unquote(name) or not categories.has_read_state(parsed[0]):
+    if parsed is None or "\0" in unquote(name) or not has_read_state(parsed[0]):
         raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
     try:
         parsed[0]._meta.pk.run_validators(parsed[1])

@@ -1,5 +1,6 @@
 """What the site's models or the settings say wrongly of them is named."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,7 +99,8 @@ def test_a_field_that_is_none_is_named(attribute: str, value: Any, monkeypatch: 
 def test_bitmaps_of_visitors_need_whole_numbers(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.READTRACK = {"UNIQUE": "bitmap", "READERS": "ordinal"}
     assert found() == []
-    monkeypatch.setattr(readers, "_id_field", models.UUIDField)
+    model = SimpleNamespace(_meta=SimpleNamespace(pk=models.UUIDField()))
+    monkeypatch.setattr(readers, "get_user_model", lambda: model)
     assert found() == ["readtrack.W034", "readtrack.W034"]
     settings.READTRACK = {}
     assert found() == ["readtrack.W034"]  # a model of the test site chose them

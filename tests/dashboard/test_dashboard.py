@@ -14,7 +14,7 @@ from readtrack.dashboard.context import RANGES
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.store.skips import tally
+from readtrack.store.skips import skip_buffer
 from tests.conftest import Start
 from tests.site.models import Page, Product
 from tests.support import factories
@@ -84,7 +84,7 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
     visitor = Visitor("a")
     for _ in range(2):
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
-    tally.send()
+    skip_buffer.send()
     flush()
     pages += [admin_client.get(DASHBOARD, {"range": chosen}).text for chosen in RANGES]
     for page in pages:

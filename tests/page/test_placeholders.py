@@ -2,9 +2,13 @@
 
 import pytest
 from django.db.models import F
+from django.test.signals import template_rendered
+from django.utils.translation import override
 
 from readtrack.page import placeholders
-from readtrack.page.placeholders import COUNT, DOT, Placeholder
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, Placeholder
+from readtrack.reports.live import PageState
+from readtrack.store.counters import Total
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Page, Post
 
@@ -39,11 +43,53 @@ def test_a_long_name_in_another_script_is_found_too() -> None:
 
 
 def test_what_sql_stores_rides_along_if_it_was_loaded() -> None:
-    assert Placeholder.of(COUNT, Post(pk=1, view_count=7)).stored == 7
-    assert Placeholder.of(DOT, Category(pk=1)).stored == 0
+    assert Placeholder.of(COUNT, Post(pk=1, view_count=7)) == (COUNT, "site.post:1", 7)
+    assert Placeholder.of(DOT, Category(pk=1)) == (DOT, "site.category:1", 0)
 
 
 def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
     post = Post(pk=1)
     post.view_count = F("view_count") + 1
-    assert Placeholder.of(COUNT, post).stored == 0
+    assert Placeholder.of(COUNT, post) == (COUNT, "site.post:1", 0)
+
+
+def test_a_count_in_words_is_one_view_or_many() -> None:
+    assert placeholders.count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
+    assert ">1.2k views<" in placeholders.count(1234, kind="words")
+
+
+def test_a_dot_is_read_aloud_in_the_readers_language() -> None:
+    with override("en"):
+        dot = placeholders.dot(is_unread=True)
+    assert '<span class="readtrack-dot__text">unread</span>' in dot
+    assert placeholders.dot(is_unread=False) == ""
+
+
+def test_a_short_count_has_the_exact_number_as_its_title() -> None:
+    assert placeholders.count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
+    assert placeholders.count(12345, kind="exact") == "12,345"
+
+
+def test_the_dots_of_a_page_are_rendered_once() -> None:
+    subjects = [f"site.category:{number}" for number in range(50)]
+    templates: list[str] = []
+
+    def note(template: object, **kwargs: object) -> None:
+        templates.append(str(template))
+
+    template_rendered.connect(note)
+    waiting = {subject.encode(): Placeholder(DOT, subject) for subject in subjects}
+    html = placeholders.rendered(waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}))
+    assert set(html.values()) == {"", placeholders.dot(is_unread=True)}
+    assert len(templates) == 2  # the page's, and ours to compare with
+
+
+def test_what_is_alike_in_a_page_is_still_told_apart() -> None:
+    waiting = {
+        b"a": Placeholder(EXACT, "site.post:1", 5),
+        b"b": Placeholder(EXACT, "site.post:2", 5),
+        b"c": Placeholder(DOT, "site.post:1"),
+        b"d": Placeholder(IF, "site.post:1"),
+    }
+    html = placeholders.rendered(waiting, PageState({"site.post:1": Total(7)}, {}))
+    assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}

@@ -11,7 +11,8 @@ from django.test import override_settings
 from readtrack import reports, tasks, tracker
 from readtrack.models import UnsentPublication
 from readtrack.store.connection import RedisError
-from tests.site.models import Article, Category, Post
+from readtrack.unread.publishing import categories_of
+from tests.site.models import Article, Category, Page, Post, Product, Shelf
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,6 +21,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def category() -> Category:
     return factories.category()
+
+
+def test_news_belongs_to_the_categories_that_are_set() -> None:
+    section, shelf = Category.objects.create(name="x"), Shelf.objects.create(code="A1")
+    page = Page(pk="x", section=section, shelf=shelf)
+    assert list(categories_of(page)) == [f"site.category:{section.pk}", f"site.shelf:{shelf.pk}"]
+    assert list(categories_of(Page(pk="x"))) == []
+    assert list(categories_of(Product())) == []
 
 
 def test_what_several_people_wrote_is_news_to_all_of_them(category: Category) -> None:

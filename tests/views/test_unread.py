@@ -14,7 +14,6 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.subjects import model_with_label, subject_of
-from readtrack.unread import categories
 from readtrack.views import unread
 from tests.site.models import Category, Product, Shelf
 from tests.support import factories
@@ -59,7 +58,7 @@ def test_it_tells_what_is_unread_and_marks_it_read(client: Client) -> None:
 
 
 def test_where_one_model_has_read_state_keys_are_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(categories, "read_state_models", lambda: [Category])
+    monkeypatch.setattr("readtrack.views.unread.read_state_models", lambda: [Category])
     category = factories.category()
     assert post(client, {"categories": [category.pk]}).json() == {"read": [str(category.pk)], "unread": []}
     assert client.get(UNREAD, {"category": category.pk}).json()["categories"] == {
