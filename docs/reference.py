@@ -16,7 +16,6 @@ from readtrack.management.commands.readtrack import Command
 from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
-from readtrack.views import unread
 
 # The Python API, by its place: of each class the members that a site uses.
 API: dict[str, tuple[Any, Iterable[str]]] = {
@@ -95,12 +94,12 @@ def commands() -> str:
 
 def checks() -> str:
     """Every system check: its message and what to do."""
-    found = []
+    rows = []
     for check in sorted(CHECKS, key=lambda check: check.id[-3:]):
         level = "error" if check.level == ERROR else "warning"
-        message, hint = (re.sub(r"\{[^}]*\}", "…", text) for text in (check.message, check.hint.replace("{{}}", "{ }")))
-        found.append((f"`{check.id}`", level, f"{message} *{hint}*"))
-    return _table(("id", "level", "message and *what to do*"), found)
+        message, hint = (text.format(*["…"] * 5) for text in (check.message, check.hint))
+        rows.append((f"`{check.id}`", level, f"{message} *{hint}*"))
+    return _table(("id", "level", "message and *what to do*"), rows)
 
 
 def signal_list() -> str:
@@ -113,11 +112,6 @@ def schedule() -> str:
     """The tasks of `readtrack_schedule`."""
     rows = ((f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in readtrack_schedule.values())
     return _table(("task", "every"), rows)
-
-
-def http() -> str:
-    """What readtrack.views.unread says of itself."""
-    return inspect.getdoc(unread) or ""
 
 
 def _autodoc(module: Any, names: Iterable[str]) -> str:
@@ -157,6 +151,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "checks": checks,
     "signals": signal_list,
     "schedule": schedule,
-    "http": http,
     **{name: partial(_autodoc, module, names) for name, (module, names) in API.items()},
 }

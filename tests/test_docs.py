@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import os
 import re
 import runpy
@@ -25,6 +26,7 @@ from readtrack.conf import DEFAULTS
 from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
 from readtrack.request import Recorder
+from readtrack.views import unread
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -159,6 +161,14 @@ def test_a_command_takes_the_options_that_a_page_gives_it(path: Path) -> None:
 def test_every_reason_is_explained() -> None:
     table = re.findall(r"^\| `(\w+)` \|", read(ROOT / "docs" / "explanation" / "counting.md"), re.MULTILINE)
     assert sorted(table) == sorted(REASONS)
+
+
+def test_every_error_of_the_endpoints_is_explained() -> None:
+    table = re.findall(r"^\| (\d+) \| `(\w+)` \|", read(ROOT / "docs" / "reference" / "http.md"), re.MULTILINE)
+    refusals = re.findall(
+        r'RefusalError\(\s*"(\w+)"(?:.*?status=(\d+))?[^\n]*$', inspect.getsource(unread), re.MULTILINE
+    )
+    assert {(status or "400", code) for code, status in refusals} == set(table)
 
 
 def test_every_part_of_the_reference_has_its_place() -> None:
