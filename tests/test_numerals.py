@@ -1,4 +1,4 @@
-"""How counts read."""
+"""Counts as text."""
 
 import pytest
 from django.utils.translation import override

@@ -1,4 +1,4 @@
-"""What the checks find, as the tests ask for it."""
+"""Results of the checks for tests."""
 
 from django.core.checks import CheckMessage
 
@@ -6,7 +6,7 @@ from readtrack.checks.setup import check_setup
 
 
 def found() -> list[str | None]:
-    """The ids of what is wrong."""
+    """Returns the ids of all problems."""
     return [message.id for message in check_setup(None)]
 
 

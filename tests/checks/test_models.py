@@ -1,4 +1,4 @@
-"""What the site's models or the settings say wrongly of them is named."""
+"""Mistakes in the site's models, and in settings that name models, are found."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the project lacks is named."""
+"""Mistakes in CACHES and MIDDLEWARE are found."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ DUMMY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 
 
 def at(**values: Any) -> dict[str, Any]:
-    """A cache of django-redis."""
+    """Returns CACHES with a cache of django-redis."""
     return {"default": {"BACKEND": "django_redis.cache.RedisCache", **values}}
 
 
 class Factory:
-    """A site's own, which understands what others do not."""
+    """A connection factory of a site's own, for locations that are no URLs."""
 
     def __init__(self, options: Any) -> None:
         pass
@@ -39,7 +39,7 @@ class Factory:
 
 
 class Smaller(GZipMiddleware):
-    """A site's own, whose name says nothing."""
+    """A compressing middleware of a site's own, whose name does not tell."""
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,103 @@
-"""A setting that cannot be used is named."""
+"""Settings that are misspelt, of a wrong type or unusable are found, with what to do about it."""
 
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from tests.checks.findings import found
+from readtrack.checks.setup import check_setup
+from readtrack.conf import DEFAULTS
+from tests.checks.findings import found, the_message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "ids"),
+    [
+        ("READTRACK", [], ["readtrack.E001"]),
+        ("READTRACK", None, ["readtrack.E001"]),
+        ("READTRACK", {"WINDWO": 60}, ["readtrack.W003"]),
+        ("READTRACK", {1: 60}, ["readtrack.W003"]),
+    ],
+)
+def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids: list[str]) -> None:
+    setattr(settings, name, value)
+    assert found() == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fits"),
+    [
+        ("WINDOW", 60, True),
+        ("WINDOW", 0, True),
+        ("WINDOW", "60", False),
+        ("WINDOW", 60.0, False),
+        ("WINDOW", True, False),
+        ("WINDOW", -1, False),
+        ("WINDOW", None, False),
+        ("TIMEOUT", 1, True),
+        ("TIMEOUT", 0.1, True),
+        ("TIMEOUT", 0, False),
+        ("TIMEOUT", "fast", False),
+        ("PREFIX", "site:", True),
+        ("PREFIX", b"site:", False),
+        ("READ_STATE_MODELS", [], True),
+        ("READ_STATE_MODELS", ("site.Manual",), True),
+        ("READ_STATE_MODELS", "site.Manual", False),
+        ("READ_STATE_MODELS", [7], False),
+        ("READ_STATE_MODELS", 7, False),
+        ("CACHE", ["default"], False),
+        ("READ_STATE", "sequence", True),
+        ("READ_STATE", "list", False),
+        ("READERS", 5, False),
+    ],
+)
+def test_a_setting_has_to_fit_its_type(settings: Settings, name: str, value: Any, fits: bool) -> None:
+    settings.READTRACK = {name: value}
+    assert ("readtrack.E002" not in found()) == fits
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
+def test_whatever_a_setting_is_the_checks_go_on(settings: Settings, name: str, value: Any) -> None:
+    settings.READTRACK = {name: value}
+    assert "readtrack.E002" in found() or isinstance(value, dict)
+
+
+def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> None:
+    settings.READTRACK = {"WINDWO": 60, "RATE_LIMIT": "5"}
+    typo, kind = the_message("readtrack.W003"), the_message("readtrack.E002")
+    assert "WINDWO" in typo.msg
+    assert "WINDOW" in str(typo.hint)
+    assert "RATE_LIMIT" in kind.msg
+    assert "'5'" in kind.msg
+    assert str(kind.hint) == "Give it a whole number, at least 0, or leave it out for the default."
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"WINDOW": -1}, "Give it a whole number, at least 0, or"),
+        ({"TIMEOUT": 0}, "Give it a number above 0, or"),
+        ({"READERS": "x"}, "Give it one of 'auto', 'id', 'ordinal', or"),
+        ({"DIMENSIONS": "device"}, "Give it a list of strings, or"),
+        ({"HISTORY": 1}, "Give it True or False, or"),
+        ({"IMPORT_VIEWS": []}, "Give it a dict, or"),
+        ({"PREFIX": 1}, "Give it a string, or"),
+    ],
+    ids=str,
+)
+def test_a_hint_says_what_fits_and_is_the_only_one(settings: Settings, options: dict[str, Any], words: str) -> None:
+    settings.READTRACK = options
+    [message] = check_setup(None)
+    assert message.id == "readtrack.E002"
+    assert words in str(message.hint)
+    [(name, value)] = options.items()
+    assert message.msg == f"READTRACK['{name}'] is {value!r}."
+
+
+def test_a_name_that_resembles_nothing_is_told_all_there_are(settings: Settings) -> None:
+    settings.READTRACK = {"ZZZZZZZZ": 1}
+    assert "FLUSH_CHUNK" in str(the_message("readtrack.W003").hint)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +124,6 @@ from tests.checks.findings import found
     ],
     ids=str,
 )
-def test_a_wrong_setting_is_found(settings: Settings, options: dict[str, Any], ids: list[str]) -> None:
+def test_a_value_that_cannot_be_used_is_found(settings: Settings, options: dict[str, Any], ids: list[str]) -> None:
     settings.READTRACK = options
     assert found() == ids

@@ -1,4 +1,4 @@
-"""Charts are drawings fit for a strict content security policy, with words for who cannot see them."""
+"""Charts fit a strict content security policy, and have words for screen readers."""
 
 from collections.abc import Iterator
 from xml.etree import ElementTree
@@ -13,7 +13,7 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(autouse=True, params=["xml.etree", "lxml"])
 def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The library that pygal builds its drawings with: lxml wherever that is installed."""
+    """Runs each test with both libraries that pygal draws with. By default it is lxml, if that is installed."""
     was_lxml = etree.lxml
     if request.param == "lxml":
         pytest.importorskip("lxml")
@@ -51,7 +51,7 @@ def test_each_bar_names_its_label_and_value() -> None:
 
 
 def written(root: ElementTree.Element) -> list[str]:
-    """The labels of the horizontal axis that are there to read."""
+    """Returns the labels of the horizontal axis that are written out."""
     [axis] = [one for one in root.iter(f"{NAMESPACE}g") if str(one.get("class")).startswith("axis x")]
     return [str(text.text) for text in axis.iter(f"{NAMESPACE}text")]
 

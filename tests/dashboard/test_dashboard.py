@@ -1,4 +1,4 @@
-"""The dashboard and the count column, as staff see them."""
+"""The dashboard and the count column in the admin."""
 
 import re
 from datetime import datetime, timedelta, timezone
@@ -28,14 +28,14 @@ FLUSHES = "/admin/readtrack/flushrun/"
 
 
 def staff(*permissions: str) -> Client:
-    """Somebody with these permissions only."""
+    """Returns a client that is signed in as staff with these permissions only."""
     user = factories.user(is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
     return factories.browser(user)
 
 
 def content(page: str) -> str:
-    """What is ours of an admin page."""
+    """Returns the part of an admin page that is readtrack's."""
     return page[page.index('id="content-main"') :]
 
 
@@ -96,7 +96,7 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
 
 
 def bars(page: str) -> dict[str, str]:
-    """What the bars of the wide chart say, by their label."""
+    """Returns the values of the bars of the wide chart by their labels."""
     return dict(re.findall(r'class="bar"><title>(.*?): ([\d,]+)</title>', page[: page.index("readtrack-narrow")]))
 
 

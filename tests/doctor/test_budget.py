@@ -1,4 +1,4 @@
-"""`manage.py readtrack budget`: what there is, what there would be, and what is advised."""
+"""`manage.py readtrack budget`: the memory of Redis now, of a site of another size, and the advice."""
 
 import json
 import re

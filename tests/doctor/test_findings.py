@@ -1,4 +1,4 @@
-"""How the doctor words times, sizes and numbers."""
+"""The doctor words times, sizes and numbers in short."""
 
 from datetime import timedelta
 

@@ -112,7 +112,7 @@ def test_a_replica_takes_no_writes(start_redis: Start) -> None:
 
 
 class _Slow(socketserver.BaseRequestHandler):
-    """Passes requests on after a while."""
+    """Passes requests on after 10 ms."""
 
     port = 0
 
@@ -126,7 +126,7 @@ class _Slow(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def far_away(start_redis: Start, settings: Settings) -> Iterator[None]:
-    """A server that every answer takes a while to come from."""
+    """Puts a relay before the server that delays every answer."""
     handler = type("Slow", (_Slow,), {"port": start_redis().port})
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as relay:
         relay.daemon_threads = True

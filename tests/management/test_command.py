@@ -1,4 +1,4 @@
-"""`manage.py readtrack`, as an operator or a cron job meets it."""
+"""`manage.py readtrack`, for operators and cron jobs."""
 
 import re
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def doctor(*options: str, **kwargs: Any) -> tuple[int, str]:
-    """Its exit status, and what it printed."""
+    """Returns the exit status and the output."""
     out = StringIO()
     try:
         call_command("readtrack", "doctor", *options, stdout=out, **kwargs)

@@ -12,7 +12,7 @@ OPEN, CLOSE = "⟦", "⟧"
 
 @pytest.fixture
 def pseudo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes it the language of the test."""
+    """Makes this the language of the test."""
     for name in ("gettext", "ngettext", "pgettext", "npgettext"):
         monkeypatch.setattr(translation._trans, name, _bracketed(getattr(trans_real, name)))  # type: ignore[attr-defined]
 
@@ -22,7 +22,7 @@ def _bracketed(translate: Callable[..., str]) -> Callable[..., str]:
 
 
 def unmarked(text: str) -> list[str]:
-    """The words of the text that are in no brackets."""
+    """Returns the words of the text that are not in brackets."""
     innermost = re.compile(f"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
     while innermost.search(text):
         text = innermost.sub("", text)
