@@ -36,19 +36,16 @@ class ReadTrackMiddleware:
         if self.is_async:
             return self._acall(request)
         response: HttpResponseBase = self.get_response(request)
-        _finish(request, response, visitors.signed_in(request) if _needs_user(request, response) else None)
+        needs_user = request.readtrack.see(response) or filling.needs_user(response)
+        _finish(request, response, visitors.signed_in(request) if needs_user else None)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
         response: HttpResponseBase = await self.get_response(request)
-        user = await visitors.asigned_in(request) if _needs_user(request, response) else None
+        needs_user = request.readtrack.see(response) or filling.needs_user(response)
+        user = await visitors.asigned_in(request) if needs_user else None
         await sync_to_async(_finish, thread_sensitive=False)(request, response, user)
         return response
-
-
-def _needs_user(request: TrackedRequest, response: HttpResponseBase) -> bool:
-    request.readtrack.see(response)
-    return request.readtrack.has_seen or filling.needs_user(response)
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:

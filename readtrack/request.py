@@ -40,18 +40,16 @@ class Recorder:
         check_stage(stage)
         self.steps[subject_of(obj), stage] = None
 
-    def see(self, response: HttpResponseBase) -> None:
-        """Adds a view and a read of the object that a DetailView rendered."""
+    def see(self, response: HttpResponseBase) -> bool:
+        """Adds a view and a read of the object that a DetailView rendered. Returns True if there is a hit to record."""
         context = getattr(response, "context_data", None) or {}
-        if not isinstance(context.get("view"), DetailView):
-            return
-        obj = context.get("object")
-        if not isinstance(obj, Model) or obj.pk is None:  # a preview of an object that is not saved yet
-            return
-        if isinstance(obj, Tracked):
-            self.view(obj)
-        if has_read_state(obj.__class__):
-            self.read(obj)
+        obj = context.get("object") if isinstance(context.get("view"), DetailView) else None
+        if isinstance(obj, Model) and obj.pk is not None:  # a preview shows an object that is not saved yet
+            if isinstance(obj, Tracked):
+                self.view(obj)
+            if has_read_state(obj.__class__):
+                self.read(obj)
+        return self.has_seen
 
     @property
     def has_seen(self) -> bool:

@@ -79,6 +79,7 @@ def highest() -> int:
     return conf.MAX_READER // BITS[conf.READ_STATE]
 
 
+@cached_setting("AUTH_USER_MODEL")
 def state_kind() -> str:
     """Returns the last part of the keys that hold read state now."""
     return state_kinds()[0]

@@ -41,7 +41,9 @@ def signed_in(request: HttpRequest) -> Any | None:
     user = getattr(request, "user", None)
     if _loader_of(user) == AUTHENTICATION:
         # A user who is not loaded was not replaced either, as logging in and out do.
-        user = getattr(request, "_acached_user", None) or (user if _has_session(request) else None)
+        user = getattr(request, "_acached_user", None) or (
+            user if settings.SESSION_COOKIE_NAME in request.COOKIES else None
+        )
     return user if user is not None and user.is_authenticated else None
 
 
@@ -51,7 +53,7 @@ async def asigned_in(request: HttpRequest) -> Any | None:
     if loader is None:
         return signed_in(request)
     if loader == AUTHENTICATION and hasattr(request, "auser"):
-        if _has_session(request):
+        if settings.SESSION_COOKIE_NAME in request.COOKIES:
             await request.auser()
         return signed_in(request)
     return await sync_to_async(signed_in)(request)
@@ -62,10 +64,6 @@ def _loader_of(user: Any) -> str | None:
     if not isinstance(user, LazyObject) or user._wrapped is not empty:
         return None
     return getattr(user.__dict__.get("_setupfunc"), "__module__", "")
-
-
-def _has_session(request: HttpRequest) -> bool:
-    return settings.SESSION_COOKIE_NAME in request.COOKIES
 
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime | None = None) -> Visitor:

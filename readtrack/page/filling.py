@@ -66,8 +66,11 @@ def fill(response: Any, find_reader: FindReader) -> None:
         return
     reader = cache(find_reader)
     content = filled(content, reader, is_json="json" in response.get("Content-Type", ""))
-    content = _recoded(content, "utf-8", response.charset)
-    response.content = compress_string(content, max_random_bytes=PADDING) if _is_gzip(response) else content
+    if response.charset.lower() != "utf-8":
+        content = _recoded(content, "utf-8", response.charset)
+    if response.get("Content-Encoding", "") == "gzip":
+        content = compress_string(content, max_random_bytes=PADDING)
+    response.content = content
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
     if reader.cache_info().currsize:  # the page has dots
@@ -91,24 +94,18 @@ def _is_text(response: Any) -> bool:
     return "text/" in kind or "json" in kind or "xml" in kind
 
 
-def _is_gzip(response: Any) -> bool:
-    return bool(response.get("Content-Encoding", "") == "gzip")
-
-
 def _utf8(response: Any) -> bytes:
     """Returns the content in UTF-8, unpacked if the view has Django's gzip_page decorator."""
-    content = response.content
-    if _is_gzip(response):
+    content: bytes = response.content
+    if response.get("Content-Encoding", "") == "gzip":
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error):  # the header is wrong
             return b""
-    return _recoded(content, response.charset, "utf-8")
+    return content if response.charset.lower() == "utf-8" else _recoded(content, response.charset, "utf-8")
 
 
 def _recoded(content: bytes, source: str, target: str) -> bytes:
-    if source.lower() == target.lower():
-        return content
     try:
         return content.decode(source).encode(target, "xmlcharrefreplace")
     except (LookupError, UnicodeError):  # an unknown charset, or content in another one

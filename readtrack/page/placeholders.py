@@ -96,15 +96,13 @@ def count(views: int, *, kind: str) -> str:
     exact = numerals.exact(views)
     if kind == EXACT:
         return exact
-    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, count_text(views, kind=kind))
+    shown = in_words(views) if kind == WORDS else numerals.short(views)
+    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
 
 
-def count_text(views: int, *, kind: str) -> str:
-    """Returns a count as text: `1,234` (EXACT), `1.2k` (COUNT), or `1.2k views` (WORDS)."""
-    if kind == EXACT:
-        return numerals.exact(views)
-    short = numerals.short(views)
-    return ngettext("%(views)s view", "%(views)s views", views) % {"views": short} if kind == WORDS else short
+def in_words(views: int) -> str:
+    """Returns a count as text: `1 view`, `1.2k views`."""
+    return ngettext("%(views)s view", "%(views)s views", views) % {"views": numerals.short(views)}
 
 
 def dot(*, is_unread: bool) -> str:

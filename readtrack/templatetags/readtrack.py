@@ -12,9 +12,9 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from readtrack import reports
+from readtrack import numerals, reports
 from readtrack.page import filling
-from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, UNREAD, WORDS, Placeholder, count_text
+from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, UNREAD, WORDS, Placeholder, in_words
 from readtrack.reports import live
 from readtrack.subjects import subject_of
 from readtrack.views import outbound
@@ -102,7 +102,9 @@ class CountNode(PlaceholderNode):
 
     def value(self, obj: Any, context: Context) -> int | str:
         views: int = reports.views([obj])[obj]
-        return views if self.kind == COUNT else count_text(views, kind=self.kind)
+        if self.kind == COUNT:
+            return views
+        return in_words(views) if self.kind == WORDS else numerals.exact(views)
 
 
 class UnreadCountNode(PlaceholderNode):
