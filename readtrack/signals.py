@@ -2,9 +2,9 @@
 
 from django.dispatch import Signal
 
-# A circuit opened: Redis failed, and pages go on without it for `READTRACK["CIRCUIT"]` seconds.
-# Sent with sender=None and error, once per opening.
+# Sent when a page notices that Redis failed, once until Redis answers again, by each process. Pages then go on
+# without Redis for `READTRACK["CIRCUIT"]` seconds. Arguments: `sender` (None), `error` (the exception).
 redis_failed = Signal()
 
-# A flush ended well. Sent with sender=None and run, the FlushRun.
+# Sent when a flush has ended well. Arguments: `sender` (None), `run` (the `FlushRun`, saved).
 flushed = Signal()

@@ -69,16 +69,16 @@ class Tracked(models.Model):
     view_count = CountField(_("views"))
     visitor_count = CountField(_("unique visitors"))
 
-    # Foreign keys and many-to-many fields whose targets news makes unread. A name that the model lacks is passed over.
+    #: Foreign keys and many-to-many fields to the objects that news makes unread. Names the model lacks are ignored.
     news_for: ClassVar[Sequence[str]] = ("category",)
-    # Fields whose change may be news: `is_news` is told of those that changed.
+    #: Fields whose change may be news: `is_news` gets those that changed.
     news_fields: ClassVar[Sequence[str]] = ()
-    # Foreign key to the user who gets no dot for it.
+    #: Foreign key to the author, who gets no dot for the news.
     news_author: ClassVar[str] = ""
 
-    # How unique visitors are counted: "hll", "set", "daily" or "bitmap"; "" is the site's setting.
+    #: How unique visitors are counted: "hll", "set", "daily" or "bitmap"; "" is the site's setting.
     unique_strategy: ClassVar[str] = ""
-    # Whether a view enters the funnel; None is the site's setting.
+    #: True if a view enters the funnel, False if not; None is the site's setting.
     has_funnel: ClassVar[bool | None] = None
 
     objects = TrackedQuerySet.as_manager()

@@ -26,29 +26,38 @@ register = template.Library()
 
 @register.tag
 def view_count(parser: Parser, token: Token) -> template.Node:
-    """`{% view_count post %}`, with `words` or `exact` behind it; `{% view_count post as views %}` is the number,
-    `{% view_count post words as text %}` its text."""
+    """`{% view_count post %}` shows the live views, such as `1.2k`, with the exact number as a title.
+
+    With `words` it shows `1.2k views`, with `exact` the text `1,234`. `{% view_count post as views %}` sets a number,
+    `{% view_count post words as text %}` a text.
+    """
     obj, options, target = _words(parser, token, options=[EXACT, WORDS])
     return CountNode(obj, kind=options[0] if options else COUNT, target=target)
 
 
 @register.tag
 def unread_dot(parser: Parser, token: Token) -> template.Node:
-    """`{% unread_dot category %}`, `{% unread_dot category as is_unread %}`."""
+    """`{% unread_dot category %}` shows a dot while the category has something new to the user, else nothing.
+
+    `{% unread_dot category as is_unread %}` sets True or False.
+    """
     obj, _, target = _words(parser, token)
     return DotNode(obj, kind=DOT, target=target)
 
 
 @register.tag
 def unread_count(parser: Parser, token: Token) -> template.Node:
-    """`{% unread_count category %}`, `{% unread_count category as items %}`; a dot with READ_STATE "bitmap"."""
+    """`{% unread_count category %}` shows how many publications are new, or a dot with `READ_STATE = "bitmap"`.
+
+    `{% unread_count category as items %}` sets the number, 0 or 1 with a bitmap.
+    """
     obj, _, target = _words(parser, token)
     return UnreadCountNode(obj, kind=UNREAD, target=target)
 
 
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
-    """`{% if_unread category %}…{% else %}…{% endif_unread %}`; both are rendered, one is sent."""
+    """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are rendered."""
     obj, _, target = _words(parser, token)
     if target:
         raise template.TemplateSyntaxError(
@@ -63,7 +72,7 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
 
 @register.simple_tag
 def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
-    """`{% outbound_url post "https://example.com/" stage="click" %}`: counts the stage and redirects there."""
+    """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the stage and redirects."""
     if isinstance(obj, Model) and obj.pk is not None:
         return outbound.link(obj, url, stage=stage)
     return str(url) if outbound.is_web(str(url)) else ""
@@ -71,7 +80,7 @@ def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
 
 @register.simple_tag
 def readtrack_honeypot() -> str:
-    """`{% readtrack_honeypot %}`: a link that only robots follow. Needs `readtrack.urls` in the site's URLconf."""
+    """`{% readtrack_honeypot %}` is a link that people do not see. Needs `readtrack.urls` in the site's URLconf."""
     try:
         url = reverse("readtrack:honeypot")
     except NoReverseMatch:
