@@ -35,7 +35,8 @@ myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
-maximum_signature_line_length = 130
+maximum_signature_line_length = 240
+autodoc_preserve_defaults = True
 add_module_names = False
 default_role = "code"  # docstrings quote code in single backticks
 # Types of other projects, and those that the signatures of this one name in passing, have no page here.

@@ -7,7 +7,10 @@ from functools import partial
 from typing import Any
 
 from asgiref.sync import SyncToAsync
+from django.contrib.admin import ModelAdmin
 from django.core.checks import ERROR
+from django.db.migrations.operations.base import Operation
+from django.db.models import Model
 
 from readtrack import admin, conf, models, operations, reports, request, signals, testing, tracker
 from readtrack.checks.setup import CHECKS
@@ -31,16 +34,15 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "models": (
         models,
         [
-            "Tracked: view_count, visitor_count, unique_strategy, has_funnel, news_for, news_fields, news_author,"
-            " is_news",
+            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author, is_news",
             "TrackedQuerySet: most_viewed",
-            "FlushRun: kind, started, ended, took, read, written, settled, lifted, orphans, error",
+            "FlushRun: took",
         ],
     ),
     "admin": (admin, ["TrackedAdmin"]),
     "operations": (operations, ["SetFillfactor"]),
     "testing": (testing, ["clear"]),
-    "visitors": (visitors, ["visitor", "signed_in", "Visitor: id, fallback_id"]),
+    "visitors": (visitors, ["visitor", "signed_in", "Visitor"]),
 }
 
 
@@ -123,11 +125,19 @@ def _autodoc(module: Any, names: Iterable[str]) -> str:
             asynchronous.append(f"`{name}`")
             continue
         kind = "exception" if _is_error(found) else "class" if isinstance(found, type) else "function"
-        lines.append(f".. auto{kind}:: {module.__name__}.{name}")
+        lines.append(f".. auto{kind}:: {module.__name__}.{name}{_arguments(found)}")
         lines += [f"   :members: {members}", "   :undoc-members:"] if members else []
         lines.append("")
     said = f"For the event loop: {', '.join(asynchronous)}.\n" if asynchronous else ""
     return "\n".join(["```{eval-rst}", *lines, "```", "", said])
+
+
+def _arguments(member: Any) -> str:
+    """The arguments of a class, where the one that it extends would say `*args, **kwargs`."""
+    if not isinstance(member, type) or not issubclass(member, Model | Operation | ModelAdmin):
+        return ""
+    own = [*inspect.signature(member.__init__).parameters.values()][1:] if "__init__" in vars(member) else []
+    return f"({', '.join(map(str, own))})"
 
 
 def _is_error(member: Any) -> bool:
