@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
 
 from readtrack import tracker
 from readtrack.doctor.findings import counted
@@ -48,24 +49,20 @@ def run(command: BaseCommand, *, user: str, by: str | None, verbosity: int, **op
 def _primary_key(text: str, by: str | None) -> Any:
     """Returns the user's primary key. Raises CommandError for no user, or for two that the text could name."""
     model = get_user_model()
-    pk = _as_id(text)
+    try:
+        pk = model._meta.pk.to_python(text)
+    except ValidationError:
+        pk = None
+    if by == "id" and pk is None:
+        raise CommandError(f"{text!r} is not the id of a user.")
     if by == "id":
-        if pk is None:
-            raise CommandError(f"{text!r} is not the id of a user.")
         return pk
-    rows = model._default_manager
-    found = set(rows.filter(**{model.USERNAME_FIELD: text}).values_list("pk", flat=True))
+    named = Q(**{model.USERNAME_FIELD: text})
     if by is None and pk is not None:
-        found |= set(rows.filter(pk=pk).values_list("pk", flat=True))
+        named |= Q(pk=pk)
+    found = list(model._default_manager.filter(named).values_list("pk", flat=True))
     if not found:
         raise CommandError(f"There is no user {text!r}. For a deleted account give its id, and --by id.")
     if len(found) > 1:
         raise CommandError(f"{text!r} is the id of one user and the name of another: add --by id or --by name.")
-    return found.pop()
-
-
-def _as_id(text: str) -> Any | None:
-    try:
-        return get_user_model()._meta.pk.to_python(text)
-    except ValidationError:
-        return None
+    return found[0]
