@@ -122,8 +122,9 @@ def _autodoc(module: Any, names: Iterable[str]) -> str:
     for name, _, members in (entry.partition(": ") for entry in names):
         found = getattr(module, name)
         if isinstance(found, SyncToAsync):
-            asynchronous.append(f"`{name}`")
             continue
+        if hasattr(module, f"a{name}"):
+            asynchronous.append(f"`a{name}`")
         kind = "exception" if _is_error(found) else "class" if isinstance(found, type) else "function"
         lines.append(f".. auto{kind}:: {module.__name__}.{name}{_arguments(found)}")
         lines += [f"   :members: {members}", "   :undoc-members:"] if members else []
