@@ -23,6 +23,7 @@ from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 
 Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
+Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
 
 Start = Callable[..., Valkey]
 

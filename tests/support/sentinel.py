@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from demo_project.engines.engine import READY_WITHIN
 from demo_project.engines.process import ChildError
@@ -22,7 +23,17 @@ DOWN_AFTER = 1000  # milliseconds of silence after which a primary is given up
 # What else a Sentinel waits for, in milliseconds. A replica that it has not heard of for five pings is none it
 # would promote, and then it asks once a second. TILT is its distrust of a machine that is slow, as ours may be.
 HASTE = {"info-period": 100, "ping-period": 400, "ask-period": 100, "publish-period": 100, "tilt-trigger": 60_000}
+DEMOTED, GIVEN_UP = "+convert-to-slave", "-failover-abort-no-good-slave"  # events
 AT_ONCE = {"repl-diskless-sync-delay": "0"}
+
+
+def wait_until(condition: Callable[[], bool], *, server: Valkey) -> None:
+    """Waits until the condition holds. Raises ChildError with the server's last lines if it never does."""
+    deadline = time.monotonic() + READY_WITHIN
+    while not condition():
+        if time.monotonic() > deadline:
+            raise ChildError(f"In vain, after {READY_WITHIN} s:\n{server.last_lines()}")
+        time.sleep(0.01)
 
 
 class Sentinel(Valkey):
@@ -42,11 +53,10 @@ class Sentinel(Valkey):
             # Last, for by its own pace it would not notice an answer in that time.
             client.sentinel_set(SERVICE, "down-after-milliseconds", DOWN_AFTER)
             client.sentinel_set(SERVICE, "failover-timeout", 3000)  # it tries again after twice that
-            deadline = time.monotonic() + READY_WITHIN
-            while not any(each["master-link-status"] == "ok" for each in client.sentinel_slaves(SERVICE)):
-                if time.monotonic() > deadline:
-                    raise ChildError(f"The Sentinel knows no replica:\n{self.last_lines()}")
-                time.sleep(0.01)
+            wait_until(
+                lambda: any(each["master-link-status"] == "ok" for each in client.sentinel_slaves(SERVICE)),
+                server=self,
+            )
 
     def _write_config(self) -> Path:
         path = super()._write_config()
@@ -86,10 +96,13 @@ class Watched:
         }
 
     def sync(self) -> None:
-        """Wait until the replica has everything."""
-        with Redis(port=self.primary.port) as client:
-            if not client.wait(1, int(READY_WITHIN * 1000)):
-                raise ChildError(f"The replica lags behind:\n{self.replica.last_lines()}")
+        """Waits until the replica has everything that the primary has now.
+
+        WAIT would not do: it waits for the writes of its own connection.
+        """
+        with Redis(port=self.primary.port) as primary, Redis(port=self.replica.port) as replica:
+            offset = primary.info("replication")["master_repl_offset"]
+            wait_until(lambda: _offset(replica) >= offset, server=self.replica)
 
     def detach(self) -> None:
         """Cut the replica off: from now on it lags behind."""
@@ -98,16 +111,40 @@ class Watched:
             client.execute_command("CLIENT", "KILL", "TYPE", "replica")
 
     @contextmanager
-    def announced(self, event: str = "+switch-master") -> Iterator[None]:
-        """Waits, at its end, until the Sentinel announces that; by default, that the replica took over."""
-        with Redis(port=self.sentinel.port) as client, client.pubsub() as events:
-            events.subscribe(event)
-            events.get_message(timeout=READY_WITHIN)  # that we are subscribed: nothing is missed
-            yield
-            if events.get_message(timeout=READY_WITHIN) is None:
-                raise ChildError(f"No {event} of the Sentinel:\n{self.sentinel.last_lines()}")
+    def announced(self, *names: str) -> Iterator[list[str]]:
+        """Waits, at its end, until the Sentinel announces one of those events, and adds its name to the list.
+
+        By default it waits until the replica took over.
+        """
+        with Redis(port=self.sentinel.port, decode_responses=True) as client, client.pubsub() as events:
+            events.subscribe(*names or ["+switch-master"])
+            for _ in names or [""]:
+                events.get_message(timeout=READY_WITHIN)  # of the subscription: from now on nothing is missed
+            found: list[str] = []
+            yield found
+            if (message := events.get_message(timeout=READY_WITHIN)) is None:
+                raise ChildError(f"The Sentinel announced nothing:\n{self.sentinel.last_lines()}")
+            found.append(message["channel"])
 
     def hand_over(self) -> None:
-        """Make the replica the primary, and the primary a replica, while both are well."""
-        with Redis(port=self.sentinel.port) as client, self.announced("+convert-to-slave"):
-            client.execute_command("SENTINEL", "FAILOVER", SERVICE)
+        """Makes the replica the primary, and the primary a replica, while both are well."""
+        self.sync()
+        done: list[str] = []
+        while done != [DEMOTED]:  # on a busy machine the Sentinel may find the replica too slow, and give up
+            with self.announced(DEMOTED, GIVEN_UP) as done:
+                wait_until(self._takes_failover, server=self.sentinel)
+        # The Sentinel announces what it asks of the old primary, which takes writes until it has obeyed.
+        with Redis(port=self.primary.port) as client:
+            wait_until(lambda: client.info("replication")["role"] == "slave", server=self.primary)
+
+    def _takes_failover(self) -> bool:
+        """Asks the Sentinel for a failover. Returns False if it refuses, for now."""
+        with Redis(port=self.sentinel.port) as client, suppress(ResponseError):
+            return bool(client.execute_command("SENTINEL", "FAILOVER", SERVICE))
+        return False
+
+
+def _offset(replica: Redis) -> int:
+    """Returns how far the replica has come; -1 while it is not connected to its primary."""
+    told = replica.info("replication")
+    return int(told["slave_repl_offset"]) if told.get("master_link_status") == "up" else -1
