@@ -11,6 +11,7 @@ from readtrack import reports, tracker
 from readtrack.schedule import readtrack_schedule
 from readtrack.tasks import flush_changed, flush_views, refresh_trending
 from tests.support import factories
+from tests.support.waiting import ENOUGH
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_a_worker_runs_what_beat_sends(app: Celery) -> None:
     entry = readtrack_schedule["readtrack-flush-views"]
     with start_worker(app, pool="solo", perform_ping_check=False):
         result = app.send_task(entry["task"], ignore_result=False, **entry["options"])
-        result.get(timeout=20)
+        result.get(timeout=ENOUGH)
         connections.close_all()
     post.refresh_from_db()
     assert post.view_count == 1

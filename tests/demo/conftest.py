@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import pytest
 
 from demo_project.engines.process import Child, free_port
 from demo_project.traffic.browser import Browser
+from tests.support.waiting import comes_true
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Display
@@ -53,7 +53,7 @@ def demo_url(manage: Manage, demo_env: dict[str, str], tmp_path_factory: pytest.
     server = Child([sys.executable, "-m", *WEB, "--port", str(port)], log=log, env=demo_env, folder=ROOT)
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(url, server)
+        assert comes_true(lambda: _answers(url, server)), server.last_lines()
         yield url
     finally:
         server.stop()
@@ -90,14 +90,10 @@ def display() -> Iterator[Display]:
         yield browser
 
 
-def _wait_for(url: str, server: Child) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            Browser(url, AGENT).get("/favicon.ico")
-        except OSError:
-            assert server.is_running, server.last_lines()
-            assert time.monotonic() < deadline, server.last_lines()
-            time.sleep(0.05)
-        else:
-            return
+def _answers(url: str, server: Child) -> bool:
+    assert server.is_running, server.last_lines()
+    try:
+        Browser(url, AGENT).get("/favicon.ico")
+    except OSError:
+        return False
+    return True

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from demo_project.engines.process import free_port
 from tests.demo.conftest import ROOT
+from tests.support.waiting import ENOUGH
 
 WORDS = ("--no-traffic",)
 OURS = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")  # the suite's servers are not the demo's
@@ -45,7 +45,7 @@ class Demo:
     def end(self, number: signal.Signals) -> int:
         """Its exit code, once it has ended after the signal."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=ENOUGH)
 
     def sessions(self) -> set[int]:
         """The sessions of every process it has started; each child has one of its own."""
@@ -113,11 +113,3 @@ def introduction(process: subprocess.Popen[str]) -> dict[str, str]:
             parts = (text.partition(":") for text in said)
             return {name: rest.strip() for name, colon, rest in parts if colon}
     raise AssertionError(f"The demo did not start:\n{''.join(said)}")
-
-
-def comes_true(condition: Callable[[], bool], *, seconds: float = 20) -> bool:
-    """Whether it does, within that time."""
-    deadline = time.monotonic() + seconds
-    while not (is_true := condition()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return is_true

@@ -5,11 +5,13 @@ from __future__ import annotations
 import runpy
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from demo_project import bootstrap, environment
+from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
 
@@ -123,15 +125,24 @@ def test_every_extra_that_is_contained_is_one_in_pyproject() -> None:
 def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lock = tmp_path / "lock"
     code = (
-        "import fcntl, sys, time; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
-        "print(flush=True); time.sleep(0.3)"
+        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
+        "print(flush=True); sys.stdin.read()"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE) as other:
+    command = [sys.executable, "-c", code, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin
         assert other.stdout
         other.stdout.readline()
-        with environment.only_one(lock):
-            assert other.wait() == 0
-    assert "waiting" in capsys.readouterr().err
+
+        def hold() -> int:
+            with environment.only_one(lock):
+                return other.wait()
+
+        with ThreadPoolExecutor() as threads:
+            end = threads.submit(hold)
+            assert comes_true(lambda: "waiting" in capsys.readouterr().err)
+            other.stdin.close()
+            assert end.result() == 0
 
 
 def test_an_old_python_is_refused_with_what_to_do() -> None:

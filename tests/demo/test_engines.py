@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -20,6 +19,7 @@ from demo_project.engines.engine import Engine
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.process import Child, ChildError, free_port, is_free
 from demo_project.engines.valkey import Valkey
+from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,13 +52,6 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def comes_true(condition: Callable[[], bool], seconds: float = 6) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 def test_valkey_answers_by_tcp_and_by_its_unix_socket(valkey: Valkey) -> None:
@@ -214,7 +207,7 @@ def test_a_forked_process_leaves_the_engines_alone(valkey: Valkey) -> None:
 
 def test_stopping_a_child_ends_what_it_started_too(tmp_path: Path) -> None:
     child = Child(["/bin/sh", "-c", "sleep 60 & echo $!; wait"], log=tmp_path / "log")
-    assert comes_true(lambda: child.last_lines() != "")
+    assert comes_true(lambda: child.log.read_text().endswith("\n"))
     grandchild = int(child.last_lines())
     child.stop(signal.SIGTERM, grace=2)
     assert comes_true(lambda: not is_alive(grandchild))

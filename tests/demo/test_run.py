@@ -21,7 +21,8 @@ from demo_project.engines.valkey import Valkey
 from demo_project.run.options import PREFIX, parse
 from demo_project.traffic.browser import Browser
 from tests.demo.conftest import AGENT, ROOT
-from tests.demo.running import Demo, comes_true, command, environment, processes, running
+from tests.demo.running import Demo, command, environment, processes, running
+from tests.support.waiting import comes_true
 
 ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 

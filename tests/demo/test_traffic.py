@@ -7,6 +7,7 @@ import time
 from random import Random
 
 import pytest
+from redis import Redis
 
 from demo_project.engines.process import free_port
 from demo_project.traffic import agents, visitor
@@ -14,6 +15,7 @@ from demo_project.traffic.browser import site
 from demo_project.traffic.crowd import Crowd
 from readtrack.hits.bots import is_bot
 from tests.demo.conftest import ROOT
+from tests.support.waiting import ENOUGH, comes_true
 
 TRAFFIC = [sys.executable, "-m", "demo_project.traffic"]
 
@@ -52,12 +54,12 @@ def test_few_posts_attract_most() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_browses_until_it_is_told_to_stop(demo_url: str, number: signal.Signals) -> None:
+def test_it_browses_until_it_is_told_to_stop(demo_url: str, redis: Redis, number: signal.Signals) -> None:
     command = [*TRAFFIC, "--url", demo_url, "--visitors", "4", "--rate", "40"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(2)
+        assert comes_true(lambda: len(redis.keys("viewed:*")) > 3)
         process.send_signal(number)
-        output, _ = process.communicate(timeout=5)
+        output, _ = process.communicate(timeout=ENOUGH)
     assert process.returncode == 0
     assert " pages" in output
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from demo_project.engines.engine import READY_WITHIN
 from demo_project.engines.process import ChildError
 from demo_project.engines.valkey import Valkey
+from tests.support.waiting import ENOUGH, comes_true
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,11 +28,8 @@ AT_ONCE = {"repl-diskless-sync-delay": "0"}
 
 def wait_until(condition: Callable[[], bool], *, server: Valkey) -> None:
     """Waits until the condition holds. Raises ChildError with the server's last lines if it never does."""
-    deadline = time.monotonic() + READY_WITHIN
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ChildError(f"In vain, after {READY_WITHIN} s:\n{server.last_lines()}")
-        time.sleep(0.01)
+    if not comes_true(condition):
+        raise ChildError(f"In vain, after {ENOUGH} s:\n{server.last_lines()}")
 
 
 class Sentinel(Valkey):
@@ -119,10 +115,10 @@ class Watched:
         with Redis(port=self.sentinel.port, decode_responses=True) as client, client.pubsub() as events:
             events.subscribe(*names or ["+switch-master"])
             for _ in names or [""]:
-                events.get_message(timeout=READY_WITHIN)  # of the subscription: from now on nothing is missed
+                events.get_message(timeout=ENOUGH)  # of the subscription: from now on nothing is missed
             found: list[str] = []
             yield found
-            if (message := events.get_message(timeout=READY_WITHIN)) is None:
+            if (message := events.get_message(timeout=ENOUGH)) is None:
                 raise ChildError(f"The Sentinel announced nothing:\n{self.sentinel.last_lines()}")
             found.append(message["channel"])
 

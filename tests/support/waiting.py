@@ -1,0 +1,16 @@
+"""Waits until something holds. A bound is only there to end a test that has failed: no good run comes near it."""
+
+import time
+from collections.abc import Callable
+
+ENOUGH = 60.0  # seconds, on a machine that does other work besides
+
+
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """Waits until the condition holds. Returns False if it does not in time."""
+    deadline = time.monotonic() + ENOUGH
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
