@@ -64,7 +64,7 @@ def mark_robot(visitor_ids: Iterable[str]) -> None:
 
 def erase(pk: Any, *, progress: Progress = int) -> Erased:
     """Erases the data that Redis has about the user with that primary key. Raises redis.RedisError."""
-    number = pk if isinstance(pk, int) and 0 <= pk <= erasure.HIGHEST else None
+    number = pk if isinstance(pk, int) and 0 <= pk <= erasure.HIGHEST_BIT else None
     user = erasure.ErasedUser(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
     return erasure.erase(user, progress=progress)
 

@@ -92,7 +92,7 @@ def test_agents_are_judged_and_what_is_remembered_is_bounded(agent: str) -> None
 @given(pk=text)
 def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
     subject = subject_of_row(Page, pk.encode(errors="replace").decode())
-    names = keys.viewing(subject, visitor="v" * 16, fallback_id="s" * 16, hour="2026112012")
+    names = keys.viewed(subject, visitor="v" * 16, fallback_id="s" * 16, hour_bucket="2026112012")
     assert all(KEY.fullmatch(name) for name in names)
 
 

@@ -7,7 +7,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor.findings import FLUSH, Context, Finding, counted, duration
 from readtrack.doctor.flushes import LATE
-from readtrack.sql import epochs, row_counts
+from readtrack.sql import row_counts, runs
 from readtrack.sql.runs import last_good
 from readtrack.store import counters, scripts, server
 from readtrack.store.counters import Total
@@ -36,7 +36,7 @@ def epoch(context: Context) -> Iterator[Finding]:
         yield Finding("ok", "No flush has succeeded yet, so Redis cannot have fallen behind SQL.")
         return
     # SQL is read first: a flush between the two reads advances Redis by one epoch, and Redis keeps the previous one.
-    known = epochs.known()
+    known = runs.known_epoch()
     if known in scripts.run(counters.epoch(), patient=True):
         yield Finding("ok", "Redis has its data of the last flush.")
     else:

@@ -1,93 +1,86 @@
-"""What SQL keeps of a subject beside its row's counts: its sketch, and the counts out of its hashes."""
+"""Stores the counts of hashes and, once a day, sketches; removes subjects from Redis that were idle for long."""
 
 from collections.abc import Mapping, Sequence
 
 from readtrack.conf import conf
 from readtrack.models import Archive, Breakdown
-from readtrack.sql import databases, epochs
-from readtrack.sql.archive import FIELD_LENGTH, Known, archived_counts, breakdowns, sketches
+from readtrack.sql import archive, databases
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import counters, keys, lifecycle, scripts
+from readtrack.sql.runs import SqlEpoch
+from readtrack.store import breakdowns, counters, keys, lifecycle, scripts
 from readtrack.store.counters import Epoch, Stored
-from readtrack.store.lifecycle import LiveCounts
 from readtrack.subjects import subject_column
 
 HOURS = 24
+Hashes = Mapping[str, Mapping[str, int]]  # counts by field, by the name of the hash in `views:unsettled`
 
 
-def store_breakdowns(subjects: Sequence[str]) -> None:
-    """Stores the counts of the subjects' hashes."""
+def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch) -> None:
+    """Stores the counts of the subjects' hashes in SQL, and raises hashes of which SQL holds more."""
     for some in scripts.sliced(subjects):
-        _store_hashes(*lifecycle.live_counts(some, with_sketches=False))
+        _store(*_live_hashes(some), epoch)
 
 
-def _store_hashes(held: Mapping[str, LiveCounts], epoch: Epoch) -> None:
-    """Raises SQL's counts to those of the hashes, and the hashes to what SQL turns out to hold more of.
+def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Epoch]:
+    """Returns the settled hashes, missing ones included, and the epoch of Redis afterwards."""
+    names = [keys.member(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
+    *answers, current = scripts.run_all(*breakdowns.read(names), counters.epoch(), patient=True)
+    return {name: one.counts for answer in answers for name, one in answer.items() if one.is_settled}, current
 
-    Nothing is stored of an epoch that SQL cannot follow: the next flush settles first.
-    """
-    if not epochs.advance(epoch.current, previous=epoch.previous):
+
+def _store(live: Hashes, current: Epoch, epoch: SqlEpoch) -> None:
+    """Stores nothing if Redis has to be settled first; the next flush does that."""
+    if not epoch.advance(current):
         return
-    rows = (
-        (subject_column(subject), family, field[:FIELD_LENGTH], count)
-        for subject, one in held.items()
-        for family, counts in one.hashes.items()
-        for field, count in counts.items()
-    )
-    databases.upsert(Breakdown, ("subject", "family", "field"), ("count",), rows=rows)
-    live = {
-        keys.member(family, subject): counts for subject, one in held.items() for family, counts in one.hashes.items()
-    }
-    ahead = {
-        name: Stored(counts)
-        for name, kept in breakdowns(live).items()
-        if (counts := {field: count for field, count in kept.counts.items() if count > live[name].get(field, 0)})
-    }
+    rows = []
+    for name, counts in live.items():
+        kind, subject = keys.split_member(name)
+        column = subject_column(subject)
+        rows += [(column, kind, field[: archive.FIELD_LENGTH], count) for field, count in counts.items()]
+    databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=rows)
+    ahead = {}
+    for name, stored in archive.breakdowns(live).items():
+        higher = {field: count for field, count in stored.counts.items() if count > live[name].get(field, 0)}
+        if higher:
+            ahead[name] = Stored(higher)
     if ahead:
         scripts.run(counters.lift(ahead), patient=True)
 
 
-def archive(live: Mapping[str, RowCounts], *, hour: int) -> None:
-    """Stores sketches and breakdowns of those subjects that changed, and drops from Redis what is long idle.
+def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> None:
+    """Stores sketches and hashes of the subjects that changed, and removes idle subjects from Redis.
 
-    `live` is what their rows already store, `hour` the present hour since 1970.
+    `live` holds what their rows store by now; `hour` is the present hour since 1970.
     """
     for some in scripts.sliced(list(live)):
-        known = archived_counts(some)
+        known = archive.archived(some)
         changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
-        # A sketch that Redis lost alone would be archived in place of a fuller one.
-        _merge(
-            [subject for subject in changed if subject in known and known[subject].visitors > live[subject].visitors]
-        )
-        held, epoch = lifecycle.live_counts(changed, with_sketches=True)
-        rows = ((subject_column(subject), *live[subject], one.sketch, hour) for subject, one in held.items())
-        _store_hashes(held, epoch)
-        databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
-        _drop_idle(
-            [subject for subject in some if subject not in held], live, known, until=hour - conf.IDLE_DAYS * HOURS
-        )
+        # A sketch that Redis alone has lost must not replace a fuller one.
+        _merge_sketches([one for one in changed if one in known and known[one].visitors > live[one].visitors])
+        if changed:
+            _store(*_live_hashes(changed), epoch)
+            sketches = scripts.run(counters.sketches(changed), patient=True)
+            rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
+            databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
+        if conf.IDLE_DAYS:
+            until = hour - conf.IDLE_DAYS * HOURS
+            unchanged = set(some) - set(changed)
+            _remove_idle([one for one in some if one in unchanged and known[one].hour <= until], live, epoch)
 
 
-def _merge(subjects: Sequence[str]) -> None:
+def _merge_sketches(subjects: Sequence[str]) -> None:
     if subjects:
-        scripts.run(
-            counters.lift({subject: Stored({}, sketch) for subject, sketch in sketches(subjects).items()}), patient=True
-        )
+        stored = {subject: Stored({}, sketch) for subject, sketch in archive.sketches(subjects).items()}
+        scripts.run(counters.lift(stored), patient=True)
 
 
-def _drop_idle(
-    subjects: Sequence[str], live: Mapping[str, RowCounts], known: Mapping[str, Known], *, until: int
-) -> None:
-    idle = [subject for subject in subjects if known[subject].hour <= until]
-    if not conf.IDLE_DAYS or not idle:
+def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: SqlEpoch) -> None:
+    if not subjects:
         return
-    held, epoch = lifecycle.live_counts(idle, with_sketches=False)
-    _store_hashes(held, epoch)  # a funnel may move on without a view
-    stored = {
-        subject: (
-            live[subject].views,
-            {family: sum(counts.values()) for family, counts in held[subject].hashes.items()},
-        )
-        for subject in idle
-    }
-    scripts.run(lifecycle.remove_idle(stored), patient=True)
+    hashes, current = _live_hashes(subjects)
+    _store(hashes, current, epoch)  # a funnel may gain steps without a view
+    sums: dict[str, dict[str, int]] = {subject: {} for subject in subjects}
+    for name, counts in hashes.items():
+        kind, subject = keys.split_member(name)
+        sums[subject][kind] = sum(counts.values())
+    scripts.run(lifecycle.remove_idle({one: (live[one].views, sums[one]) for one in subjects}), patient=True)

@@ -1,60 +1,60 @@
 """The views of each model by the hour; those of the whole site are their sum.
 
-Redis counts them beside the totals and by the same rules. An hour that begins anew there is marked, settled with what
-history has of it, written only once it has that base, and lifted where it is behind. History's rows are absolute, so
-an hour's views are the difference to the row before, and a row that rises raises all later ones.
+Redis counts them beside the totals and by the same rules. An hour that begins anew is marked, settled with what history
+stores of it, written once it is settled, and lifted if it is behind. Rows of history are absolute, so the views of an
+hour are the difference to the row before, and a row that rises raises all later ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
 
 from readtrack import buckets
 from readtrack.models import History
-from readtrack.sql import databases, epochs, history
+from readtrack.sql import databases, history
 from readtrack.sql.history import Sums
+from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, scripts
-from readtrack.store.counters import Total
-from readtrack.store.model_hours import HOURS, Hours, by_label, hour_calls, hour_name, parse_hour_name
+from readtrack.store.counters import MODEL_HOURS, Stored, Total
 from readtrack.subjects import tracked_labels
 
 FOREVER = 2**31 - 1  # an hour that is never reached
 NOTHING = Total(0)
 
 
-def stored_hours(names: Sequence[str]) -> dict[str, int]:
-    """What history has of those hours, by their names in `views:unsettled`."""
-    wanted = {parse_hour_name(name): name for name in names}
+def stored_hours(names: Sequence[str]) -> dict[str, Stored]:
+    """Returns what history stores of these hours, by their names in `views:unsettled`."""
+    wanted = {counters.parse_hour_name(name): name for name in names}
     if not wanted:
         return {}
     hours = [hour for _, hour in wanted]
-    stored = history.sums({label for label, _ in wanted}, since=min(hours), until=max(hours) + 1)
-    found = {label: rows.by_hour() for label, rows in stored.items()}
-    return {name: found[label].get(hour, 0) for (label, hour), name in wanted.items()}
+    stored = history.sums({model for model, _ in wanted}, since=min(hours), until=max(hours) + 1)
+    found = {model: rows.by_hour() for model, rows in stored.items()}
+    return {name: Stored({"": found[model].get(hour, 0)}) for (model, hour), name in wanted.items()}
 
 
 def store(*, at: datetime) -> int | None:
-    """Brings history up to the hour of `at`, and Redis up to history; gives how many of its hours were behind.
+    """Brings history up to the hour of `at`, and Redis up to history. Returns the number of hours raised in Redis.
 
-    None where SQL cannot follow this Redis yet: settle, then try again. Raises redis.RedisError or django.db.Error.
+    Returns None if Redis has to be settled first. Raises redis.RedisError or django.db.Error.
     """
     present = buckets.hour_index(at)
-    since = present - HOURS + 1
-    calls = hour_calls(tracked_labels(), range(since, present + 1))
+    since = present - MODEL_HOURS + 1
+    calls = counters.model_hours(tracked_labels(), range(since, present + 1))
     *answers, epoch = scripts.run_all(*calls, counters.epoch(), patient=True)
-    live = by_label(answers)
+    live = counters.by_model(answers)
     connection = databases.of(History)
 
-    def write() -> dict[str, int] | None:
-        # Whoever writes sums takes turns: rows are computed out of the rows before them.
+    def write() -> dict[str, Stored] | None:
+        # One writer at a time, because rows are computed from the rows before them.
         with transaction.atomic(using=connection.alias):
-            epochs.lock()
-            if not epochs.advance(epoch.current, previous=epoch.previous):
+            lock_epoch()
+            if not SqlEpoch().advance(epoch):
                 return None
-            behind: dict[str, int] = {}
+            behind: dict[str, Stored] = {}
             stored = history.sums(live, since=since, until=FOREVER)
-            rows = [row for label in live for row in _raised(label, live[label], stored[label], behind=behind)]
+            rows = [row for model in live for row in _raised(model, live[model], stored[model], behind=behind)]
             databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
         return behind
 
@@ -66,8 +66,10 @@ def store(*, at: datetime) -> int | None:
     return sum(lifted)
 
 
-def _raised(label: str, live: Hours, stored: Sums, *, behind: dict[str, int]) -> list[tuple[str, int, int, int]]:
-    """The rows that are to rise; notes what history has of hours that Redis has less of."""
+def _raised(
+    model: str, live: Mapping[int, Total], stored: Sums, *, behind: dict[str, Stored]
+) -> list[tuple[str, int, int, int]]:
+    """Returns the rows to raise, and enters hours of which Redis has less than history into `behind`."""
     known = stored.by_hour()
     total = row = stored.before
     rows = []
@@ -76,7 +78,7 @@ def _raised(label: str, live: Hours, stored: Sums, *, behind: dict[str, int]) ->
         views = max(least, count.views) if count.is_settled else least
         total, row = total + views, row + least
         if total > row and (views or hour in known):
-            rows.append((label, hour, total, 0))
+            rows.append((model, hour, total, 0))
         if hour in live and count.is_settled and count.views < least:
-            behind[hour_name(label, hour)] = least
+            behind[counters.hour_name(model, hour)] = Stored({"": least})
     return rows

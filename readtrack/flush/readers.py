@@ -1,4 +1,4 @@
-"""How many have read each category, by the hour. The number falls at each publication: the latest one counts."""
+"""How many have read each category, by the hour. The number falls with each publication, and the latest one counts."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -6,17 +6,16 @@ from typing import Any
 
 from readtrack import buckets
 from readtrack.models import ReaderHistory
-from readtrack.sql import databases
-from readtrack.sql.reader_history import newest, stored_rows
+from readtrack.sql import databases, history
 from readtrack.store import read_state
 from readtrack.store.scripts import SLICE
 from readtrack.subjects import read_state_models, subject_column, subject_of_row
 
 
 def store(*, at: datetime) -> int:
-    """Stores, for the hour of `at`, the numbers that changed; gives how many. Raises redis.RedisError."""
+    """Stores the numbers that changed, for the hour of `at`. Returns how many. Raises redis.RedisError."""
     hour = buckets.hour_index(at)
-    # By the site's own rows, not by SCAN: nobody has read a category whose key a publication took away.
+    # By the site's own rows, because SCAN would miss categories whose key a publication removed.
     return sum(_store(subjects, hour=hour) for model in read_state_models() for subjects in _subjects(model))
 
 
@@ -31,17 +30,7 @@ def _subjects(model: Any) -> Iterator[list[str]]:
 def _store(subjects: Sequence[str], *, hour: int) -> int:
     counts = read_state.count_readers(subjects, patient=True)
     found = {subject_column(subject): count for subject, count in counts.items()}
-    stored = newest(list(found))
-    changed = [
-        ReaderHistory(subject=column, hour=hour, readers=count)
-        for column, count in found.items()
-        if count != stored.get(column, 0)
-    ]
-    features = databases.of(ReaderHistory).features
-    stored_rows().bulk_create(
-        changed,
-        update_conflicts=True,
-        update_fields=["readers"],
-        unique_fields=["subject", "hour"] if features.supports_update_conflicts_with_target else None,
-    )
+    stored = history.newest_readers(list(found))
+    changed = [(column, hour, count) for column, count in found.items() if count != stored.get(column, 0)]
+    databases.replace(ReaderHistory, ("subject", "hour"), ("readers",), rows=changed)
     return len(changed)

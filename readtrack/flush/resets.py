@@ -1,20 +1,21 @@
-"""Setting a subject to zero, on both sides and for good.
+"""Setting a subject to zero, in Redis and in SQL, for good.
 
-A flush that read the old count may write it after the reset. So Redis remembers the reset for a day, in which settling
-and lifting give that subject nothing back, and every flush brings its row down to what is live. SQL remembers it
-too: when an old snapshot of Redis comes back, what it holds from before the reset is removed.
+A flush that read the old count may write it after the reset. So Redis notes the reset for a day. Meanwhile settling and
+lifting give that subject nothing back, and every flush lowers its row to the live count. SQL notes the reset as well:
+if an old snapshot of Redis is restored, the counts that it holds from before the reset are removed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from readtrack.flush import archiving
 from readtrack.models import Reset
 from readtrack.sql import archive, databases, row_counts
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import counters, lifecycle, scripts, uniques
+from readtrack.sql.runs import SqlEpoch
+from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.subjects import rows_by_model, subject_column
 
-LIFE = 86_400_000_000  # microseconds; no flush holds on to a chunk that long
+NOTED = keys.reset.seconds * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
 
 
 def reset(subjects: list[str]) -> None:
@@ -25,21 +26,20 @@ def reset(subjects: list[str]) -> None:
             for pk in rows:
                 row_counts.zero(model, pk)
         archive.delete(some)
-        _remember(some, time)
+        _note(some, time)
 
 
-def _remember(subjects: Iterable[str], time: int) -> None:
+def _note(subjects: Iterable[str], time: int) -> None:
     rows = ((subject_column(subject), time, subject) for subject in subjects)
     databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=rows)
 
 
-def finish(*, now: int) -> None:
-    """Brings rows that an older count was written to down to what is live; `now` is Redis's, in microseconds."""
-    marks = lifecycle.resets()
+def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
+    """Lowers rows that got an older count to the live one. `marks` are the noted resets; times are Redis's (µs)."""
     for some in scripts.sliced(list(marks)):
         for model, rows in rows_by_model(some).items():
             stored = row_counts.stored(model, list(rows))
-            # Read after SQL: what SQL rightly stores is live by now.
+            # Read after SQL, so that a count that SQL rightly stores is live by now.
             live = _live([rows[pk] for pk in stored])
             for pk, row in stored.items():
                 right = live[rows[pk]]
@@ -47,10 +47,10 @@ def finish(*, now: int) -> None:
                     lowest = RowCounts(min(row.views, right.views), min(row.visitors, right.visitors))
                     row_counts.lower(model, pk, stored=row, live=lowest)
     for subject, time in marks.items():
-        if time < now - LIFE:
-            archive.delete([subject], models=archive.OWN)  # old ones may have been written late
-            archiving.store_breakdowns([subject])
-            lifecycle.delete_reset(subject, at=time)
+        if time < now - NOTED:
+            archive.delete([subject], models=archive.OWN)  # rows from before may have been written late
+            archiving.store_breakdowns([subject], epoch)
+            flushes.delete_reset(subject, at=time)
 
 
 def _live(subjects: list[str]) -> dict[str, RowCounts]:
@@ -63,14 +63,14 @@ def _live(subjects: list[str]) -> dict[str, RowCounts]:
 
 
 def delete_marks(*, before: int) -> None:
-    """Drops the marks in a restored Redis, of resets before then (µs): what is live there may be less than is right."""
-    lifecycle.delete_resets(until=before)
+    """Deletes notes of resets before then (µs) in a restored Redis, because its live counts may be too low."""
+    flushes.delete_resets(until=before)
 
 
 def repeat(*, since: int) -> None:
-    """Removes the counts that a restored Redis, which remembers nothing since then (µs), has from before a reset.
+    """Removes counts from before a reset that came after `since` (µs), the last flush that Redis knows.
 
-    SQL's side stays: it holds what was counted since the reset.
+    SQL stays, because it holds what was counted since the reset.
     """
     rows = Reset.objects.using(databases.of(Reset).alias).filter(redis_time__gt=since)
     times = dict(rows.values_list("full_subject", "redis_time"))

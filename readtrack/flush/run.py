@@ -1,76 +1,83 @@
-"""Carries the counts from Redis into SQL: absolute, only ever upwards, and as often as one likes.
+"""Flushes counts from Redis to SQL: absolute numbers, which only rise.
 
-Redis is the live truth and SQL the durable one. A count only grows, so the two are merged by max:
+Redis is the live truth, SQL the durable one. A count only grows, so the two merge by maximum:
 
-- settle: a counter that Redis began anew lacks what SQL already counted; it gets that base, once;
-- write:  rows that store less than the total are raised to it, totals without their base are passed over;
-- lift:   totals below what SQL stores (an old snapshot was restored, a replica lagged) are raised to it.
+- settle: a counter that began anew in Redis lacks what SQL had counted; SQL's count is added to it, once;
+- write: rows that store less than the settled total are raised to it; unsettled totals are left out;
+- lift: settled totals below SQL's count are raised to it (an old snapshot was restored, a replica lagged).
 
-Several flushes at once, and one that is killed anywhere, come to the same as a single whole one.
+Several flushes at once, and flushes that are killed anywhere, have the same result as one whole flush.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta, timezone
 from itertools import islice
 
-from django.utils import timezone
+from django.utils import timezone as django_timezone
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.flush import archiving, hours, readers, resets
-from readtrack.flush.scope import begin_run, end_run, run_time
 from readtrack.flush.settling import settle
 from readtrack.flush.writing import write_chunk
 from readtrack.models import FlushRun
 from readtrack.signals import flushed
 from readtrack.sql import history, runs
-from readtrack.store import counters, flushes, lifecycle
+from readtrack.sql.runs import SqlEpoch
+from readtrack.store import counters, flushes, keys
+from readtrack.store.flushes import FlushMemory
+
+# Buckets are named by the clocks of the web servers, which may be some minutes off. A clock further off is made good by
+# the next full flush.
+OVERLAP = timedelta(minutes=3)
+AHEAD = timedelta(minutes=2)
+REACH = timedelta(seconds=keys.trending_bucket.seconds) - timedelta(minutes=5)  # buckets this old exist for sure
+
+Kind = FlushRun.Kind
 
 
 def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
-    """Writes every total that Redis holds, or those that changed; gives the saved record of what it did.
+    """Writes every total that Redis holds, or only those that changed. Returns the saved record of what was done.
 
-    What changed is told by the minute buckets since the last flush that ended well. Where they do not reach
-    back that far, or a restored Redis has to be put right, everything is written all the same.
-    `progress` is called with the number of totals just read. Raises redis.RedisError or
-    django.db.Error; what was written until then stays, and the next flush does the rest.
+    The minute buckets since the last flush that ended well tell what changed. If they do not reach back that far,
+    or Redis was restored from a snapshot, everything is written. `progress` is called with the number of totals just
+    read. Raises redis.RedisError or django.db.Error; what was written until then stays, and the next flush does
+    the rest.
     """
-    run = FlushRun.objects.create(started=timezone.now())
+    run = FlushRun(started=django_timezone.now())
     try:
-        scope = begin_run(run, only_changed=only_changed)
-        run.settled += settle()
-        changed = _changed(scope.minutes)
+        memory, minutes = _begin(run, only_changed=only_changed)
+        epoch = SqlEpoch()
+        run.settled += settle(epoch)
+        changed = {subject: None for subjects in counters.changed(minutes) for subject in subjects}
         for subjects in _chunks(changed):
-            archiving.store_breakdowns(subjects)
-        for subjects in _chunks(changed if run.kind == run.Kind.CHANGED else counters.scan()):
-            write_chunk(subjects, run, changed=changed)
-            if scope.is_restored:  # its hashes may be behind wherever they are
-                archiving.store_breakdowns(subjects)
+            archiving.store_breakdowns(subjects, epoch)
+        for subjects in _chunks(changed if run.kind == Kind.CHANGED else counters.scan()):
+            write_chunk(subjects, run, epoch, changed=changed)
+            if memory.is_full_requested:  # hashes of a restored Redis may be behind, whatever changed
+                archiving.store_breakdowns(subjects, epoch)
             progress(len(subjects))
-        _finish(run)
+        _finish(run, epoch, has_changes=bool(changed))
     except Exception as error:
         run.error = f"{type(error).__name__}: {error}"
         raise
     finally:
-        run.ended = timezone.now()
+        run.ended = django_timezone.now()
         run.save()
     flushed.send_robust(sender=None, run=run)
     return run
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
-    """Writes these totals and the models' hours, as a flush would, and leaves no record. Raises as `flush` does."""
+    """Writes these totals and the hours of models as a flush does, without a record. Raises as `flush` does."""
     now = counters.clock()
-    run = FlushRun(started=timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED)
-    settle()
+    run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=Kind.CHANGED)
+    epoch = SqlEpoch()
+    settle(epoch)
     for some in _chunks(subjects):
-        write_chunk(some, run, changed={})
+        write_chunk(some, run, epoch, changed={})
     if conf.HISTORY:
-        _store_hours(run)
-
-
-def _changed(span: Sequence[datetime]) -> dict[str, None]:
-    """The subjects viewed in those minutes."""
-    return {subject: None for subjects in counters.changed(span) for subject in subjects}
+        _store_hours(run, epoch)
 
 
 def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
@@ -79,23 +86,91 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _store_hours(run: FlushRun) -> None:
-    while (lifted := hours.store(at=run_time(run))) is None:
-        run.settled += settle()
+def _begin(run: FlushRun, *, only_changed: bool) -> tuple[FlushMemory, list[datetime]]:
+    """Enters the run in Redis and SQL. Returns what Redis knows of flushes, and the minutes whose buckets to read.
+
+    A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
+    written. Redis is told first, so that a kill between the two does not make a sound Redis look restored.
+    """
+    memory = _enter(run)
+    flushed_until = _flushed_until(run.flushed_until)
+    is_full = not only_changed or memory.is_full_requested or flushed_until is None
+    run.kind = (Kind.ARCHIVE if _is_archive_due(run.flushed_until) else Kind.FULL) if is_full else Kind.CHANGED
+    run.save()
+    return memory, _minutes(run.flushed_until, flushed_until)
+
+
+def _enter(run: FlushRun) -> FlushMemory:
+    while True:
+        newest = runs.runs().order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
+        memory = flushes.memory()
+        resets.repeat(since=memory.last)
+        if memory.last < newest:
+            resets.delete_marks(before=newest)
+            requested = max(counters.clock(), newest + 1)
+            flushes.request_full_flush(requested)
+            memory = memory._replace(requested=requested)
+        run.flushed_until = counters.clock()
+        run.redis_time = max(run.flushed_until, newest + 1)  # keeps flushes in order even if the clock was set back
+        if flushes.note(run.redis_time, known=memory.last):
+            return memory
+
+
+def _flushed_until(clock: int) -> int | None:
+    """Returns the time (µs) until which everything is stored; None if the buckets since then may be gone."""
+    until = runs.ended_well().order_by("-pk").values_list("flushed_until", flat=True).first()
+    # A time in the future comes from a clock that was set back since, and proves nothing.
+    if until is None or until > clock or _time(clock) - _time(until) > REACH:
+        return None
+    return until
+
+
+def _minutes(clock: int, flushed_until: int | None) -> list[datetime]:
+    """Returns the minutes since then, with some overlap; all that may have a bucket if the time is not known."""
+    now = _time(clock)
+    since = now - REACH if flushed_until is None else _time(flushed_until)
+    return buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
+
+
+def _is_archive_due(clock: int) -> bool:
+    if not conf.ARCHIVE_EVERY:
+        return False
+    past = runs.ended_well().order_by("-pk").values_list("flushed_until", flat=True)
+    # On a new site the first archive comes at the end of the first period.
+    last = past.filter(kind=Kind.ARCHIVE).first() or past.last() or clock
+    return not 0 <= clock - last < conf.ARCHIVE_EVERY * 1_000_000
+
+
+def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
+    """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
+    is_full, at = run.kind != Kind.CHANGED, _time(run.flushed_until)
+    if marks := flushes.resets():
+        resets.finish(marks, epoch, now=run.redis_time)
+    if conf.HISTORY and (is_full or has_changes or run.settled):
+        _store_hours(run, epoch)
+    if is_full:
+        if conf.HISTORY:
+            readers.store(at=at)
+        flushes.note_full(run.redis_time)
+        flushes.delete_old_orphans(now=run.redis_time)
+        runs.prune(run)
+    if run.kind == Kind.ARCHIVE:
+        history.thin(at=at)
+    _end(run)
+
+
+def _store_hours(run: FlushRun, epoch: SqlEpoch) -> None:
+    while (lifted := hours.store(at=_time(run.flushed_until))) is None:
+        run.settled += settle(epoch)
     run.lifted += lifted
 
 
-def _finish(run: FlushRun) -> None:
-    """What comes after the counts: resets that were raced, sums, old records."""
-    resets.finish(now=run.redis_time)
-    if conf.HISTORY:
-        _store_hours(run)
-        if run.kind != run.Kind.CHANGED:
-            readers.store(at=run_time(run))
-    if run.kind != run.Kind.CHANGED:
-        flushes.remember_full(run.redis_time)
-        lifecycle.delete_old_orphans(now=run.redis_time)
-    if run.kind == run.Kind.ARCHIVE:
-        history.thin(at=run_time(run))
-    runs.prune(run)
-    end_run(run)
+def _end(run: FlushRun) -> None:
+    """Enters the end of the run, so that a snapshot taken during it is known as an old one, too."""
+    time = max(counters.clock(), run.redis_time + 1)
+    if flushes.note(time, known=run.redis_time):
+        run.redis_time = time
+
+
+def _time(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(microseconds / 1_000_000, timezone.utc)

@@ -1,38 +1,44 @@
-"""Adds SQL's count to counters that Redis began anew."""
+"""Settling: adds SQL's counts to counters that began anew in Redis."""
 
 from readtrack.flush import hours
-from readtrack.sql import archive, epochs, row_counts
+from readtrack.sql import archive, row_counts
+from readtrack.sql.runs import SqlEpoch, known_epoch
 from readtrack.store import counters, keys, scripts
-from readtrack.store.counters import Stored, StoredCount
+from readtrack.store.counters import Stored
 from readtrack.subjects import rows_by_model
 
+NOTHING = Stored({"": 0})
 
-def settle() -> int:
-    """Gives counters marked until now their base, and takes a restored Redis into the line; gives how many."""
-    settled, until = 0, max(counters.clock(), epochs.known())
+
+def settle(epoch: SqlEpoch) -> int:
+    """Adds SQL's count to every counter that is unsettled by now. Returns the number of counters settled.
+
+    Also lets a Redis that was restored from a snapshot join SQL's epochs. Raises redis.RedisError or django.db.Error.
+    """
+    settled, until = 0, max(counters.clock(), epoch.number)
+    known = epoch.number
     while True:
         names = counters.unsettled(until=until)
-        bases = _stored(names)
-        # Read after the bases: whatever they hold was settled in this epoch or an earlier one.
-        done = scripts.run(counters.settle(bases, head=epochs.known()), patient=True)
-        epochs.advance(done.epoch.current, previous=done.epoch.previous)
+        stored = _stored(names)
+        if names:  # read after the counts, which were all settled in this epoch or an earlier one
+            known = known_epoch()
+        done = scripts.run(counters.settle(stored, known=known), patient=True)
+        epoch.advance(done.epoch)
         settled += done.counters
         if not names:
             return settled
+        known = epoch.number
 
 
-def _stored(names: list[str]) -> dict[str, StoredCount]:
-    """What SQL keeps of each counter; a row that is gone has nothing."""
+def _stored(names: list[str]) -> dict[str, Stored]:
+    """Returns what SQL stores of each counter: zero for a row that is gone."""
+    kinds = {name: keys.split_member(name)[0] for name in names}
     hourly = [name for name in names if keys.is_hour(name)]
-    hashes = [name for name in names if keys.split_member(name)[0] and not keys.is_hour(name)]
-    bases: dict[str, StoredCount] = {
-        **dict.fromkeys(names, 0),
-        **archive.breakdowns(hashes),
-        **hours.stored_hours(hourly),
-    }
+    hashes = [name for name, kind in kinds.items() if kind and not keys.is_hour(name)]
+    found = {**dict.fromkeys(names, NOTHING), **archive.breakdowns(hashes), **hours.stored_hours(hourly)}
     for model, rows in rows_by_model(names).items():
-        stored = row_counts.stored(model, list(rows))
+        counts = row_counts.stored(model, list(rows))
         sketches = archive.sketches(rows.values())
-        for pk, row in stored.items():
-            bases[rows[pk]] = Stored({"": row.views}, sketches.get(rows[pk], b""))
-    return bases
+        for pk, row in counts.items():
+            found[rows[pk]] = Stored({"": row.views}, sketches.get(rows[pk], b""))
+    return found

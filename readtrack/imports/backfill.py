@@ -22,8 +22,9 @@ from django.db.models.constants import OnConflict
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.models import History
-from readtrack.sql import databases, epochs
-from readtrack.store import model_hours
+from readtrack.sql import databases
+from readtrack.sql.runs import lock_epoch
+from readtrack.store.imports import first_hour
 from readtrack.subjects import subject_column
 
 VIEWS = 2_000  # in a batch: a script that applies more would keep the server from its pages
@@ -69,7 +70,7 @@ def part(batch: Batch, *, at: datetime) -> str:
     found = {
         "subjects": list(batch.views),
         "hours": [[*key, count] for key, count in hours.items()],
-        "sums": [[*key, count] for key, count in models.items() if key[1] < model_hours.first_hour(at)],
+        "sums": [[*key, count] for key, count in models.items() if key[1] < first_hour(at)],
     }
     return json.dumps(found, separators=(",", ":"))
 
@@ -89,7 +90,7 @@ def fill(part: str, totals: Sequence[int]) -> None:
     if not gains:
         return
     # What others insert meanwhile would not be seen, and so not be raised: they take turns.
-    epochs.lock()
+    lock_epoch()
     connection = databases.of(History)
     if connection.vendor == "postgresql":
         _fill_postgresql(

@@ -23,7 +23,8 @@ from readtrack.imports import backfill
 from readtrack.imports.backfill import Batch
 from readtrack.models import Import
 from readtrack.sql import databases
-from readtrack.store import imports, model_hours, scripts
+from readtrack.sql.runs import SqlEpoch
+from readtrack.store import imports, scripts
 
 
 class ImportConflictError(RuntimeError):
@@ -77,10 +78,10 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         at = buckets.now()
         part = backfill.part(batch, at=at)
         _check(_update(record, intended=position, part=part))
-        parts: Any = {"views": batch.views, "hours": batch.hours, "since": model_hours.first_hour(at)}
+        parts: Any = {"views": batch.views, "hours": batch.hours, "since": imports.first_hour(at)}
         call = imports.apply(record.source, before=before, after=position, at=at, **parts)
         while (answer := scripts.run(call, patient=True)) is imports.Applied.UNSETTLED:
-            settling.settle()
+            settling.settle(SqlEpoch())
         _check(answer is imports.Applied.APPLIED)
         write_subjects(batch.views)
         _, done, totals = imports.state(record.source)

@@ -30,8 +30,8 @@ class Migration(migrations.Migration):
             name='Breakdown',
             fields=[
                 ('subject', models.CharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'family', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('family', models.CharField(max_length=40)),
+                ('pk', models.CompositePrimaryKey('subject', 'kind', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('kind', models.CharField(max_length=40)),
                 ('field', models.CharField(max_length=100)),
                 ('count', models.PositiveBigIntegerField()),
             ],

@@ -94,8 +94,8 @@ class Archive(SubjectRow):
 class Breakdown(SubjectRow):
     """One count out of the hashes of a subject: a funnel's stage, a dimension's value."""
 
-    pk = models.CompositePrimaryKey("subject", "family", "field")
-    family = models.CharField(max_length=40)
+    pk = models.CompositePrimaryKey("subject", "kind", "field")
+    kind = models.CharField(max_length=40)
     field = models.CharField(max_length=100)
     count = models.PositiveBigIntegerField()
 

@@ -37,7 +37,7 @@ def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
         return []
     several = [objs] if isinstance(objs, Tracked) else list(objs)
     viewed = [obj for obj in several if not enters_funnel(type(obj))]
-    found = _hashes([subject_of(obj) for obj in several], family=FUNNEL)
+    found = _hashes([subject_of(obj) for obj in several], kind=FUNNEL)
     others = _summed(found.pop(subject_of(obj), Counter[str]()) for obj in viewed)
     totals = _summed(found.values())
     # Who took a step without a view that counted stands in the first stage all the same.
@@ -59,21 +59,21 @@ def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, in
     """
     dimensions.check(dimension)
     several = [objs] if isinstance(objs, Tracked) else list(objs)
-    found = _summed(_hashes([subject_of(obj) for obj in several], family=f"views:{dimension}").values())
+    found = _summed(_hashes([subject_of(obj) for obj in several], kind=f"views:{dimension}").values())
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _hashes(subjects: Sequence[str], *, family: str) -> dict[str, Counter[str]]:
+def _hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Counter[str]]:
     """The counts of each subject; with Redis gone, those that SQL keeps."""
-    found = fail_open(breakdowns.hashes, {}, subjects, family=family)
+    found = fail_open(breakdowns.hashes, {}, subjects, kind=kind)
     lacking = [subject for subject in subjects if subject not in found or not found[subject].is_settled]
-    stored = archive.breakdowns([keys.member(family, subject) for subject in lacking]) if lacking else {}
+    stored = archive.breakdowns([keys.member(kind, subject) for subject in lacking]) if lacking else {}
     if any(kept.counts for kept in stored.values()):
         # Read again after SQL: what was settled in between has its base by now, and is not given it twice.
-        found |= fail_open(breakdowns.hashes, {}, subjects, family=family)
+        found |= fail_open(breakdowns.hashes, {}, subjects, kind=kind)
     counts = {subject: Counter(one.counts) for subject, one in found.items()}
     for subject in lacking:
-        kept = Counter(stored[keys.member(family, subject)].counts)
+        kept = Counter(stored[keys.member(kind, subject)].counts)
         live = found.get(subject, Hash({}))
         counts[subject] = Counter(live.counts) | kept if live.is_settled else Counter(live.counts) + kept
     return counts

@@ -14,7 +14,7 @@ from readtrack.buckets import Period
 from readtrack.models import Tracked
 from readtrack.reports.hours import model_views
 from readtrack.reports.live import views
-from readtrack.sql import history, reader_history
+from readtrack.sql import history
 from readtrack.store import counters, read_state
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import label_of, subject_column, subject_of, tracked_labels
@@ -114,10 +114,10 @@ def reader_series(
         return []
     subject = subject_of(category)
     column, (first, last) = subject_column(subject), _hours(starts, end)
-    found = {_place(starts, hour): count for hour, count in reader_history.counts(column, since=first, until=last + 1)}
+    found = {_place(starts, hour): count for hour, count in history.readers(column, since=first, until=last + 1)}
     if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [subject])):
         found[bisect_right(starts, now) - 1] = live[subject]
-    known = reader_history.before(column, hour=first)
+    known = history.readers_before(column, hour=first)
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 

@@ -56,7 +56,7 @@ def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: d
     several = list(listed(objs))
     subjects = [subject_of(obj) for obj in several]
     if days is not None:
-        return daily_visitors.daily_visitors_together(subjects, days=days, at=buckets.now(at))
+        return daily_visitors.visitors_together(subjects, days=days, at=buckets.now(at))
     return max(uniques.visitors_together(subjects), max((int(obj.visitor_count) for obj in several), default=0))
 
 
@@ -69,4 +69,4 @@ def has_seen(user: Any, obj: Tracked) -> bool:
         return False
     subject = subject_of(obj)
     number = readers.number_of(readers.or_none(user.pk))
-    return scripts.run(uniques.strategy_of(subject).has_seen(subject, visitor=user_id(user.pk), reader=number))
+    return uniques.strategy_of(subject).has_seen(subject, visitor=user_id(user.pk), reader=number)

@@ -1,4 +1,4 @@
-"""What SQL keeps of a subject beside its row's counts: its sketch, and the counts out of its hashes."""
+"""What SQL stores of a subject beside the counts in its row: its sketch, and the counts of its hashes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,40 +16,41 @@ FIELD_LENGTH = 100
 OWN: tuple[type[Model], ...] = (Archive, Breakdown)
 
 
-class Known(NamedTuple):
-    """What the archive has of one subject: its counts, and the hour in which its views were seen to change."""
+class Archived(NamedTuple):
+    """The archive of one subject: its counts, and the hour since 1970 in which a change was last seen."""
 
     views: int
     visitors: int
     hour: int
 
 
-def archived_counts(subjects: Sequence[str]) -> dict[str, Known]:
-    """What is archived, by subject."""
+def archived(subjects: Sequence[str]) -> dict[str, Archived]:
+    """Returns the archive of each subject that has one."""
     columns = {subject_column(subject): subject for subject in subjects}
-    rows = Archive.objects.using(databases.of(Archive).alias).filter(subject__in=list(columns))
+    rows = _rows(Archive).filter(subject__in=list(columns))
     found = rows.values_list("subject", "views", "visitors", "hour")
-    return {columns[column]: Known(*values) for column, *values in found}
+    return {columns[column]: Archived(*values) for column, *values in found}
 
 
 def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
-    """The archived sketches by subject."""
+    """Returns the archived sketch of each subject that has one."""
     columns = {subject_column(subject): subject for subject in subjects}
-    rows = Archive.objects.using(databases.of(Archive).alias).filter(subject__in=list(columns))
+    rows = _rows(Archive).filter(subject__in=list(columns))
     return {columns[column]: bytes(sketch) for column, sketch in rows.values_list("subject", "sketch")}
 
 
 def breakdowns(names: Iterable[str]) -> dict[str, Stored]:
-    """The stored counts of hashes, by their names in `views:unsettled`."""
+    """Returns the stored counts of hashes, by their names in `views:unsettled`."""
     wanted = {
-        (family, subject_column(subject)): keys.member(family, subject)
-        for family, subject in map(keys.split_member, names)
+        (kind, subject_column(subject)): keys.member(kind, subject) for kind, subject in map(keys.split_member, names)
     }
+    if not wanted:
+        return {}
     counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    rows = Breakdown.objects.using(databases.of(Breakdown).alias).filter(subject__in={column for _, column in wanted})
-    for column, family, field, count in rows.values_list("subject", "family", "field", "count"):
-        if (family, column) in wanted:
-            counts[wanted[family, column]][field] = count
+    rows = _rows(Breakdown).filter(subject__in={column for _, column in wanted})
+    for column, kind, field, count in rows.values_list("subject", "kind", "field", "count"):
+        if (kind, column) in wanted:
+            counts[wanted[kind, column]][field] = count
     return {name: Stored(counts.get(name, {})) for name in wanted.values()}
 
 
@@ -57,5 +58,8 @@ def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, Hi
     """Deletes what the app's own tables hold of the subjects."""
     columns = [subject_column(subject) for subject in subjects]
     for model in models:
-        rows: Any = model._default_manager.using(databases.of(model).alias)
-        rows.filter(subject__in=columns).delete()
+        _rows(model).filter(subject__in=columns).delete()
+
+
+def _rows(model: type[Model]) -> Any:
+    return model._default_manager.using(databases.of(model).alias)

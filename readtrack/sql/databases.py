@@ -44,6 +44,20 @@ def array(values: Sequence[Any]) -> Any:
     return list(values)
 
 
+def replace(
+    model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[tuple[Any, ...]]
+) -> None:
+    """Inserts rows (keys first, then values), or replaces those that exist."""
+    connection = of(model)
+    names = (*keys, *values)
+    model._default_manager.using(connection.alias).bulk_create(
+        [model(**dict(zip(names, row, strict=True))) for row in rows],
+        update_conflicts=True,
+        update_fields=values,
+        unique_fields=keys if connection.features.supports_update_conflicts_with_target else None,
+    )
+
+
 def upsert(
     model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[tuple[Any, ...]]
 ) -> None:

@@ -3,13 +3,14 @@
 Rows of one subject are written when the flush raises it, those of a model by `sums`.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from django.db.models import Max, Min, Model, QuerySet
+from django.db.models import F, Max, Min, Model, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -107,3 +108,22 @@ def _thin_day(rows: "QuerySet[Any]", start: int, end: int) -> int:
 
 def _rows(model: type[Model] = History) -> "QuerySet[Any]":
     return model._default_manager.using(databases.of(model).alias)
+
+
+def newest_readers(columns: Sequence[str]) -> dict[str, int]:
+    """Returns the newest number of readers of each subject that has one."""
+    newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
+    rows = _rows(ReaderHistory).filter(subject__in=columns).alias(place=newest).filter(place=1)
+    return dict(rows.values_list("subject", "readers"))
+
+
+def readers_before(column: str, *, hour: int) -> int:
+    """Returns the subject's newest number of readers before that hour; 0 for none."""
+    earlier = _rows(ReaderHistory).filter(subject=column, hour__lt=hour).order_by("-hour")
+    return earlier.values_list("readers", flat=True).first() or 0
+
+
+def readers(column: str, *, since: int, until: int) -> list[tuple[int, int]]:
+    """Returns the hours of a range in which the number of readers changed, and that number, oldest first."""
+    rows = _rows(ReaderHistory).filter(subject=column, hour__gte=since, hour__lt=until).order_by("hour")
+    return list(rows.values_list("hour", "readers"))

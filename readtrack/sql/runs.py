@@ -1,28 +1,72 @@
-"""The records of flushes."""
+"""What SQL knows of flushes: the record of each, and the newest epoch of Redis.
 
-from django.db.models import QuerySet
+Each settling starts a new epoch in Redis, which keeps the numbers of the last two. SQL keeps the newest number that it
+was told, and is told before it stores a total that was settled. So a Redis was restored from a snapshot if neither
+of its two epochs is the one that SQL knows, and its marks may be of views that SQL stores already.
+"""
+
+from django.db.models import F, QuerySet
 
 from readtrack.conf import conf
-from readtrack.models import FlushRun
+from readtrack.models import FlushRun, KnownEpoch
 from readtrack.sql import databases
+from readtrack.store.counters import Epoch
 
+ONLY = 1  # primary key of the one row of KnownEpoch
 Kind = FlushRun.Kind
 
 
-def prune(run: FlushRun) -> None:
-    """Forgets the records of old flushes, all but the last of each kind that ended well."""
-    kept = [ended_well().filter(kind=kind).order_by("-pk").values_list("pk", flat=True).first() or 0 for kind in Kind]
-    _runs().filter(pk__lte=run.pk - conf.FLUSH_RUNS).exclude(pk__in=kept).delete()
+class SqlEpoch:
+    """The newest epoch that SQL knows, as far as one flush has seen.
+
+    SQL is asked again only if Redis is in another epoch, because SQL's number only moves forward.
+    """
+
+    def __init__(self) -> None:
+        self.number = known_epoch()
+
+    def advance(self, epoch: Epoch) -> bool:
+        """Tells SQL of an epoch that follows the newest it knows. Returns False if Redis has to be settled first."""
+        if epoch.current != self.number and known_epoch() != epoch.current and not _move(epoch):
+            return False
+        self.number = epoch.current
+        return True
+
+
+def known_epoch() -> int:
+    """Returns the newest epoch that SQL knows; 0 for none."""
+    return KnownEpoch.objects.using(databases.of(KnownEpoch).alias).get_or_create(pk=ONLY)[0].epoch
+
+
+def lock_epoch() -> None:
+    """Locks the epoch row until the transaction ends; other writers of history wait."""
+    _epoch().update(epoch=F("epoch"))
+
+
+def _move(epoch: Epoch) -> bool:
+    return bool(_epoch().filter(epoch=epoch.previous).update(epoch=epoch.current))
+
+
+def _epoch() -> "QuerySet[KnownEpoch]":
+    return KnownEpoch.objects.using(databases.of(KnownEpoch).alias).filter(pk=ONLY)
 
 
 def last_good() -> FlushRun | None:
-    """The newest flush that ended well."""
+    """Returns the newest flush that ended well."""
     return ended_well().first()
 
 
 def ended_well() -> "QuerySet[FlushRun]":
-    return _runs().filter(ended__isnull=False, error="")
+    """Returns the flushes that ended without an error, newest first."""
+    return runs().filter(ended__isnull=False, error="")
 
 
-def _runs() -> "QuerySet[FlushRun]":
+def prune(run: FlushRun) -> None:
+    """Deletes the records of old flushes (FLUSH_RUNS), but for the last of each kind that ended well."""
+    kept = [ended_well().filter(kind=kind).order_by("-pk").values_list("pk", flat=True).first() or 0 for kind in Kind]
+    runs().filter(pk__lte=run.pk - conf.FLUSH_RUNS).exclude(pk__in=kept).delete()
+
+
+def runs() -> "QuerySet[FlushRun]":
+    """Returns all flushes, newest first."""
     return FlushRun.objects.using(databases.of(FlushRun).alias)

@@ -1,51 +1,63 @@
-"""Hashes of counts by name: the stages of funnels and the values of dimensions."""
+"""Hashes of counts: the stages of funnels and the values of dimensions."""
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.visitors import Visitor
-from readtrack.store import keys, scripts
+from readtrack.store import keys, recording, scripts
 from readtrack.store.scripts import Call
-
-PASS_LIFE = 3600  # seconds after its latest new stage that a visitor's pass ends; record.lua has it, too
 
 
 class Hash(NamedTuple):
-    """Live counts by field. One that is not based lacks what SQL kept before Redis lost the key."""
+    """Live counts by field. An unsettled hash lacks what SQL had stored before Redis lost the key."""
 
     counts: Mapping[str, int]
     is_settled: bool = True
 
 
 def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
-    """Takes the visitor to the stage of the subject's funnel; whether that was new."""
+    """Takes the visitor to the stage of the subject's funnel; the answer is True if that was new."""
     reached = list(conf.FUNNEL[: conf.FUNNEL.index(stage) + 1])
     rate = keys.rate(visitor.fallback_id or visitor.id)
     bucket = keys.trending_bucket(buckets.minute_bucket(at))
     names = [rate, keys.unsettled(), keys.funnel(subject), bucket, *keys.passes(subject, visitor)]
-    return Call("step", names, [PASS_LIFE, len(reached), *reached], bool)
+    name = keys.member("funnel", subject)
+    args = [recording.ROBOT, name, subject, keys.trending_bucket.ttl, keys.funnel_pass.ttl, len(reached), *reached]
+    return Call("step", names, args, bool)
 
 
-def hashes(subjects: Sequence[str], *, family: str) -> dict[str, Hash]:
-    """The subjects' hashes of that family by subject, in one round trip; those that Redis lacks are left out."""
-    return dict(ChainMap(*scripts.run_all(*(_hashes(some, family) for some in scripts.sliced(subjects)))))
+def hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Hash]:
+    """Returns the hash of that kind of each subject that has one, in one round trip. Raises redis.RedisError."""
+    found = ChainMap(*scripts.run_all(*read([keys.member(kind, subject) for subject in subjects])))
+    return {
+        subject: one
+        for subject in subjects
+        if (one := found.get(keys.member(kind, subject))) is not None and one.counts
+    }
 
 
-def _hashes(subjects: Sequence[str], family: str) -> Call[dict[str, Hash]]:
+def read(names: Sequence[str]) -> Iterator[Call[dict[str, Hash]]]:
+    """Reads hashes by their names in `views:unsettled`; a missing one has no counts."""
+    for some in scripts.sliced(names):
+        yield _read(some)
+
+
+def _read(names: Sequence[str]) -> Call[dict[str, Hash]]:
     def decode(answer: list[list[list[bytes]]]) -> dict[str, Hash]:
-        found, marks = answer if len(answer) == 2 else (answer[0], [None] * len(subjects))
+        if not answer:
+            return dict.fromkeys(names, Hash({}))
         return {
-            subject: Hash(_counts(fields), is_settled=mark is None)
-            for subject, fields, mark in zip(subjects, found, marks, strict=True)
-            if fields
+            name: Hash(_counts(fields), is_settled=mark is None)
+            for name, fields, mark in zip(names, *answer, strict=True)
         }
 
-    names = [keys.unsettled(), *(keys.counter(family, subject) for subject in subjects)]
-    return Call("hashes", names, [keys.member(family, subject) for subject in subjects], decode)
+    return Call(
+        "hashes", [keys.unsettled(), *(keys.counter(*keys.split_member(name)) for name in names)], names, decode
+    )
 
 
 def _counts(fields: Sequence[bytes]) -> dict[str, int]:

@@ -1,5 +1,7 @@
-"""Recording a hit; reading, settling and lifting totals and the other counters that SQL keeps."""
+"""Totals, hours of models and hashes of counts: reading, settling and lifting them."""
 
+import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -9,53 +11,46 @@ from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-HOUR_LIFE = 172_800  # seconds that a model's hour lives; record.lua sets it
+MODEL_HOURS = keys.model_hour.seconds // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
+BUCKETS_AT_ONCE = 8  # in one round trip, because a busy minute has thousands of members
 
 
 class Epoch(NamedTuple):
-    """Where a Redis stands in the line of settlings: the number of the last one, and of the one before."""
+    """The number of a Redis's last settling, and of the one before; zeros for a Redis that was never settled."""
 
     current: int
     previous: int
 
 
 class Settled(NamedTuple):
-    """What a settling did: to how many counters, and where Redis stands now."""
+    """The result of a settling: the number of counters settled, and the epoch of Redis afterwards."""
 
     counters: int
     epoch: Epoch
 
 
 class Stored(NamedTuple):
-    """What SQL keeps of one counter: counts by field (a total's only field is ""), and a total's sketch."""
+    """What SQL stores of one counter: counts by field (the only field of a total is ""), and a total's sketch."""
 
     counts: Mapping[str, int]
     sketch: bytes = b""
 
 
-StoredCount = int | Stored  # a number is a total without a sketch
-
-
 class Total(NamedTuple):
-    """A live count. One that is not based lacks what SQL counted before Redis lost the key."""
+    """A live count. An unsettled one lacks what SQL had counted before Redis lost the key."""
 
     views: int
     is_settled: bool = True
 
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
-    """The totals that Redis holds, by subject; a subject that it holds nothing of is left out."""
+    """Reads totals by subject; a subject without a total in Redis is left out."""
     return _with_marks({subject: keys.total(subject) for subject in subjects})
 
 
-def model_hours(names: Iterable[str]) -> Call[dict[str, Total]]:
-    """The models' hours that Redis holds, by their names in `views:unsettled`."""
-    return _with_marks({name: keys.counter(*keys.split_member(name)) for name in names})
-
-
 def _with_marks(named: Mapping[str, str]) -> Call[dict[str, Total]]:
-    """The counters that there are, by their names in `views:unsettled`, which are given with their keys."""
+    """Reads the counters with these names in `views:unsettled` and these keys; missing ones are left out."""
 
     def decode(answer: list[list[bytes | None]]) -> dict[str, Total]:
         counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(named))
@@ -69,13 +64,50 @@ def _with_marks(named: Mapping[str, str]) -> Call[dict[str, Total]]:
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
-    """How many of the totals there are, and each in its place: None where it is missing or lacks SQL's base."""
+    """Reads the number of totals that exist, and each total in its place: None for a missing or unsettled one."""
     start = keys.total("")
-    return Call("based", [keys.unsettled(), *[start + subject for subject in subjects]], (len(start),), tuple)
+    return Call("settled_totals", [keys.unsettled(), *[start + subject for subject in subjects]], (len(start),), tuple)
+
+
+def hour_name(model: str, hour: int) -> str:
+    """Returns the name in `views:unsettled` of a model's hour, which is given in hours since 1970."""
+    return keys.member(keys.hour_kind(buckets.hour_bucket(buckets.hour_start(hour))), model)
+
+
+def parse_hour_name(name: str) -> tuple[str, int]:
+    """Returns the model and the hour (since 1970) of a name in `views:unsettled`."""
+    kind, model = keys.split_member(name)
+    return model, buckets.bucket_index(kind.rpartition(":")[2])
+
+
+def model_hours(models: Iterable[str], hours: Sequence[int]) -> list[Call[dict[str, Total]]]:
+    """Reads the views of models in these hours (since 1970); `by_model` puts the answers together."""
+    names = [hour_name(model, hour) for model in models for hour in hours]
+    return [
+        _with_marks({name: keys.counter(*keys.split_member(name)) for name in some}) for some in scripts.sliced(names)
+    ]
+
+
+def by_model(answers: Iterable[Mapping[str, Total]]) -> defaultdict[str, dict[int, Total]]:
+    """Returns the answers to `model_hours` by model and hour."""
+    found: defaultdict[str, dict[int, Total]] = defaultdict(dict)
+    for answer in answers:
+        for name, total in answer.items():
+            model, hour = parse_hour_name(name)
+            found[model][hour] = total
+    return found
+
+
+def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
+    """Reads the sketches of unique visitors; empty bytes for a subject without one."""
+    names = [keys.hll(subject) for subject in subjects]
+    return Call(
+        "read", names, (), lambda found: {one: sketch or b"" for one, sketch in zip(subjects, found, strict=True)}
+    )
 
 
 def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
-    """The views of one subject in each of those hours."""
+    """Returns the views of one subject in each of those hours. Raises redis.RedisError."""
     if not times:
         return []
     found = connect().mget([keys.hour(buckets.hour_bucket(time), subject) for time in times])
@@ -83,29 +115,65 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
 
 
 def scan() -> Iterator[str]:
-    """The subjects of all totals, unordered; one may come twice, as SCAN has it."""
+    """Yields the subjects of all totals, unordered; SCAN may give one twice."""
     client: Any = connect(patient=True)
-    start, pattern, cursor = len(keys.total("")), keys.matching_totals(), None
+    start, pattern, cursor = len(keys.total("")), keys.total.matching, None
     while cursor != 0:
         cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
         yield from [name.decode()[start:] for name in names]
 
 
+def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
+    """Yields the subjects viewed in each of those minutes, out of the minute buckets."""
+    client: Any = connect(patient=True)
+    for start in range(0, len(minutes), BUCKETS_AT_ONCE):
+        with client.pipeline(transaction=False) as pipeline:
+            for minute in minutes[start : start + BUCKETS_AT_ONCE]:
+                pipeline.zrange(keys.trending_bucket(buckets.minute_bucket(minute)), 0, -1)
+            answers = pipeline.execute()
+        for found in answers:
+            yield [member.decode() for member in found]
+
+
 def unsettled(*, until: int) -> list[str]:
-    """Some counters that lack SQL's base, marked until then (µs); settling them makes room for the next."""
+    """Returns some counters that began until then (µs) and are unsettled; settling them makes room for the next."""
     client: Any = connect(patient=True)
     found: list[bytes] = client.zrange(keys.unsettled(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
     return [member.decode() for member in found]
 
 
-def settle(bases: Mapping[str, StoredCount], *, head: int) -> Call[Settled]:
-    """Adds each counter its base from SQL. `head` is the epoch SQL knew of after it gave the bases."""
-    names, args = _settle_args("settle", bases, head)
-    return Call("restore", names, args, lambda answer: Settled(answer[0], _epoch(answer[1])))
+def settle(stored: Mapping[str, Stored], *, known: int) -> Call[Settled]:
+    """Adds SQL's counts to unsettled counters. `known` is the epoch that SQL knew after it gave the counts."""
+    return _restore("settle", stored, known, lambda answer: Settled(answer[0], _epoch(answer[1])))
+
+
+def lift(stored: Mapping[str, Stored]) -> Call[int]:
+    """Raises the settled counters that are below SQL's counts; the answer is how many were."""
+    return _restore("lift", stored, 0, lambda answer: int(answer[0]))
+
+
+def _restore(mode: str, stored: Mapping[str, Stored], known: int, decode: Any) -> Call[Any]:
+    names = [keys.flush_epoch(), keys.unsettled(), keys.reset()]
+    counters: list[dict[str, Any]] = []
+    sketches: list[bytes] = []
+    for name, one in stored.items():
+        kind, subject = keys.split_member(name)
+        names += (
+            keys.counter(kind, subject) if kind else keys.total(subject),
+            keys.hll(subject),
+            keys.scratch(subject),
+        )
+        counts = [(field, str(count)) for field, count in one.counts.items()]
+        life = keys.model_hour.seconds if keys.is_hour(name) else 0
+        counters.append({"name": name, "subject": subject, "life": life, "counts": counts})
+        if one.sketch:
+            sketches.append(one.sketch)
+            counters[-1]["sketch"] = 3 + len(sketches)
+    return Call("settle", names, [mode, known, json.dumps(counters), *sketches], decode)
 
 
 def epoch() -> Call[Epoch]:
-    """Where this Redis stands; zeros for one that was never settled."""
+    """Reads the epoch of this Redis."""
     return Call("epoch", [keys.flush_epoch()], (), _epoch)
 
 
@@ -113,44 +181,7 @@ def _epoch(answer: bytes) -> Epoch:
     return Epoch(*map(int, answer.split()))
 
 
-def lift(stored: Mapping[str, StoredCount]) -> Call[int]:
-    """Raises the counters that are below what SQL stores; gives how many were."""
-    names, args = _settle_args("lift", stored, 0)
-    return Call("restore", names, args, lambda answer: int(answer[0]))
-
-
-def _settle_args(mode: str, bases: Mapping[str, StoredCount], head: int) -> tuple[list[str], list[str | int | bytes]]:
-    names = [keys.flush_epoch(), keys.unsettled(), keys.reset()]
-    args: list[str | int | bytes] = [mode, head]
-    for name, base in bases.items():
-        family, subject = keys.split_member(name)
-        kept = Stored({"": base}) if isinstance(base, int) else base
-        key = keys.counter(family, subject) if family else keys.total(subject)
-        names += (key, keys.hll(subject), keys.scratch(subject))
-        args += (name, subject, kept.sketch, HOUR_LIFE if keys.is_hour(name) else 0, len(kept.counts))
-        for field, count in kept.counts.items():
-            args += (field, count)
-    return names, args
-
-
 def clock() -> int:
-    """Redis's own time in microseconds."""
+    """Returns Redis's time (µs)."""
     seconds, microseconds = connect(patient=True).time()
     return seconds * 1_000_000 + microseconds
-
-
-BUCKET_LIFE = 70  # minutes; record.lua sets it
-AT_ONCE = 8  # buckets in one round trip: a busy minute has thousands of members
-
-
-def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
-    """The subjects viewed in each of those minutes."""
-    client: Any = connect(patient=True)
-    for start in range(0, len(minutes), AT_ONCE):
-        some = minutes[start : start + AT_ONCE]
-        with client.pipeline(transaction=False) as pipeline:
-            for minute in some:
-                pipeline.zrange(keys.trending_bucket(buckets.minute_bucket(minute)), 0, -1)
-            answers = pipeline.execute()
-        for found in answers:
-            yield [member.decode() for member in found]

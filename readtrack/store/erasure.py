@@ -1,4 +1,4 @@
-"""The traces of one user: keys named after them, members of sets, bits. Finds them all and erases them."""
+"""Erasing a user: keys named after the user, members of sets, bits of bitmaps."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -8,15 +8,15 @@ from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step
-SCANS = 4
-HIGHEST = 2**32 - 1  # number of a bit that a string can hold
-SLOTS = 2**27 - 1  # numbers of readers that one of 4 bytes for each can hold
+SCANS = 4  # of all keys
+HIGHEST_BIT = 2**32 - 1  # in a string of Redis
+HIGHEST_SLOT = 2**27 - 1  # of four bytes each
 
 Progress = Callable[[int], object]
 
 
 class ErasedUser(NamedTuple):
-    """Who is forgotten: the visitor's keyed hash, the reader's name and, if it is one, number."""
+    """The user to erase: the visitor's keyed hash, the reader's name, and the reader's number if there is one."""
 
     visitor: str
     reader: str
@@ -24,7 +24,7 @@ class ErasedUser(NamedTuple):
 
 
 class Erased(NamedTuple):
-    """How many keys went, and in how many the user's member or bit was cleared."""
+    """The number of keys removed, and of keys in which the user's member or bit was cleared."""
 
     keys: int
     members: int
@@ -32,38 +32,41 @@ class Erased(NamedTuple):
 
 
 def effort() -> int:
-    """About how many keys `forget` looks at."""
+    """Returns about how many keys `erase` looks at."""
     return SCANS * int(connect(patient=True).dbsize())
 
 
 def erase(user: ErasedUser, *, progress: Progress = int) -> Erased:
-    """Erases the user. `progress` is told of keys looked at. Raises redis.RedisError; starting anew does no harm."""
+    """Erases the user. `progress` is called with numbers of keys looked at.
+
+    Raises redis.RedisError; then what was erased stays so, and erasing again does the rest.
+    """
     client: Any = connect(patient=True)
     ordinal = client.hget(keys.readers(), user.reader)
-    gone = sum(client.unlink(*names) for names in _scan(keys.matching_traces(user.visitor), progress) if names)
-    members = sum(_run(names, "member", user.visitor) for names in _scan(keys.matching_unique_sets(), progress))
-    bits = sum(_run(names, "bit", user.number) for names in _scan(keys.matching_unique_bitmaps(), progress))
-    for names in _scan(keys.matching_read_state(), progress):
-        bits += _unread(names, user.number, suffix="")
-        bits += _unread(names, None if ordinal is None else int(ordinal), suffix=":ordinal")
+    gone = sum(client.unlink(*names) for names in _scan(keys.naming(user.visitor), progress) if names)
+    members = sum(_run(names, "member", user.visitor) for names in _scan(keys.unique.matching, progress))
+    bits = sum(_run(names, "bit", user.number) for names in _scan(keys.bitmap.matching, progress))
+    for names in _scan(keys.read_bits.matching, progress):
+        bits += _clear(names, user.number, suffix="")
+        bits += _clear(names, None if ordinal is None else int(ordinal), suffix=":ordinal")
     if ordinal is not None:
-        # The number stays taken, by nobody: the next one is how many there are.
+        # The ordinal stays taken, because the next one is the number of fields.
         client.hset(keys.readers(), f"!{int(ordinal)}", int(ordinal))
         client.hdel(keys.readers(), user.reader)
     return Erased(gone, members, bits)
 
 
-def _unread(names: Sequence[bytes], number: int | None, *, suffix: str) -> int:
+def _clear(names: Sequence[bytes], number: int | None, *, suffix: str) -> int:
     bits = [name for name in names if name.endswith(f":read{suffix}".encode())]
     slots = [name for name in names if name.endswith(f":seen{suffix}".encode())]
-    return _run(bits, "bit", number) + _run(slots, "slot", number if number is None or number < SLOTS else None)
+    slot = number if number is None or number < HIGHEST_SLOT else None
+    return _run(bits, "bit", number) + _run(slots, "slot", slot)
 
 
 def _run(names: Sequence[bytes], kind: str, who: str | int | None) -> int:
     if not names or who is None:
         return 0
-    call = Call("forget", [name.decode() for name in names], (kind, who), int)
-    return scripts.run(call, patient=True)
+    return scripts.run(Call("erase", [name.decode() for name in names], (kind, who), int), patient=True)
 
 
 def _scan(pattern: str, progress: Progress) -> Iterator[list[bytes]]:

@@ -1,14 +1,17 @@
-"""What Redis remembers of the flushes, by its own clock."""
+"""What Redis knows of flushes: their times, requested full ones, resets, and subjects without a row."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
+ORPHAN_NOTE = 30 * keys.DAY * 1_000_000  # µs after which the note about a missing row is deleted
+
 
 class FlushMemory(NamedTuple):
-    """Times in microseconds, 0 for none: the last flush, the full flush that is requested, the last full flush done."""
+    """Times by Redis's clock (µs, 0 for none): of the last flush, the last requested full one, the last full one."""
 
     last: int = 0
     requested: int = 0
@@ -16,26 +19,59 @@ class FlushMemory(NamedTuple):
 
     @property
     def is_full_requested(self) -> bool:
-        """Whether no full flush that ended well has begun since one was called for."""
+        """True until a full flush that began after the request has ended well."""
         return self.requested > self.full
 
 
 def memory() -> FlushMemory:
-    """What this Redis remembers."""
-    found = connect(patient=True).mget([keys.flush_last(), keys.flush_requested(), keys.flush_full()])
-    return FlushMemory(*(int(time or 0) for time in found))
+    """Returns what this Redis knows. Raises redis.RedisError."""
+    times = connect(patient=True).mget([keys.flush_last(), keys.flush_requested(), keys.flush_full()])
+    return FlushMemory(*(int(time or 0) for time in times))
 
 
-def remember(time: int, *, known: int) -> bool:
-    """Leaves the mark of a flush, `known` being the one that it found; False where Redis has gone back since."""
-    return scripts.run(Call("remember", [keys.flush_last()], (known, time), bool), patient=True)
+def note(time: int, *, known: int) -> bool:
+    """Notes the time of a flush (µs). Returns False if Redis was rolled back since the time `known` was read."""
+    return scripts.run(Call("note_flush", [keys.flush_last()], (known, time), bool), patient=True)
 
 
 def request_full_flush(since: int) -> None:
-    """A snapshot was restored: only a full flush that begins after this puts Redis right."""
+    """Requests a full flush that begins after this time (µs), because Redis was restored from a snapshot."""
     connect(patient=True).set(keys.flush_requested(), since)
 
 
-def remember_full(started: int) -> None:
-    """A full flush that began then has ended well."""
+def note_full(started: int) -> None:
+    """Notes that a full flush that began at this time (µs) ended well."""
     connect(patient=True).set(keys.flush_full(), started)
+
+
+def resets() -> dict[str, int]:
+    """Returns the subjects that were reset lately, and when (µs)."""
+    client: Any = connect(patient=True)
+    found = client.zrange(keys.reset(), 0, -1, withscores=True)
+    return {subject.decode(): int(time) for subject, time in found}
+
+
+def delete_resets(*, until: int) -> None:
+    """Deletes the notes of all resets before that time (µs)."""
+    connect(patient=True).zremrangebyscore(keys.reset(), "-inf", f"({until}")
+
+
+def delete_reset(subject: str, *, at: int) -> None:
+    """Deletes the note of the reset at that time (µs); a later one stays."""
+    client: Any = connect(patient=True)
+    if client.zscore(keys.reset(), subject) == at:
+        client.zrem(keys.reset(), subject)
+
+
+def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
+    """Notes that these subjects have no row; the answer is those noted at least `age` seconds ago."""
+
+    def decode(answer: list[bytes]) -> list[str]:
+        return [subject.decode() for subject in answer]
+
+    return Call("orphan", [keys.flush_orphans()], (age * 1_000_000, *subjects), decode)
+
+
+def delete_old_orphans(*, now: int) -> None:
+    """Deletes notes that no flush confirmed for 30 days; `now` is Redis's time (µs)."""
+    connect(patient=True).zremrangebyscore(keys.flush_orphans(), "-inf", now - ORPHAN_NOTE)

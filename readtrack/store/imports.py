@@ -9,11 +9,19 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import connect
+from readtrack.store.counters import MODEL_HOURS
 from readtrack.store.scripts import Call
 
 DAY = timedelta(days=1)  # that an hour of a subject is kept; one of a model is kept twice as long
 LIFE = 86_400  # seconds that the position of a finished import is kept
 ALMOST = timedelta(minutes=1)  # an hour that ends sooner is not begun any more
+
+SPARE = 2  # of the oldest hours in Redis, which may expire before the next flush
+
+
+def first_hour(at: datetime) -> int:
+    """Returns the first hour (since 1970) that an import adds to Redis; earlier ones it adds to history itself."""
+    return buckets.hour_index(at) - MODEL_HOURS + 1 + SPARE
 
 
 class Applied(IntEnum):
@@ -79,7 +87,7 @@ def _slots(
             yield keys.hour(buckets.hour_bucket(start), subject), "", count, start + DAY
     for (start, label), count in models.items():
         if since <= buckets.hour_index(start):
-            name = keys.member(keys.hourly(buckets.hour_bucket(start)), label)
+            name = keys.member(keys.hour_kind(buckets.hour_bucket(start)), label)
             yield keys.hour(buckets.hour_bucket(start), label), name, count, start + 2 * DAY
 
 

@@ -1,9 +1,9 @@
 """Read state: what each reader has seen of each category, by one of two strategies with one contract.
 
-`Bitmap` knows whether something is new, in one bit a reader; `Sequence` also how much, in four bytes.
+`ReadBits` knows if something is new, in one bit a reader. `SeenCounters` also knows how much, in four bytes a reader.
 """
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from struct import iter_unpack
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -16,11 +16,12 @@ from readtrack.store import clock, keys
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-COUNTED_AT_ONCE = 100  # bitmaps: of 100,000,000 readers, counting one takes the server a millisecond
+COUNTED_AT_ONCE = 100  # bitmaps; the server takes a millisecond to count one of 100,000,000 readers
+PUBLISHED_FOR = keys.published.seconds * 1_000_000  # µs that the time of a publication is kept
 
 
 class Publication(NamedTuple):
-    """What is published to a category at once. `author` gets no dot for it; `is_own`: it is the author's own text."""
+    """Something new in a category. `author` gets no dot; with `is_own` the category is the author's own text."""
 
     subject: str
     items: int = 1
@@ -29,18 +30,18 @@ class Publication(NamedTuple):
 
 
 class ReadBits:
-    """1 is "has read". A publication takes the whole bitmap away."""
+    """One bit a reader, which is 1 if the reader has read. A publication removes the bitmap."""
 
-    def unread(self, reader: Reader, subjects: Many[str]) -> Call[dict[str, int]]:
-        """For each category 0, or 1 when there is something new."""
+    def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
+        """Reads for each category 1 if something is new, else 0."""
 
         def decode(bits: list[int]) -> dict[str, int]:
             return {subject: 1 - bit for subject, bit in zip(subjects, bits, strict=True)}
 
-        return Call("has_read", _asked(reader, subjects), (reader, len(subjects)), decode)
+        return Call("has_read", _read_keys(reader, subjects), (reader, len(subjects)), decode)
 
-    def readers(self, states: Many[str], *, patient: bool) -> list[int]:
-        """How many have read what each key holds."""
+    def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
+        """Returns the number of readers who have read each category."""
         counts: list[int] = []
         for start in range(0, len(states), COUNTED_AT_ONCE):
             pipeline: Any = connect(patient=patient).pipeline(transaction=False)
@@ -51,18 +52,18 @@ class ReadBits:
 
 
 class SeenCounters:
-    """Four bytes a reader: how many publications there had been when the reader came, and one. 0 is "never"."""
+    """Four bytes a reader: the number of publications when the reader came, plus one. 0 means never."""
 
-    def unread(self, reader: Reader, subjects: Many[str]) -> Call[dict[str, int]]:
-        """For each category how much is new; 1 at least in one that the reader has never opened."""
+    def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
+        """Reads for each category how much is new; at least 1 if the reader has never opened it."""
 
         def decode(counts: list[int]) -> dict[str, int]:
             return dict(zip(subjects, counts, strict=True))
 
-        return Call("count_unread", _asked(reader, subjects), (reader, len(subjects)), decode)
+        return Call("count_unread", _read_keys(reader, subjects), (reader, len(subjects)), decode)
 
-    def readers(self, states: Many[str], *, patient: bool) -> list[int]:
-        """How many have read what each key holds. Always patient: each may be megabytes."""
+    def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
+        """Returns the number of readers who have seen everything; always patient, because a key may have megabytes."""
         return [self._count(connect(patient=True).get(state)) for state in states]
 
     def _count(self, content: Any) -> int:
@@ -71,25 +72,24 @@ class SeenCounters:
         return sum(seen > published for seen in slots)
 
 
-def _asked(reader: Reader, subjects: Many[str]) -> list[str]:
-    names = [keys.state(subject, readers.state_kind()) for subject in subjects]
+def _read_keys(reader: Reader, subjects: Sequence[str]) -> list[str]:
+    kind = readers.state_kind()
+    names = [keys.state(subject, kind) for subject in subjects]
     return [*names, keys.readers()] if isinstance(reader, str) else names
 
 
 STATES: dict[str, ReadBits | SeenCounters] = {"bitmap": ReadBits(), "sequence": SeenCounters()}
 
 
-def unread(reader: Reader, subjects: Many[str]) -> Call[dict[str, int]]:
-    """How much is new to the reader in each category, as far as the strategy knows."""
+def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
+    """Reads how much is new to the reader in each category, as far as the strategy knows."""
     return STATES[conf.READ_STATE].unread(reader, subjects)
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:
-    """Marks what the hit reads; gives the subjects that are read now. Raises redis.RedisError."""
-    reader = cast(Reader, hit.reader)
-    names = [
-        name for subject in hit.reads for name in (keys.state(subject, readers.state_kind()), keys.published(subject))
-    ]
+    """Marks the categories that the hit reads; the answer is those that are read now. Raises redis.RedisError."""
+    reader, kind = cast(Reader, hit.reader), readers.state_kind()
+    names = [name for subject in hit.reads for name in (keys.state(subject, kind), keys.published(subject))]
     if isinstance(reader, str):
         names.append(keys.readers())
 
@@ -97,12 +97,12 @@ def mark(hit: Hit) -> Call[tuple[str, ...]]:
         clock.learn(int(codes[-1]))
         return tuple(subject for subject, code in zip(hit.reads, codes, strict=False) if code)
 
-    args = (len(hit.reads), reader, *_began(hit), conf.READ_STATE, readers.highest())
+    args = (len(hit.reads), reader, *_began(hit), conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
     return Call("mark_read", names, args, decode)
 
 
 def _began(hit: Hit) -> tuple[int | str, int | str]:
-    """How long ago the page began, and when that was by Redis's clock, in microseconds or as mark_read.lua has it."""
+    """Returns how long ago the page began, and when that was by Redis's clock (µs), as mark_read.lua takes them."""
     if hit.began is None:
         return "", "" if hit.as_of is None else hit.as_of
     stale = conf.STALE_FOR * 1_000_000
@@ -110,26 +110,27 @@ def _began(hit: Hit) -> tuple[int | str, int | str]:
     return int((perf_counter() - hit.began) * 1_000_000) + stale, since
 
 
-def publish(news: Many[Publication]) -> Call[int]:
+def publish(publications: Sequence[Publication]) -> Call[int]:
     """Makes the categories unread."""
+    kinds = readers.state_kinds()
     names: list[str] = []
-    args: list[str | int] = [conf.READ_STATE]
-    for subject, items, author, is_own in news:
-        today, *others = (keys.state(subject, family) for family in readers.state_kinds())
-        names += (today, keys.published(subject), *others)
+    args: list[str | int] = [conf.READ_STATE, keys.published.ttl]
+    for subject, items, author, is_own in publications:
+        current, *others = (keys.state(subject, kind) for kind in kinds)
+        names += (current, keys.published(subject), *others)
         args += (items, "" if author is None else author, int(is_own))
-    if any(isinstance(entry.author, str) for entry in news):
+    if any(isinstance(one.author, str) for one in publications):
         names.append(keys.readers())
     return Call("publish", names, args, int)
 
 
-def count_readers(subjects: Many[str], *, patient: bool = False) -> dict[str, int]:
-    """How many have read each category since it was last published to."""
-    family = readers.state_kind()
-    counts = STATES[conf.READ_STATE].readers([keys.state(subject, family) for subject in subjects], patient=patient)
-    return dict(zip(subjects, counts, strict=True))
+def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
+    """Returns how many have read each category since its last publication. Raises redis.RedisError."""
+    kind = readers.state_kind()
+    states = [keys.state(subject, kind) for subject in subjects]
+    return dict(zip(subjects, STATES[conf.READ_STATE].count_readers(states, patient=patient), strict=True))
 
 
 def remove(subject: str) -> None:
-    """Removes everything that the category has."""
-    connect().unlink(*(keys.state(subject, family) for family in readers.state_kinds()), keys.published(subject))
+    """Removes all read state of the category."""
+    connect().unlink(*(keys.state(subject, kind) for kind in readers.state_kinds()), keys.published(subject))

@@ -1,8 +1,9 @@
-"""Recording a hit: one script, one round trip, and all that a counted view does besides."""
+"""Recording a hit: one script and one round trip for its views and all that the site counts besides."""
 
+import json
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
@@ -13,87 +14,13 @@ from readtrack.store.scripts import Call
 from readtrack.store.uniques import Effect, Strategy
 from readtrack.subjects import enters_funnel, model_with_label
 
+# The honeypot marks a robot by a rate beyond every limit, so that recording needs no further command to see it.
+ROBOT = 10**15
+NO_LIMIT = ROBOT - 1
+ROBOT_LIFE = keys.DAY
+VALUES = 50  # values of a dimension that a subject keeps; the rest is "other"
 
-class Profile(NamedTuple):
-    """What recording a view of one model takes beyond the default."""
-
-    strategy: Strategy
-    has_days: bool
-    stage: str  # the funnel's first, "" for a model without
-
-
-def wants(hit: Hit) -> bool:
-    """Whether the hit is more than record.lua does for everybody."""
-    if hit.dimensions:
-        return True
-    for subject in hit.views:  # noqa: SIM110 - every hit comes this way, and a generator costs it half a microsecond
-        if _profile(subject.partition(":")[0]):
-            return True
-    return False
-
-
-def named(hit: Hit, *, shared: tuple[str, ...], hour: str, rate: tuple[int, int]) -> tuple[list[str], list[str | int]]:
-    """The keys and arguments of the hit, in the order of record.lua's second form."""
-    identities = [who for who in hit.visitor[:2] if who]
-    slices = windows.count() if windows.is_compact() else 0
-    names, members = list(shared), []
-    for subject in hit.views:
-        total, own_hour, model_hour, _, *strings = keys.viewing(
-            subject, visitor=hit.visitor.id, fallback_id=hit.visitor.fallback_id, hour=hour
-        )
-        entries = [windows.entry(subject, visitor=who, hit=hit) for who in identities] if slices else []
-        names += (total, own_hour, model_hour)
-        names += [name for sets, _ in entries for name in sets] or strings
-        members.append([member for _, member in entries])
-    width = (len(names) - len(shared)) // len(hit.views)
-    args: list[str | int] = [windows.life() if slices else conf.WINDOW or 1, *rate, hit.visitor.id, width]
-    args += [len(hit.views), *hit.views, len(identities), slices]
-    for subject, own in zip(hit.views, members, strict=True):
-        effects = list(_effects(subject, hit))
-        args += (*own, len(effects))
-        for effect in effects:
-            args += (effect.name, len(names) + 1, effect.argument)
-            names += effect.keys
-    return names, args
-
-
-def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
-    label = subject.partition(":")[0]
-    profile = _profile(label) or Profile(uniques.strategy_of(subject), has_days=False, stage="")
-    if effect := profile.strategy.effect(subject, hit):
-        yield effect
-    if profile.has_days:
-        yield Effect("day", (keys.sketch(subject, day=buckets.day_bucket(hit.at)),), daily_visitors.life())
-    if profile.stage:
-        yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), profile.stage)
-    for name, value in hit.dimensions:
-        yield Effect("value", (keys.breakdown(subject, name=name),), value)
-
-
-@cached_setting()
-def _profile(label: str) -> Profile | None:
-    strategy = uniques.strategy_of(label)
-    has_funnel = enters_funnel(model_with_label(label))
-    stage = conf.FUNNEL[0] if has_funnel and conf.FUNNEL else ""
-    if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
-        return None
-    return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0, stage=stage)
-
-
-# A mark is a rate beyond all limits, so recording finds it without asking for anything more (record.lua).
-TRAPPED = 10**15
-NO_LIMIT = TRAPPED - 1  # a rate limit that only the marked exceed
-ROBOT_LIFE = 86_400  # seconds that a mark lasts
-
-
-def mark_robots(visitors: Iterable[str]) -> None:
-    """Makes what they do from now on not count, for a day. Raises redis.RedisError."""
-    pipeline = connect().pipeline(transaction=False)
-    for visitor in visitors:
-        pipeline.set(keys.rate(visitor), TRAPPED, ex=ROBOT_LIFE)
-    pipeline.execute()
-
-
+_LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
 
 
@@ -102,21 +29,22 @@ def record(hit: Hit) -> Call[Outcome]:
     visitor, fallback_id = hit.visitor.id, hit.visitor.fallback_id
     hour = buckets.hour_bucket(hit.at)
     names = keys.recorded(fallback_id or visitor, minute=buckets.minute_bucket(hit.at))
-    if wants(hit):
-        rate = (conf.RATE_LIMIT or NO_LIMIT, conf.RATE_WINDOW or 1)
-        return Call("record", *named(hit, shared=names, hour=hour, rate=rate), partial(_outcome, hit))
-    for subject in hit.views:
-        names += keys.viewing(subject, visitor=visitor, fallback_id=fallback_id, hour=hour)
     args: list[str | int] = [
-        conf.WINDOW or 1,  # no window at all would count a hit that is sent again twice
+        conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         conf.RATE_LIMIT or NO_LIMIT,
         conf.RATE_WINDOW or 1,
         visitor,
-        6 if fallback_id else 5,
-        len(hit.views),
-        *hit.views,
+        ROBOT,
+        *_LIFETIMES,
+        len(keys.prefix()),
     ]
-    return Call("record", names, args, partial(_outcome, hit))
+    decode = partial(_outcome, hit)
+    if _has_options(hit):
+        return Call("record", *_with_options(hit, [*names], args, hour=hour), decode)
+    for subject in hit.views:
+        names += keys.viewed(subject, visitor=visitor, fallback_id=fallback_id, hour_bucket=hour)
+    args += (6 if fallback_id else 5, len(hit.views), *hit.views)
+    return Call("record", names, args, decode)
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:
@@ -127,3 +55,76 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
         counted=tuple(subject for subject, code in views.items() if code == 1),
         skipped={subject: _SKIPPED[code] for subject, code in views.items() if code != 1},
     )
+
+
+def mark_robots(visitors: Iterable[str]) -> None:
+    """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
+    pipeline = connect().pipeline(transaction=False)
+    for visitor in visitors:
+        pipeline.set(keys.rate(visitor), ROBOT, ex=ROBOT_LIFE)
+    pipeline.execute()
+
+
+class Profile(NamedTuple):
+    """The options for views of one model."""
+
+    strategy: Strategy
+    has_days: bool
+    stage: str  # the first stage of the funnel; "" for a model without one
+
+
+def _has_options(hit: Hit) -> bool:
+    if hit.dimensions:
+        return True
+    for subject in hit.views:  # noqa: SIM110 - a generator would cost every hit half a microsecond
+        if _profile(subject.partition(":")[0]):
+            return True
+    return False
+
+
+def _with_options(hit: Hit, names: list[str], args: list[str | int], *, hour: str) -> tuple[list[str], list[str | int]]:
+    """Returns the keys and arguments of record.lua with its options."""
+    identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
+    slices = windows.count() if windows.is_compact() else 0
+    views: list[dict[str, Any]] = []
+    shared = len(names)
+    for subject in hit.views:
+        total, own_hour, model_hour, _, *strings = keys.viewed(
+            subject, visitor=hit.visitor.id, fallback_id=hit.visitor.fallback_id, hour_bucket=hour
+        )
+        entries = [windows.entry(subject, visitor=who, hit=hit) for who in identities] if slices else []
+        names += (total, own_hour, model_hour)
+        names += [name for sets, _ in entries for name in sets] or strings
+        views.append({"members": [str(member) for _, member in entries]})
+    args[0] = windows.life() if slices else args[0]
+    args += ((len(names) - shared) // len(hit.views), len(hit.views), *hit.views)
+    for view, subject in zip(views, hit.views, strict=True):
+        effects: list[Any] = []
+        for effect in _effects(subject, hit):
+            effects.append((effect.name, len(names) + 1, effect.argument))
+            names += effect.keys
+        view["effects"] = effects
+    options = {"identities": len(identities), "slices": slices, "values": VALUES, "pass": keys.funnel_pass.ttl}
+    args.append(json.dumps({**options, "views": views}))
+    return names, args
+
+
+def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
+    profile = _profile(subject.partition(":")[0]) or Profile(uniques.strategy_of(subject), has_days=False, stage="")
+    if effect := profile.strategy.effect(subject, hit):
+        yield effect
+    if profile.has_days:
+        yield Effect("day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), daily_visitors.life())
+    if profile.stage:
+        yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), profile.stage)
+    for name, value in hit.dimensions:
+        yield Effect("value", (keys.dimension(name, subject),), value)
+
+
+@cached_setting()
+def _profile(label: str) -> Profile | None:
+    strategy = uniques.strategy_of(label)
+    stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
+    if strategy.is_default and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
+        return None
+    return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0, stage=stage)

@@ -1,7 +1,7 @@
 """Trending: views by subject in the last minutes, in lists that a task keeps up to date.
 
-One list, of the last hour and of all models, slides from minute to minute (trend.lua). Lists of fewer
-minutes are computed in one go, and only while somebody asks for them.
+One list, of the last hour and of all models, slides from minute to minute (trend.lua). Lists of fewer minutes are
+computed as a whole, and only while somebody asks for them.
 """
 
 import secrets
@@ -14,23 +14,20 @@ from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-MINUTES = 60  # the longest window: a minute's bucket is kept little longer
-GAP = 8  # minutes without a refresh that the list can slide over; longer ones have it computed anew
-LIFE = 600  # seconds that a list outlives the task that refreshes it
-COPY_LIFE = 4800  # seconds: the window, the gap, and some more
-LOCK_LIFE = 30  # seconds after which a refresher is taken for dead
-ASKED = 600  # seconds that a list is kept up after it was asked for
-MOST_LISTS = 16  # lists beside the hour's
-LOOKED_AT = 10_000  # subjects that are looked through for those of one model
+MINUTES = 60  # the longest window, because a minute's bucket is kept little longer
+GAP = 8  # minutes without a refresh that the list can slide over; after a longer gap it begins anew
+MOST_LISTS = 16  # lists of fewer minutes
+LOOKED_AT = 10_000  # subjects looked through to find those of one model
 
+LIVES = (keys.trending_top.ttl, keys.trending_copy.ttl)
 
 Result = TypeVar("Result")
 
 
 def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str = "") -> list[tuple[str, int]]:
-    """Subjects and views, most viewed first, of one model (`blog.post`) or of all.
+    """Returns subjects and views, most viewed first, of one model (`blog.post`) or of all. Raises redis.RedisError.
 
-    Where there is no list yet, one caller computes it, and all others go on with an empty one.
+    If there is no list yet, one caller computes it, and other callers get an empty one.
     """
     if minutes != MINUTES:
         _ask(minutes, at)
@@ -38,7 +35,7 @@ def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str
 
     def begin() -> list[tuple[str, int]] | None:
         found = scripts.run(call)
-        if found is not None:  # somebody finished it meanwhile
+        if found is not None:  # another caller finished it meanwhile
             return found
         _compute(minutes, at, patient=False)
         return scripts.run(call)
@@ -48,7 +45,7 @@ def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str
 
 
 def refresh_lists(*, at: datetime) -> int:
-    """Brings all lists up to date, unless another refresher is at it; gives how many subjects the hour's list has."""
+    """Updates all lists, unless another process does. Returns the number of subjects on the list of the hour."""
 
     def work() -> int:
         for minutes in _asked(at):
@@ -65,12 +62,11 @@ def _head(minutes: int, limit: int, label: str) -> Call[list[tuple[str, int]] | 
         return [(member.decode(), int(score)) for member, score in zip(found[::2], found[1::2], strict=True)]
 
     start = f"{label}:" if label else ""
-    return Call("top", [keys.trending_top(_name(minutes))], (max(0, limit), start, LOOKED_AT), decode)
+    return Call("top", [_list(minutes)], (max(0, limit), start, LOOKED_AT), decode)
 
 
-def _name(minutes: int) -> str:
-    """The list's name in keys; "" for the hour's."""
-    return "" if minutes == MINUTES else str(minutes)
+def _list(minutes: int) -> str:
+    return keys.trending_top() if minutes == MINUTES else keys.trending_top_of(minutes)
 
 
 def _compute(minutes: int, at: datetime, *, patient: bool) -> int:
@@ -79,16 +75,16 @@ def _compute(minutes: int, at: datetime, *, patient: bool) -> int:
     if minutes == MINUTES:
         number = int(at.timestamp()) // 60
         names += [keys.trending_copy(slot) for slot in slots]
-        call = Call("trend", [keys.trending_top(_name(minutes)), *names], (number, MINUTES, GAP, LIFE, COPY_LIFE), int)
+        call = Call("trend", [_list(minutes), *names], (number, MINUTES, GAP, *LIVES), int)
     else:
-        call = Call("sum_minutes", [keys.trending_top(_name(minutes)), *names], (LIFE,), int)
+        call = Call("sum_minutes", [_list(minutes), *names], (keys.trending_top_of.ttl,), int)
     return scripts.run(call, patient=patient)
 
 
 def _alone(work: Callable[[], Result]) -> Result | None:
-    """What the work gives; None while somebody else is at it. One who dies holds nobody up for long."""
+    """Returns the result of the work; None while another process does it. The lock of a killed process expires."""
     word = secrets.token_hex(8)
-    if not connect().set(keys.trending_lock(), word, nx=True, ex=LOCK_LIFE):
+    if not connect().set(keys.trending_lock(), word, nx=True, ex=keys.trending_lock.seconds):
         return None
     try:
         return work()
@@ -97,15 +93,17 @@ def _alone(work: Callable[[], Result]) -> Result | None:
 
 
 def _ask(minutes: int, at: datetime) -> None:
-    """Has the task keep up this list, too; the least recently asked for makes room."""
+    """Makes the task keep this list up to date; the list that was asked for least recently makes room."""
     pipeline: Any = connect().pipeline(transaction=False)
     pipeline.zadd(keys.trending_asked(), {str(minutes): at.timestamp()})
     pipeline.zremrangebyrank(keys.trending_asked(), 0, -MOST_LISTS - 1)
-    pipeline.expire(keys.trending_asked(), ASKED)
+    pipeline.expire(keys.trending_asked(), keys.trending_asked.seconds)
     pipeline.execute()
 
 
 def _asked(at: datetime) -> list[int]:
     client: Any = connect(patient=True)
-    found: list[bytes] = client.zrange(keys.trending_asked(), f"({at.timestamp() - ASKED}", "+inf", byscore=True)
+    found: list[bytes] = client.zrange(
+        keys.trending_asked(), f"({at.timestamp() - keys.trending_asked.seconds}", "+inf", byscore=True
+    )
     return [int(minutes) for minutes in found]

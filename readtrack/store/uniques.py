@@ -1,7 +1,6 @@
-"""Unique visitors, each subject's by the strategy that its model names, or else the site's.
+"""Unique visitors: four strategies side by side, with one contract. A model names its strategy, or the site does.
 
-A strategy may be changed at any time: its keys are its own, so the new one begins at nothing and the old
-key stays until it is forgotten.
+A site may change strategies at any time. Each has keys of its own, so the new one begins at zero.
 """
 
 from abc import ABC, abstractmethod
@@ -17,17 +16,16 @@ from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.subjects import model_with_label
 
-DAY_LIFE = 172_800  # seconds that a day's set of visitors is kept
-UNION_LIMIT = 200_000  # members of sets that are looked at together; more would hold up the server
+UNION_LIMIT = 200_000  # members of sets that are looked at together, because more would block the server
 PIECE = 1 << 20  # bytes of a bitmap that are read at once
 
 
 class UniquesError(ValueError):
-    """The strategy does not know what was asked."""
+    """The strategy cannot answer the question."""
 
 
 class Effect(NamedTuple):
-    """What a counted view does besides counting: its name in record.lua, its keys, what it is told."""
+    """An effect of a counted view: its name in record.lua, its keys, its argument."""
 
     name: str
     keys: tuple[str, ...]
@@ -35,43 +33,53 @@ class Effect(NamedTuple):
 
 
 class Strategy(ABC):
-    """The contract. `command` is what gives the count of a subject's `key`."""
+    """The contract. `command` counts the visitors at a subject's `key`."""
 
     name = ""
     command = ""
-    adds = ""  # the command by which visitors of the past are added; most need to know more of a visit than a log does
+    adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
+    is_default = False  # record.lua counts these visitors without an effect
+    is_exact = True
+    needs_reader = False  # counts signed-in readers by number, and nobody else
+    covers_days = 0  # days, today included, whose visitors its own keys tell
 
     @abstractmethod
     def key(self, subject: str) -> str:
-        """The key that holds a subject's count."""
+        """Returns the key that holds a subject's visitors or their number."""
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
-        """What to do when the view counts; None for a visitor that the strategy cannot tell."""
+        """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
         return Effect(self.name, (self.key(subject),))
 
     def together(self, subjects: Sequence[str]) -> int:
-        """How many different visitors the subjects had in all. Raises UniquesError where that is not known."""
+        """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
         raise UniquesError(f"The strategy {self.name!r} cannot tell how many visitors subjects have in common.")
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> Call[bool]:
-        """Whether that visitor viewed the subject. Raises UniquesError where that is not known."""
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
+        """Returns True if the visitor viewed the subject. Raises UniquesError if that is not known."""
         raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
+
+    def recent(self, subjects: Sequence[str], *, days: Sequence[str]) -> int:
+        """Returns the different visitors of the last days, of `covers_days` at most."""
+        raise UniquesError(f"The strategy {self.name!r} does not know the visitors of a day.")
 
 
 class HyperLogLogs(Strategy):
     """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
 
     name, command, adds = "hll", "PFCOUNT", "PFADD"
+    is_default = True
+    is_exact = False
 
     def key(self, subject: str) -> str:
         return keys.hll(subject)
 
     def together(self, subjects: Sequence[str]) -> int:
-        return scripts.run(Call("together", [keys.hll(subject) for subject in subjects], (), int))
+        return int(connect().pfcount(*map(self.key, subjects)))
 
 
 class Sets(Strategy):
-    """Exact, some 60 B a visitor and subject."""
+    """Exact, about 60 bytes a visitor and subject."""
 
     name, command, adds = "set", "SCARD", "SADD"
 
@@ -81,30 +89,35 @@ class Sets(Strategy):
     def together(self, subjects: Sequence[str]) -> int:
         return union([self.key(subject) for subject in subjects])
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> Call[bool]:
-        return Call("has_member", [self.key(subject)], (visitor,), bool)
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
+        return bool(connect().sismember(self.key(subject), visitor))
 
 
 class DailySets(Strategy):
-    """A set for each day and a running count: who comes on three days is three visitors of all time.
+    """A set for each day, and a running count: a visitor who comes on three days is three visitors of all time.
 
-    That is exact for a day, and bounded by a day's visitors however old the subject is.
+    Exact for a day. The memory is bounded by a day's visitors, however old the subject is.
     """
 
     name, command = "daily", "GET"
+    covers_days = keys.unique_day.seconds // keys.DAY
 
     def key(self, subject: str) -> str:
         return keys.daily(subject)
 
     def effect(self, subject: str, hit: Hit) -> Effect:
-        day = keys.unique_day(subject, day=buckets.day_bucket(hit.at))
-        return Effect(self.name, (day, self.key(subject)), DAY_LIFE)
+        day = keys.unique_day(buckets.day_bucket(hit.at), subject)
+        return Effect(self.name, (day, self.key(subject)), keys.unique_day.seconds)
+
+    def recent(self, subjects: Sequence[str], *, days: Sequence[str]) -> int:
+        return union([keys.unique_day(day, subject) for subject in subjects for day in days])
 
 
 class Bitmaps(Strategy):
-    """Exact, a bit for each reader number. Who is not signed in has none, and is not among the visitors."""
+    """Exact, one bit for each reader number. Visitors who are not signed in are not counted."""
 
     name, command = "bitmap", "BITCOUNT"
+    needs_reader = True
 
     def key(self, subject: str) -> str:
         return keys.bitmap(subject)
@@ -114,7 +127,7 @@ class Bitmaps(Strategy):
         return None if number is None else Effect(self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
-        # BITOP would write the union to a key of its own; read in pieces, it takes neither memory nor a write.
+        # In pieces, because BITOP would write the union to a key of its own.
         found = start = 0
         while True:
             pieces = _pieces([self.key(subject) for subject in subjects], start=start)
@@ -126,13 +139,12 @@ class Bitmaps(Strategy):
                 return found
             start += PIECE
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> Call[bool]:
-        bitmap = [] if reader is None else [self.key(subject)]
-        return Call("has_read", bitmap, (reader or 0, len(bitmap)), lambda bits: bits == [1])
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
+        return reader is not None and bool(connect().getbit(self.key(subject), reader))
 
 
 def union(names: Sequence[str]) -> int:
-    """How many different members the sets have. Raises UniquesError for more than a script can look at."""
+    """Returns the number of different members of the sets. Raises UniquesError if they have more than UNION_LIMIT."""
     found = scripts.run(Call("union", names, (UNION_LIMIT,), int))
     if found < 0:
         raise UniquesError(f"Sets of more than {UNION_LIMIT} members are not counted together; 'hll' does that.")
@@ -153,7 +165,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_of(subject: str) -> Strategy:
-    """The strategy of the subject's model."""
+    """Returns the strategy of the subject's model."""
     return _strategy(subject.partition(":")[0])
 
 
@@ -164,12 +176,12 @@ def _strategy(label: str) -> Strategy:
 
 
 def need_reader(subjects: Iterable[str]) -> bool:
-    """Whether a view of one of the subjects is counted by its reader's number."""
-    return any(strategy_of(subject).name == "bitmap" for subject in subjects)
+    """Returns True if visitors of one of the subjects are counted by their reader number."""
+    return any(strategy_of(subject).needs_reader for subject in subjects)
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
-    """How many different visitors each subject had, whatever the strategies of their models."""
+    """Reads how many different visitors each subject had, whatever the strategies of their models."""
 
     def decode(counts: list[int]) -> dict[str, int]:
         return dict(zip(subjects, counts, strict=True))
@@ -181,7 +193,7 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
 
 
 def visitors_together(subjects: Sequence[str]) -> int:
-    """How many different visitors the subjects had in all. Raises UniquesError where that is not known."""
+    """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
     if not subjects:
         return 0
     first, *others = {strategy_of(subject) for subject in subjects}

@@ -1,9 +1,9 @@
-"""The compact form of the dedup windows: sets of hashed integers for each slice of time.
+"""The compact form of windows: sets of hashed integers for each slice of time.
 
-A visitor's view of a subject is one 32-bit integer in one of `WINDOW_SHARDS` sets, which Redis keeps as packed
-integers up to `set-max-intset-entries` (512) of them. A window is never short: it ends with the slice it would
-end in, at most `late()` seconds late. Two views share shard and integer so rarely that a new view is taken for
-a repeat once in 2**32 / entries of its shards in a window: with five slices of 400 entries, once in two million.
+A visitor's view of a subject is one 32-bit integer in one of `WINDOW_SHARDS` sets, which Redis stores as packed
+integers up to `set-max-intset-entries` (512) of them. A window is not shortened: it ends with the slice that it
+would end in, at most `late()` seconds late. Two views rarely share shard and integer: a new view is taken for a
+repeat once in 2**32 / entries of its shards in a window; with five slices of 400 entries, once in two million.
 """
 
 from hashlib import blake2b
@@ -15,34 +15,34 @@ from readtrack.store import keys
 
 
 def is_compact() -> bool:
-    """Whether the site chose this form."""
+    """Returns True if the site chose this form."""
     return conf.WINDOW_STORE == "compact"
 
 
 def late() -> int:
-    """How many seconds late a window may end, at most."""
+    """Returns how late a window may end at most (s)."""
     return count() * length() - conf.WINDOW
 
 
 def life() -> int:
-    """Seconds that a slice is kept, from its first entry on."""
+    """Returns the lifetime of a slice from its first entry on (s)."""
     return count() * length()
 
 
 def length() -> int:
-    """Seconds of one slice."""
+    """Returns the length of one slice (s)."""
     return max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
 
 
 def count() -> int:
-    """How many slices a window may touch: those that make it up, and the one that it begins in."""
+    """Returns how many slices a window may touch: those that make it up, and the one that it begins in."""
     return ceil(conf.WINDOW / length()) + 1
 
 
 def entry(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
-    """The sets that hold the visitor's views of the subject, newest first, and the view's member of them."""
+    """Returns the sets that may hold the visitor's view of the subject, newest first, and the view's member of them."""
     digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
     shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS)
     newest = int(hit.at.timestamp()) // length()
-    names = [keys.window_slice(number, shard) for number in range(newest, newest - count(), -1)]
+    names = [keys.window_slice(f"{number:x}", f"{shard:x}") for number in range(newest, newest - count(), -1)]
     return names, int.from_bytes(digest[4:], "big", signed=True)

@@ -9,10 +9,10 @@ from django.test.utils import override_settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
+from readtrack.flush import archiving
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun
-from readtrack.store import lifecycle
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -163,19 +163,19 @@ def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
     _archive()
     Archive.objects.update(hour=1)
     redis.delete(*redis.keys("trending:*"))
-    read = lifecycle.live_counts
+    read = archiving._live_hashes
 
-    def be_late(subjects: Any, **kwargs: Any) -> Any:
-        found = read(subjects, **kwargs)
+    def be_late(subjects: Any) -> Any:
+        found = read(subjects)
         if subjects:
-            monkeypatch.setattr(lifecycle, "live_counts", read)
+            monkeypatch.setattr(archiving, "_live_hashes", read)
             deed(redis, post)
         return found
 
-    monkeypatch.setattr(lifecycle, "live_counts", be_late)
+    monkeypatch.setattr(archiving, "_live_hashes", be_late)
     _archive()
     flush()
-    clicks = Breakdown.objects.get(family="funnel", field="click").count
+    clicks = Breakdown.objects.get(kind="funnel", field="click").count
     assert (stored(post), clicks) == expected
 
 

@@ -26,7 +26,7 @@ from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, KnownEpoch, Reset
-from readtrack.store import counters, keys, lifecycle, scripts
+from readtrack.store import counters, flushes, keys, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 from tests.support.books import DEVICES, ENTERED, VIEWS, Books, on
@@ -177,7 +177,7 @@ class FlushMachine(RuleBasedStateMachine):
     @rule()
     def let_time_pass(self) -> None:
         """Weeks in which only the flush runs: what is idle leaves Redis."""
-        for subject, time in lifecycle.resets().items():
+        for subject, time in flushes.resets().items():
             self.redis.zadd(keys.reset(), {subject: time - MICROSECONDS})
         self._flush(only_changed=False)
         FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)

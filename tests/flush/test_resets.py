@@ -12,7 +12,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, History, Reset
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import lifecycle
+from readtrack.store import flushes
 from readtrack.subjects import subject_column, subject_of
 from tests.site.models import Page, Post
 from tests.support import factories
@@ -255,7 +255,7 @@ def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: R
 
 def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
     redis.zadd("views:reset", {"site.post:0": 5})
-    lifecycle.delete_reset("site.post:0", at=4)
+    flushes.delete_reset("site.post:0", at=4)
     assert redis.zscore("views:reset", "site.post:0") == 5
 
 
@@ -264,7 +264,7 @@ def test_what_the_app_keeps_goes_too_but_not_that_of_others(post: Post) -> None:
     for column in (post, other):
         subject = subject_of(column)
         history.store({subject: RowCounts(1, 1)}, hour=1)
-        Breakdown.objects.create(subject=subject, family="funnel", field="view", count=1)
+        Breakdown.objects.create(subject=subject, kind="funnel", field="view", count=1)
     tracker.reset_views(post)
     for model in (History, Breakdown):
         rows: Any = model

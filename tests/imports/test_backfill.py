@@ -20,7 +20,8 @@ from readtrack.models import History, Import
 from readtrack.reports import series
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import imports, model_hours, scripts
+from readtrack.sql.runs import SqlEpoch
+from readtrack.store import imports, scripts
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line
 from tests.site.models import Post
@@ -52,10 +53,10 @@ def begin(added: Batch) -> Import:
     record, at = Import.objects.create(source="test"), buckets.now()
     assert scripts.run(imports.intend("test", before=0, after=100))
     Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
-    parts: Any = {"views": added.views, "hours": added.hours, "since": model_hours.first_hour(at)}
+    parts: Any = {"views": added.views, "hours": added.hours, "since": imports.first_hour(at)}
     call = imports.apply("test", before=0, after=100, at=at, **parts)
     while scripts.run(call) is imports.Applied.UNSETTLED:
-        settling.settle()
+        settling.settle(SqlEpoch())
     return Import.objects.get()
 
 

@@ -22,6 +22,7 @@ from readtrack.imports.ledger import ImportConflictError, Resumed
 from readtrack.imports.weblog import Importer, Options
 from readtrack.models import Import
 from readtrack.reports import series
+from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
@@ -64,7 +65,7 @@ def apply(record: Import, added: Batch, *, after: int) -> bool:
     before, views = record.position, added.views
     call = imports.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START, since=0)
     if (answer := scripts.run(call)) is imports.Applied.UNSETTLED:
-        settling.settle()
+        settling.settle(SqlEpoch())
         answer = scripts.run(call)
     return answer is imports.Applied.APPLIED
 

@@ -86,7 +86,7 @@ def test_a_reader_with_an_ordinal_leaves_a_number_that_nobody_gets(redis: Redis)
     assert redis.hgetall("readers") == {"a": "0", "b": "2", "!1": "1"}
 
 
-@pytest.mark.parametrize("number", [erasure.SLOTS, erasure.HIGHEST, erasure.HIGHEST + 1, -1])
+@pytest.mark.parametrize("number", [erasure.HIGHEST_SLOT, erasure.HIGHEST_BIT, erasure.HIGHEST_BIT + 1, -1])
 def test_a_number_beyond_all_bits_allocates_nothing(redis: Redis, number: int) -> None:
     redis.set("category:x.y:1:read", "x")
     redis.set("category:x.y:1:seen", "x")

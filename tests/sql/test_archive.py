@@ -12,7 +12,7 @@ SUBJECT = "site.post:1"
 @pytest.mark.django_db
 def test_of_a_subjects_hashes_only_those_asked_for_are_given() -> None:
     for family, field in (("funnel", "view"), ("views:device", "phone")):
-        Breakdown.objects.create(subject=SUBJECT, family=family, field=field, count=2)
+        Breakdown.objects.create(subject=SUBJECT, kind=family, field=field, count=2)
     assert archive.breakdowns([f"funnel:{SUBJECT}"]) == {f"funnel:{SUBJECT}": Stored({"view": 2})}
 
 

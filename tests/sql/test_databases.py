@@ -90,7 +90,7 @@ def test_the_apps_own_rows_are_upserts(router: list[str]) -> None:
         for row in [*rows, *rows]:
             databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=[row])
         assert archive.sketches(["a", "b"]) == {"a": b"\x09"}
-        databases.upsert(Breakdown, ("subject", "family", "field"), ("count",), rows=[])
+        databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=[])
         assert not Breakdown.objects.exists()
 
 

@@ -10,7 +10,7 @@ from readtrack.flush import archiving, settling, writing
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import KnownEpoch
-from readtrack.sql import epochs
+from readtrack.sql.runs import SqlEpoch, known_epoch
 from readtrack.store import counters, scripts
 from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
@@ -25,12 +25,13 @@ BASE = 100  # what SQL held before Redis ever heard of it
 
 @pytest.mark.usefixtures("database")
 def test_sql_follows_only_from_where_it_is() -> None:
-    assert epochs.known() == 0
-    assert epochs.advance(10, previous=0)
-    assert epochs.advance(10, previous=0)
-    assert epochs.advance(20, previous=10)
-    assert not epochs.advance(30, previous=10)
-    assert epochs.known() == 20
+    epoch = SqlEpoch()
+    assert epoch.number == 0
+    assert epoch.advance(Epoch(10, 0))
+    assert epoch.advance(Epoch(10, 0))
+    assert epoch.advance(Epoch(20, 10))
+    assert not epoch.advance(Epoch(30, 10))
+    assert epoch.number == known_epoch() == 20
     assert str(KnownEpoch.objects.get()) == "20"
 
 
@@ -56,7 +57,7 @@ def test_a_flush_that_is_killed_before_it_tells_of_what_it_settled_leaves_no_oth
     for _ in range(3):
         view(factories.post(view_count=BASE))
     epoch = settle_and_die()
-    epochs.advance(epoch.current, previous=epoch.previous)
+    assert SqlEpoch().advance(epoch)
     settle_and_die()  # the last mark is older than what SQL was told of
     flush()
     assert stored() == [BASE + 1] * 3
@@ -99,12 +100,12 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     snapshot: Dump = {}
     keep = archiving.store_breakdowns
 
-    def be_late_and_die(subjects: Any) -> None:
+    def be_late_and_die(subjects: Any, epoch: SqlEpoch) -> None:
         redis.delete(f"funnel:{subject_of(post)}")
         click(post, "b")
         snapshot.update(dump(redis))
         settle_and_die()
-        keep([subject_of(post)])
+        keep([subject_of(post)], epoch)
         raise ValueError("killed here")
 
     with monkeypatch.context() as patched:
@@ -119,7 +120,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
 def settle_and_die() -> Epoch:
     """A flush that is killed when it has settled, before it tells SQL; gives what it would have told."""
     bases = settling._stored(counters.unsettled(until=counters.clock()))
-    settled = scripts.run(counters.settle(bases, head=epochs.known()))
+    settled = scripts.run(counters.settle(bases, known=known_epoch()))
     assert settled.counters == 1
     return settled.epoch
 

@@ -35,8 +35,8 @@ def visits(settings: Settings, redis: Redis, noon: datetime) -> None:
 )
 def test_visitors_of_any_number_of_days(noon: datetime, days: int, first: int, second: int, together: int) -> None:
     assert daily_visitors.visitors([ONE, TWO], days=days, at=noon) == {ONE: first, TWO: second}
-    assert daily_visitors.daily_visitors_together([ONE, TWO], days=days, at=noon) == together
-    assert daily_visitors.daily_visitors_together([], days=days, at=noon) == 0
+    assert daily_visitors.visitors_together([ONE, TWO], days=days, at=noon) == together
+    assert daily_visitors.visitors_together([], days=days, at=noon) == 0
 
 
 @pytest.mark.usefixtures("visits")
@@ -70,7 +70,7 @@ def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(redis: Redis
     with pytest.raises(UniquesError, match=r"READTRACK\['UNIQUE_DAYS'\] is 0. Set it to 7 or more"):
         daily_visitors.visitors([ONE], days=7, at=noon)
     with pytest.raises(UniquesError, match="one day at least"):
-        daily_visitors.daily_visitors_together([ONE], days=0, at=noon)
+        daily_visitors.visitors_together([ONE], days=0, at=noon)
 
 
 def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon: datetime) -> None:
@@ -79,6 +79,6 @@ def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon
         view(redis, subject, visitor, noon, days_ago=days_ago)
     assert daily_visitors.visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
     assert daily_visitors.visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}
-    assert daily_visitors.daily_visitors_together([ONE, TWO], days=1, at=noon) == 3
+    assert daily_visitors.visitors_together([ONE, TWO], days=1, at=noon) == 3
     with pytest.raises(UniquesError, match="3 days are not kept"):
         daily_visitors.visitors([ONE], days=3, at=noon)

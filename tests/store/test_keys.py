@@ -52,7 +52,7 @@ def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, setting
     tracker.record(factories.hit("site.post:1"))
     redis.set("sx1:views:total:site.post:2", 5)
     redis.set("s[many]?\\:views:total:site.post:3", 5)
-    assert redis.keys(keys.matching_totals()) == ["s[*]?\\:views:total:site.post:1"]
+    assert redis.keys(keys.total.matching) == ["s[*]?\\:views:total:site.post:1"]
 
 
 @pytest.mark.parametrize("prefix", ["", "site:"])
@@ -60,6 +60,6 @@ def test_the_kinds_of_a_thing_are_told_apart(prefix: str, redis: Redis, settings
     settings.READTRACK = {"PREFIX": prefix}
     for key in (keys.unique("a.b:1"), keys.bitmap("a.b:1"), keys.state("a.c:1", "read"), keys.state("a.c:1", "seen")):
         redis.set(key, 1)
-    assert redis.keys(keys.matching_unique_sets()) == [f"{prefix}views:unique:a.b:1"]
-    assert redis.keys(keys.matching_unique_bitmaps()) == [f"{prefix}views:bitmap:a.b:1"]
-    assert len(redis.keys(keys.matching_read_state())) == 2
+    assert redis.keys(keys.unique.matching) == [f"{prefix}views:unique:a.b:1"]
+    assert redis.keys(keys.bitmap.matching) == [f"{prefix}views:bitmap:a.b:1"]
+    assert len(redis.keys(keys.read_bits.matching)) == 2

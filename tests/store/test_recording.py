@@ -46,13 +46,13 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert not tracker.record(hit).counted
 
 
-def test_by_default_a_hit_has_eight_keys_and_seven_arguments() -> None:
+def test_by_default_a_hit_has_eight_keys_and_twelve_arguments() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
     call = recording.record(hit)
-    assert not recording.wants(hit)
-    assert (len(call.keys), len(call.args)) == (8, 7)
+    assert not recording._has_options(hit)
+    assert (len(call.keys), len(call.args)) == (8, 12)
 
 
 def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) -> None:
     settings.READTRACK = EVERYTHING
-    assert not recording.wants(factories.hit(reads=("site.category:1",), reader=1))
+    assert not recording._has_options(factories.hit(reads=("site.category:1",), reader=1))

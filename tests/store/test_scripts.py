@@ -7,6 +7,7 @@ from redis import Redis
 from redis.exceptions import NoScriptError
 
 from readtrack.store import counters, read_state, recording, scripts
+from readtrack.store.counters import Stored
 from tests.support import factories
 from tests.support.wire import Wire
 
@@ -66,5 +67,5 @@ def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
     subjects = [f"a.b:{number}" for number in range(scripts.SLICE)]
     redis.mset({f"views:total:{subject}": 1 for subject in subjects})
     assert len(scripts.run(counters.totals(subjects))) == scripts.SLICE
-    assert scripts.run(counters.lift(dict.fromkeys(subjects, 2))) == scripts.SLICE
+    assert scripts.run(counters.lift(dict.fromkeys(subjects, Stored({"": 2})))) == scripts.SLICE
     assert scripts.run(read_state.publish([read_state.Publication(subject) for subject in subjects])) == scripts.SLICE

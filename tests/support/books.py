@@ -221,13 +221,10 @@ class Books:
         for subject, total in scripts.run(counters.totals(list(subjects))).items():
             assert total == (self.seen[subjects[subject]][VIEWS], True), "Redis and SQL differ"
         present = buckets.hour_index(buckets.now())
-        names = {
-            keys.member(keys.hourly(buckets.hour_bucket(buckets.hour_start(present - age))), MODEL): age
-            for age in range(24)
-        }
         hours = dict(history.views(MODEL, since=present - 24, until=present + 2))
-        for name, total in scripts.run(counters.model_hours(names)).items():
-            assert total == (hours.get(present - names[name], 0), True), "Redis and history differ"
+        answers = scripts.run_all(*counters.model_hours([MODEL], range(present - 23, present + 1)))
+        for hour, total in counters.by_model(answers)[MODEL].items():
+            assert total == (hours.get(hour, 0), True), "Redis and history differ"
 
     def _check_sketches(self, redis: Redis) -> None:
         """An archived sketch never holds fewer than before."""
@@ -261,7 +258,7 @@ class Books:
         """What SQL holds."""
         rows = Post.objects.values_list("pk", "view_count", "visitor_count")
         found = defaultdict(Counter, {pk: Counter({VIEWS: views, VISITORS: more}) for pk, views, more in rows})
-        for subject, family, field, count in Breakdown.objects.values_list("subject", "family", "field", "count"):
+        for subject, kind, field, count in Breakdown.objects.values_list("subject", "kind", "field", "count"):
             # What was written late of a deleted row is nobody's.
-            found.get(int(subject.partition(":")[2]), Counter())[family, field] = count
+            found.get(int(subject.partition(":")[2]), Counter())[kind, field] = count
         return found

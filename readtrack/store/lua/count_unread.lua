@@ -1,6 +1,6 @@
 -- Counts what is new to one reader in many categories.
--- KEYS: sequences[, readers, where the reader is a name]. ARGV: reader, number of sequences
--- Returns: the count for each; at least 1 where the reader has never been
+-- KEYS: counters of each category[, readers, if the reader is given by name]. ARGV: reader, number of categories
+-- Returns: the number for each category; at least 1 if the reader has never opened it
 local reader, count = ARGV[1], tonumber(ARGV[2])
 local counts = {}
 if #KEYS > count then reader = redis.call('HGET', KEYS[#KEYS], reader) end

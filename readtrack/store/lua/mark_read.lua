@@ -1,15 +1,17 @@
 -- Marks categories read for one reader.
--- Guarantees: a category that was published to since the page began stays unread. When that was is the earlier of
--- what the web server makes of our last answer, and of now less the time it took. So neither a hit that was late on
--- its way, nor a step of our clock, hides news. A moment of ours that lies ahead was taken before our clock was set
--- back: it tells nothing. A reader that is a name is given a number once.
--- KEYS: per category: state, news; after them all, where the reader is a name: readers
--- ARGV: categories, reader, how long ago the page began us ('' for a moment that we gave ourselves), when it began
---       by our clock us ('' for now), 'bitmap' or 'sequence', highest reader
--- Returns: per category 1 read, 0 news came in between; then our time us
+-- Guarantees: a category that was published to since the page began stays unread. The page began at the earlier of two
+-- times: what the web server computed from our last answer, and now minus the time that the page took. So neither a hit
+-- that was delayed nor a step of our clock hides a publication. A time of ours that lies in the future was taken before
+-- our clock was set back, and proves nothing. A reader given by name gets a number once.
+-- KEYS: per category: state, published; at the end, for a reader given by name: readers
+-- ARGV: number of categories, reader,
+--       how long ago the page began (µs; '' if the next argument is a time of ours),
+--       when the page began by our clock (µs; '' for now),
+--       'bitmap' or 'sequence', highest reader number, how long the time of a publication is kept (µs)
+-- Returns: per category 1 read, 0 published in between; then our time (µs)
 local call = redis.call
 local categories, reader, is_sequence = tonumber(ARGV[1]), ARGV[2], ARGV[5] == 'sequence'
-local DAY = 86400000000
+local highest, published_for = tonumber(ARGV[6]), tonumber(ARGV[7])
 local outcome = {}
 
 local time = call('TIME')
@@ -20,8 +22,8 @@ if ARGV[3] ~= '' then
 elseif since > now then
   since = 0
 end
--- What was published longer ago than a day is not remembered.
-if since < now - DAY then since = 0 end
+-- Publications before that are not known any more.
+if since < now - published_for then since = 0 end
 
 local readers = KEYS[2 * categories + 1]
 if readers then
@@ -29,7 +31,7 @@ if readers then
   reader = call('HGET', readers, name)
   if not reader then
     reader = call('HLEN', readers)
-    if reader > tonumber(ARGV[6]) then
+    if reader > highest then
       since = 0
     else
       call('HSET', readers, name, reader)
@@ -39,15 +41,15 @@ end
 
 for category = 1, categories do
   local state, key = KEYS[2 * category - 1], KEYS[2 * category]
-  local news = tonumber(call('GET', key) or 0)
-  -- The clock was set back: from now on pages begin after this again.
-  if news > now then call('SET', key, string.format('%.0f', now), 'KEEPTTL') end
-  if news >= since then
+  local published = tonumber(call('GET', key) or 0)
+  -- The clock was set back: pages from now on begin after this again.
+  if published > now then call('SET', key, string.format('%.0f', now), 'KEEPTTL') end
+  if published >= since then
     outcome[category] = 0
   else
     if is_sequence then
-      local published = call('BITFIELD', state, 'GET', 'u32', 0)[1]
-      call('BITFIELD', state, 'SET', 'u32', '#' .. reader + 1, published + 1)
+      local number = call('BITFIELD', state, 'GET', 'u32', 0)[1]
+      call('BITFIELD', state, 'SET', 'u32', '#' .. reader + 1, number + 1)
     else
       call('SETBIT', state, reader, 1)
     end

@@ -1,5 +1,5 @@
--- Notes subjects whose row is missing, and tells which were missing long enough.
--- KEYS: orphans. ARGV: life of a note before it counts (µs), ids. Returns: ids whose note is that old
+-- Notes subjects that have no row in SQL, and finds those that had none long enough.
+-- KEYS: orphans. ARGV: age (µs) from which a subject counts as an orphan, subjects. Returns: subjects noted that long ago
 local orphans, age = KEYS[1], tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

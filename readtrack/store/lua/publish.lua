@@ -1,21 +1,23 @@
--- Makes categories unread for everybody but an author who had read all before.
--- Guarantees: a page built before this cannot mark the category read afterwards (see mark_read.lua). Read state
--- that was kept under other settings goes too, so that switching back cannot bring back reads that are out of date.
--- KEYS: per category: state, news, state of the three other families[; after them all: readers, where authors are names]
--- ARGV: 'bitmap' or 'sequence'; per category: how many news, author or '', 1 if the category is the author's own text
+-- Makes categories unread for everybody but an author who had read everything before.
+-- Guarantees: a page that was built before this cannot mark the category read afterwards (see mark_read.lua). Read state
+-- that was kept under other settings is removed too, so that switching back cannot bring back reads that are out of date.
+-- KEYS: per category: state, published, state of the three other kinds; at the end, for authors given by name: readers
+-- ARGV: 'bitmap' or 'sequence', how long the time of a publication is kept (s);
+--       per category: number of items, author or '', 1 if the category is the author's own text
 -- Returns: number of categories
 local call = redis.call
-local is_sequence = ARGV[1] == 'sequence'
-local count = (#ARGV - 1) / 3
+local FIXED = 2
+local is_sequence, life = ARGV[1] == 'sequence', ARGV[2]
+local count = (#ARGV - FIXED) / 3
 local time = call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
 for index = 1, count do
-  local first = 5 * index - 4
-  local state = KEYS[first]
-  local items, author, is_own = ARGV[3 * index - 1], ARGV[3 * index], ARGV[3 * index + 1] == '1'
+  local key, arg = 5 * index - 4, FIXED + 3 * index - 2
+  local state = KEYS[key]
+  local items, author, is_own = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2] == '1'
   if author ~= '' and #KEYS > 5 * count then author = call('HGET', KEYS[#KEYS], author) or '' end
-  call('UNLINK', KEYS[first + 2], KEYS[first + 3], KEYS[first + 4])
-  call('SET', KEYS[first + 1], now, 'EX', 86400)
+  call('UNLINK', KEYS[key + 2], KEYS[key + 3], KEYS[key + 4])
+  call('SET', KEYS[key + 1], now, 'EX', life)
   if is_sequence then
     local published = call('BITFIELD', state, 'INCRBY', 'u32', 0, items)[1]
     if author ~= '' then
@@ -23,7 +25,7 @@ for index = 1, count do
       if is_own then
         call('BITFIELD', state, 'SET', 'u32', slot, published + 1)
       elseif call('BITFIELD', state, 'GET', 'u32', slot)[1] > 0 then
-        -- What was new to the author stays as much as it was.
+        -- What was new to the author before stays new.
         call('BITFIELD', state, 'INCRBY', 'u32', slot, items)
       end
     end

@@ -1,33 +1,32 @@
--- Removes subjects with everything that they have; idle ones only if SQL keeps just what they hold.
--- Guarantees: with "idle", a total that changed since it was stored, or waits for its base, stays whole.
--- KEYS: unsettled, orphans; per subject: total, sketch, hashes[, others]
--- ARGV: keys per subject, hashes per subject, "idle" or "any"; per subject: id, names of its hashes in `unsettled`, views, sum of each hash
+-- Removes all keys of subjects; of idle ones only if SQL stores exactly what they hold.
+-- Guarantees: an idle subject whose total changed since it was stored, or is unsettled, keeps all its keys.
+-- KEYS: unsettled, orphans; keys of each subject: its total, its sketch, its hashes[, others]
+-- ARGV: JSON: per subject {subject, names: those of its total and hashes in `unsettled`, first and last: numbers of
+--       its keys, stored: what SQL stores of an idle one, {views, sums: sum of the counts of each hash}}
 -- Returns: number of subjects removed
 local call = redis.call
-local width, hashes, is_idle = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == 'idle'
+local unsettled, orphans = KEYS[1], KEYS[2]
 local removed = 0
 
-local function is_kept_elsewhere(key, arg)
-  if call('GET', KEYS[key]) ~= ARGV[arg + hashes + 1] then return false end
-  for index = 0, hashes do
-    if call('ZSCORE', KEYS[1], ARGV[arg + index]) then return false end
+local function is_stored(row)
+  if call('GET', KEYS[row.first]) ~= row.stored.views then return false end
+  for _, name in ipairs(row.names) do
+    if call('ZSCORE', unsettled, name) then return false end
   end
-  for index = 1, hashes do
+  for index, stored in ipairs(row.stored.sums) do
     local sum = 0
-    for _, count in ipairs(call('HVALS', KEYS[key + 1 + index])) do sum = sum + count end
-    if sum ~= tonumber(ARGV[arg + hashes + 1 + index]) then return false end
+    for _, count in ipairs(call('HVALS', KEYS[row.first + 1 + index])) do sum = sum + count end
+    if sum ~= stored then return false end
   end
   return true
 end
 
-local arg = 4
-for key = 3, #KEYS, width do
-  if not is_idle or is_kept_elsewhere(key, arg) then
-    for index = 0, width - 1 do call('UNLINK', KEYS[key + index]) end
-    for index = 0, hashes do call('ZREM', KEYS[1], ARGV[arg + index]) end
-    call('ZREM', KEYS[2], ARGV[arg])
+for _, row in ipairs(cjson.decode(ARGV[1])) do
+  if not row.stored or is_stored(row) then
+    call('UNLINK', unpack(KEYS, row.first, row.last))
+    call('ZREM', unsettled, unpack(row.names))
+    call('ZREM', orphans, row.subject)
     removed = removed + 1
   end
-  arg = arg + 2 * hashes + 2
 end
 return removed

@@ -1,5 +1,6 @@
 -- Counts hits that did not count.
--- KEYS: the hash of each hour. ARGV: life s, per hour: number of reasons, then each with its count. Returns: hours
+-- KEYS: the hash of each hour. ARGV: lifetime (s); per hour: number of reasons, then each reason and its count
+-- Returns: number of hours
 local argument = 2
 for _, key in ipairs(KEYS) do
   local last = argument + 2 * ARGV[argument]

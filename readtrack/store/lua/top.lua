@@ -1,6 +1,6 @@
--- Reads the head of a list of what is trending, of one model or of all.
--- KEYS: list. ARGV: limit, start of the ids that are wanted, number of members to look at, at most
--- Returns: nil where there is no list; else member, score, member, score, ...
+-- Reads the head of a trending list, of one model or of all.
+-- KEYS: list. ARGV: limit, beginning of the subjects wanted, number of members to look at, at most
+-- Returns: nil if there is no list; else member, score, member, score, ...
 local list, limit, start, most = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local STEP = 500
 if redis.call('EXISTS', list) == 0 then return nil end

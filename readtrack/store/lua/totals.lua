@@ -1,7 +1,7 @@
--- Reads counters, and which of them lack SQL's base, at one moment.
--- KEYS: unsettled, total of each subject. ARGV: id of each subject, or none to be told only of totals with their base.
--- Returns: {totals}, or {totals, marks} where a mark is nil for a total that has its base
+-- Reads counters, and which of them are unsettled, at one moment.
+-- KEYS: unsettled, key of each counter. ARGV: name of each counter in `unsettled`
+-- Returns: {counts}, or {counts, marks} where the mark of a settled counter is nil
 local unsettled = KEYS[1]
-local totals = redis.call('MGET', unpack(KEYS, 2))
-if redis.call('EXISTS', unsettled) == 0 then return {totals} end
-return {totals, redis.call('ZMSCORE', unsettled, unpack(ARGV))}
+local counts = redis.call('MGET', unpack(KEYS, 2))
+if redis.call('EXISTS', unsettled) == 0 then return {counts} end
+return {counts, redis.call('ZMSCORE', unsettled, unpack(ARGV))}

@@ -1,10 +1,10 @@
--- Brings the list of what is trending up to date, from a bucket for each minute.
--- Guarantees: the list is always the sum of what it took in and has not given up: from every bucket it keeps
--- a copy of what it took, and gives up that same copy, so a late view cannot make it drift. All numbers are whole.
--- The member '' says in the list itself which minute it took in last (as a negative score): no list, no state.
+-- Brings the trending list of the last hour up to date, from one bucket for each minute.
+-- Guarantees: the list is always the sum of what it took in and has not given up. It keeps a copy of what it took from
+-- each bucket and gives up that copy, so a late view cannot make it drift. All numbers are whole.
+-- The list's member '' holds the last minute taken in (as a negative score), so without a list there is no state.
 -- The running minute is taken in as it is, and what it gained since by the next call.
--- KEYS: list, bucket of each minute of the window, oldest first, copy for each minute from `gap` before the window on
--- ARGV: number of the running minute, minutes of the window, gap, life of the list s, life of a copy s
+-- KEYS: list; bucket of each minute of the window, oldest first; copy of each minute, from `gap` before the window on
+-- ARGV: number of the running minute, minutes of the window, gap, lifetimes of the list and of a copy (s)
 -- Returns: number of subjects on the list
 local call = redis.call
 local list = KEYS[1]
@@ -22,7 +22,7 @@ local function sum(key, weight)
 end
 
 local first = minute - window + 1
--- A clock that went back, or too long a gap: begin anew.
+-- After a clock that was set back, or too long a gap, the list begins anew.
 if last and last <= minute and minute - last <= gap then
   sum(list, 1)
   sum(copy(last), -1)

@@ -1,5 +1,5 @@
 -- Counts the different members of some sets, without writing anything.
--- KEYS: sets. ARGV: most members that may be looked at. Returns: the count; -1 where there may be more
+-- KEYS: sets. ARGV: number of members to look at, at most. Returns: the count; -1 if there may be more
 local limit = tonumber(ARGV[1])
 local members = 0
 for _, key in ipairs(KEYS) do

@@ -1,5 +1,5 @@
 -- Counts the unique visitors of many subjects.
--- KEYS: hll, set, bitmap or count of each. ARGV: the command that counts each; none where all are hll.
+-- KEYS: HyperLogLog, set, bitmap or counter of each. ARGV: the command that counts each; nothing if all are HyperLogLogs
 -- Returns: the count of each
 local counts = {}
 local is_empty = redis.call('EXISTS', unpack(KEYS)) == 0

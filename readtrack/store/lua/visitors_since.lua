@@ -1,7 +1,8 @@
 -- Counts the unique visitors of many subjects in the last days, from a sketch for each day.
--- Guarantees: a merged sketch is kept for its life, so days are merged once in that time; losing it loses nothing.
--- KEYS: per subject: merged sketch, sketch of each day. ARGV: days, life of a merged sketch s, 1 to count all subjects together
--- Returns: the count of each, or one for all
+-- Guarantees: days are merged at most once in the lifetime of a merged sketch, and losing a merged sketch loses nothing.
+-- KEYS: per subject: merged sketch, sketch of each day
+-- ARGV: number of days, lifetime of a merged sketch (s), 1 to count all subjects together
+-- Returns: the count of each subject, or one for all
 local days, life, is_together = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 local counts, merged = {}, {}
 for key = 1, #KEYS, days + 1 do

@@ -1,6 +1,6 @@
--- Reads the totals that have their base, at one moment.
--- KEYS: unsettled, totals. ARGV: length of what stands before the id in a total's name
--- Returns: {number of totals that exist, totals (nil: missing or without base)}
+-- Reads the totals that are settled, at one moment.
+-- KEYS: unsettled, total of each subject. ARGV: length of what comes before the subject in the name of a total
+-- Returns: {number of totals that exist, totals (nil: missing or unsettled)}
 local start = ARGV[1] + 1
 local totals = redis.call('MGET', unpack(KEYS, 2))
 local is_marked = redis.call('EXISTS', KEYS[1]) == 1

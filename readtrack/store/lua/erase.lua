@@ -1,5 +1,5 @@
 -- Erases one visitor from sets, or one reader from bitmaps or from strings of 4 bytes a reader.
--- Guarantees: nothing grows, and keys of another type are left alone.
+-- Guarantees: no key grows, and keys of another type stay as they are.
 -- KEYS: any. ARGV: 'member', 'bit' or 'slot'; the member, or the reader's number. Returns: number of keys changed
 local kind, who = ARGV[1], ARGV[2]
 local changed = 0

@@ -1,0 +1,91 @@
+-- Gives counters what SQL stores of them: counts (a total, or the fields of a hash) and a sketch.
+-- "settle" adds SQL's count to unsettled counters. "lift" raises settled counters that are below SQL's count.
+-- Guarantees:
+--   SQL's count is added once, however many flushes try, because only the one that removes the mark adds it.
+--   It is added once even to a Redis that was restored from a snapshot. Each settling starts an epoch, and SQL is told
+--   of an epoch before it stores what was settled in it. A Redis that is behind SQL's epoch may hold marks of counters
+--   that were settled in the history it lost, with their views in SQL: those merge by maximum.
+--   No count is lowered, and a subject that was reset gets nothing back.
+-- KEYS: epoch, unsettled, reset; per counter: its key, its sketch, a scratch key
+-- ARGV: "settle" or "lift"; the epoch that SQL knew after it gave the counts;
+--       JSON: per counter {name, subject, life (s, 0: stays), counts: {{field ("" is a total), count}, ...},
+--       sketch: number of the argument that holds it, or nothing}; then the sketches
+-- Returns: {number of counters settled or lifted, "current previous" epoch}
+local call = redis.call
+local epoch, unsettled, resets = KEYS[1], KEYS[2], KEYS[3]
+local is_settling, known = ARGV[1] == 'settle', tonumber(ARGV[2])
+local counters = cjson.decode(ARGV[3])
+local current, previous = string.match(call('GET', epoch) or '0 0', '(%d+) (%d+)')
+local is_restored = is_settling and tonumber(current) ~= known
+
+-- The flush that started the current epoch has not told SQL yet; the caller tells SQL and comes again.
+if is_restored and tonumber(previous) == known then return {0, current .. ' ' .. previous} end
+
+local function add(key, field, count)
+  if count == '0' then return end
+  if field == '' then call('INCRBY', key, count) else call('HINCRBY', key, field, count) end
+end
+
+-- Returns true if the count was below. A total that is missing and not marked begins with the next view, which marks it.
+local function raise(key, field, count, mark)
+  local live
+  if field == '' then live = call('GET', key) else live = call('HGET', key, field) end
+  if field == '' and not live and not mark then return false end
+  if tonumber(live or 0) >= tonumber(count) then return false end
+  if field == '' then call('SET', key, count, 'KEEPTTL') else call('HSET', key, field, count) end
+  return true
+end
+
+local function merge(key, sketch, scratch, stored)
+  if call('EXISTS', key) == 0 then return end
+  call('SET', scratch, stored)
+  redis.pcall('PFMERGE', sketch, scratch)  -- skips bytes that are no sketch
+  call('DEL', scratch)
+end
+
+local function is_due(mark)
+  if not is_settling then return not mark end
+  return mark and (not is_restored or tonumber(mark) < known)
+end
+
+-- Returns true if a count of the counter changed.
+local function restore(counter, mark, key, sketch, scratch)
+  local is_changed = false
+  for _, pair in ipairs(counter.counts) do
+    local field, count = pair[1], pair[2]
+    if is_settling and not is_restored then
+      add(key, field, count)
+    elseif raise(key, field, count, mark) then
+      is_changed = true
+    end
+  end
+  if counter.sketch then merge(key, sketch, scratch, ARGV[counter.sketch]) end
+  -- The counter may have expired between its mark and now; then this began it anew.
+  if counter.life > 0 and call('TTL', key) == -1 then call('EXPIRE', key, counter.life) end
+  return is_changed
+end
+
+local changed = 0
+for index, counter in ipairs(counters) do
+  local mark = call('ZSCORE', unsettled, counter.name)
+  if is_due(mark) then
+    local is_changed = is_settling
+    if mark then call('ZREM', unsettled, counter.name) end
+    if not call('ZSCORE', resets, counter.subject) then
+      is_changed = restore(counter, mark, KEYS[1 + 3 * index], KEYS[2 + 3 * index], KEYS[3 + 3 * index]) or is_changed
+    end
+    if is_changed then changed = changed + 1 end
+  end
+end
+
+-- A restored Redis joins SQL's epochs once it holds no mark of the history it lost.
+local starts = is_settling and changed > 0
+if is_restored then starts = call('ZCOUNT', unsettled, '-inf', '(' .. ARGV[2]) == 0 end
+if starts then
+  local time = call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  previous = ARGV[2]
+  current = string.format('%.0f', math.max(now, known + 1, tonumber(current) + 1))
+  call('SET', epoch, current .. ' ' .. previous)
+end
+return {changed, current .. ' ' .. previous}
