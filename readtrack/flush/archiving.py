@@ -8,11 +8,12 @@ from readtrack.sql import archive, databases
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import breakdowns, counters, keys, lifecycle, scripts
+from readtrack.store.breakdowns import Name
 from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import subject_column
 
 HOURS = 24
-Hashes = Mapping[str, Mapping[str, int]]  # counts by field, by the name of the hash in `views:unsettled`
+Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 
 
 def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch) -> None:
@@ -23,8 +24,8 @@ def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch) -> None:
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Epoch]:
     """Returns the settled hashes, missing ones included, and the epoch of Redis afterwards."""
-    names = [keys.member(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
-    *answers, current = scripts.run_all(*breakdowns.read(names), counters.epoch(), patient=True)
+    wanted = [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
+    *answers, current = scripts.run_all(*breakdowns.read(wanted), counters.epoch(), patient=True)
     return {name: one.counts for answer in answers for name, one in answer.items() if one.is_settled}, current
 
 
@@ -33,16 +34,15 @@ def _store(live: Hashes, current: Epoch, epoch: SqlEpoch) -> None:
     if not epoch.advance(current):
         return
     rows = []
-    for name, counts in live.items():
-        kind, subject = keys.split_member(name)
+    for (kind, subject), counts in live.items():
         column = subject_column(subject)
         rows += [(column, kind, field[: archive.FIELD_LENGTH], count) for field, count in counts.items()]
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=rows)
     ahead = {}
     for name, stored in archive.breakdowns(live).items():
-        higher = {field: count for field, count in stored.counts.items() if count > live[name].get(field, 0)}
+        higher = {field: count for field, count in stored.items() if count > live[name].get(field, 0)}
         if higher:
-            ahead[name] = Stored(higher)
+            ahead[keys.member(*name)] = Stored(higher)
     if ahead:
         scripts.run(counters.lift(ahead), patient=True)
 
@@ -80,7 +80,6 @@ def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: 
     hashes, current = _live_hashes(subjects)
     _store(hashes, current, epoch)  # a funnel may gain steps without a view
     sums: dict[str, dict[str, int]] = {subject: {} for subject in subjects}
-    for name, counts in hashes.items():
-        kind, subject = keys.split_member(name)
+    for (kind, subject), counts in hashes.items():
         sums[subject][kind] = sum(counts.values())
     scripts.run(lifecycle.remove_idle({one: (live[one].views, sums[one]) for one in subjects}), patient=True)

@@ -32,10 +32,12 @@ def settle(epoch: SqlEpoch) -> int:
 
 def _stored(names: list[str]) -> dict[str, Stored]:
     """Returns what SQL stores of each counter: zero for a row that is gone."""
-    kinds = {name: keys.split_member(name)[0] for name in names}
+    found = dict.fromkeys(names, NOTHING)
     hourly = [name for name in names if keys.is_hour(name)]
-    hashes = [name for name, kind in kinds.items() if kind and not keys.is_hour(name)]
-    found = {**dict.fromkeys(names, NOTHING), **archive.breakdowns(hashes), **hours.stored_hours(hourly)}
+    found |= hours.stored_hours(hourly)
+    others = [keys.split_member(name) for name in names if not keys.is_hour(name)]
+    hashes = archive.breakdowns((kind, subject) for kind, subject in others if kind)
+    found |= {keys.member(*name): Stored(counts) for name, counts in hashes.items()}
     for model, rows in rows_by_model(names).items():
         counts = row_counts.stored(model, list(rows))
         sketches = archive.sketches(rows.values())

@@ -9,7 +9,7 @@ from readtrack.hits import dimensions
 from readtrack.models import Tracked
 from readtrack.reports.live import views
 from readtrack.sql import archive
-from readtrack.store import breakdowns, keys
+from readtrack.store import breakdowns
 from readtrack.store.breakdowns import Hash
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import enters_funnel, subject_of
@@ -64,17 +64,16 @@ def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, in
 
 
 def _hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Counter[str]]:
-    """The counts of each subject; with Redis gone, those that SQL keeps."""
+    """Returns the counts of each subject; while Redis is down, those that SQL stores."""
     found = fail_open(breakdowns.hashes, {}, subjects, kind=kind)
     lacking = [subject for subject in subjects if subject not in found or not found[subject].is_settled]
-    stored = archive.breakdowns([keys.member(kind, subject) for subject in lacking]) if lacking else {}
-    if any(kept.counts for kept in stored.values()):
-        # Read again after SQL: what was settled in between has its base by now, and is not given it twice.
+    stored = archive.breakdowns((kind, subject) for subject in lacking)
+    if any(stored.values()):
+        # Read again after SQL, so that SQL's count is not added to a hash that was settled in between.
         found |= fail_open(breakdowns.hashes, {}, subjects, kind=kind)
     counts = {subject: Counter(one.counts) for subject, one in found.items()}
     for subject in lacking:
-        kept = Counter(stored[keys.member(kind, subject)].counts)
-        live = found.get(subject, Hash({}))
+        kept, live = Counter(stored[kind, subject]), found.get(subject, Hash({}))
         counts[subject] = Counter(live.counts) | kept if live.is_settled else Counter(live.counts) + kept
     return counts
 

@@ -1,6 +1,5 @@
 """What SQL stores of a subject beside the counts in its row: its sketch, and the counts of its hashes."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,8 +7,6 @@ from django.db.models import Model
 
 from readtrack.models import Archive, Breakdown, History
 from readtrack.sql import databases
-from readtrack.store import keys
-from readtrack.store.counters import Stored
 from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100
@@ -39,19 +36,16 @@ def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
     return {columns[column]: bytes(sketch) for column, sketch in rows.values_list("subject", "sketch")}
 
 
-def breakdowns(names: Iterable[str]) -> dict[str, Stored]:
-    """Returns the stored counts of hashes, by their names in `views:unsettled`."""
-    wanted = {
-        (kind, subject_column(subject)): keys.member(kind, subject) for kind, subject in map(keys.split_member, names)
-    }
-    if not wanted:
-        return {}
-    counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    rows = _rows(Breakdown).filter(subject__in={column for _, column in wanted})
-    for column, kind, field, count in rows.values_list("subject", "kind", "field", "count"):
-        if (kind, column) in wanted:
-            counts[wanted[kind, column]][field] = count
-    return {name: Stored(counts.get(name, {})) for name in wanted.values()}
+def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
+    """Returns the stored counts of hashes by field; the hashes are named by kind and subject."""
+    wanted = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
+    found: dict[tuple[str, str], dict[str, int]] = {name: {} for name in wanted.values()}
+    if wanted:
+        rows = _rows(Breakdown).filter(subject__in={column for _, column in wanted})
+        for column, kind, field, count in rows.values_list("subject", "kind", "field", "count"):
+            if (kind, column) in wanted:
+                found[wanted[kind, column]][field] = count
+    return found
 
 
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, History)) -> None:

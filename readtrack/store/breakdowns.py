@@ -11,6 +11,8 @@ from readtrack.hits.visitors import Visitor
 from readtrack.store import keys, recording, scripts
 from readtrack.store.scripts import Call
 
+Name = tuple[str, str]  # of a hash: its kind, and the subject
+
 
 class Hash(NamedTuple):
     """Live counts by field. An unsettled hash lacks what SQL had stored before Redis lost the key."""
@@ -32,32 +34,27 @@ def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bo
 
 def hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Hash]:
     """Returns the hash of that kind of each subject that has one, in one round trip. Raises redis.RedisError."""
-    found = ChainMap(*scripts.run_all(*read([keys.member(kind, subject) for subject in subjects])))
-    return {
-        subject: one
-        for subject in subjects
-        if (one := found.get(keys.member(kind, subject))) is not None and one.counts
-    }
+    found = ChainMap(*scripts.run_all(*read([(kind, subject) for subject in subjects])))
+    return {subject: one for (_, subject), one in found.items() if one.counts}
 
 
-def read(names: Sequence[str]) -> Iterator[Call[dict[str, Hash]]]:
-    """Reads hashes by their names in `views:unsettled`; a missing one has no counts."""
-    for some in scripts.sliced(names):
+def read(wanted: Sequence[Name]) -> Iterator[Call[dict[Name, Hash]]]:
+    """Reads hashes by kind and subject; a missing one has no counts."""
+    for some in scripts.sliced(wanted):
         yield _read(some)
 
 
-def _read(names: Sequence[str]) -> Call[dict[str, Hash]]:
-    def decode(answer: list[list[list[bytes]]]) -> dict[str, Hash]:
+def _read(wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
+    def decode(answer: list[list[list[bytes]]]) -> dict[Name, Hash]:
         if not answer:
-            return dict.fromkeys(names, Hash({}))
+            return dict.fromkeys(wanted, Hash({}))
         return {
             name: Hash(_counts(fields), is_settled=mark is None)
-            for name, fields, mark in zip(names, *answer, strict=True)
+            for name, fields, mark in zip(wanted, *answer, strict=True)
         }
 
-    return Call(
-        "hashes", [keys.unsettled(), *(keys.counter(*keys.split_member(name)) for name in names)], names, decode
-    )
+    names = [keys.unsettled(), *(keys.counter(kind, subject) for kind, subject in wanted)]
+    return Call("hashes", names, [keys.member(kind, subject) for kind, subject in wanted], decode)
 
 
 def _counts(fields: Sequence[bytes]) -> dict[str, int]:
