@@ -11,12 +11,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import global_settings
 from django.template import Engine, engines
 from django.test import override_settings
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
@@ -27,6 +29,7 @@ from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
 from readtrack.request import Recorder
 from readtrack.views import unread
+from tests.support import factories
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -189,6 +192,26 @@ def test_every_part_of_the_reference_has_its_place() -> None:
 def test_the_reference_has_everything_that_the_code_has(part: str, pattern: str, expected: set[str]) -> None:
     found = re.findall(pattern, REFERENCE[part](), re.MULTILINE)
     assert {"".join(names) for names in found} == expected
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("brings_cookie", [True, False])
+def test_a_step_outside_a_request_goes_on_from_the_visitors_view(
+    rf: Any, settings: Settings, *, brings_cookie: bool
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "FUNNELS": True}
+    [code] = [code for _, code in fences(ROOT / "docs" / "howto" / "funnels.md", "python") if "def paid" in code]
+    snippet: dict[str, Any] = {}
+    exec(code, snippet)
+    visitor, post = factories.browser(), factories.post()
+    visitor.get(post.get_absolute_url())
+    request = rf.get("/", headers={"User-Agent": factories.BROWSER})
+    request.COOKIES.update({name: cookie.value for name, cookie in visitor.cookies.items() if brings_cookie})
+    order = SimpleNamespace(product=post, visitor=[], save=lambda: None)
+    snippet["checkout"](request, order)
+    for _ in range(2):
+        snippet["paid"](order)
+        assert [stage.count for stage in reports.funnel(post)] == [1, 1, 1]
 
 
 @pytest.fixture
