@@ -63,22 +63,22 @@ def missing_migrations() -> Iterator[tuple[str, str]]:
             yield model._meta.label, app
 
 
-def unknown_strategies() -> Iterator[tuple[str, str]]:
-    if conf.UNIQUE not in STRATEGIES:
-        yield "READTRACK['UNIQUE']", conf.UNIQUE
-    for model in tracked_models():
-        if model.unique_strategy and model.unique_strategy not in STRATEGIES:
-            yield f"{model._meta.label}.unique_strategy", model.unique_strategy
+def unknown_strategies() -> list[tuple[str, str]]:
+    return [(where, name) for where, name in _strategies() if name not in STRATEGIES]
 
 
-def uncounted_visitors() -> Iterator[tuple[str]]:
+def uncounted_visitors() -> list[tuple[str, str]]:
     if readers.has_whole_ids():
-        return
-    if conf.UNIQUE == "bitmap":
-        yield ("READTRACK['UNIQUE']",)
+        return []
+    return [(where, name) for where, name in _strategies() if name in STRATEGIES and STRATEGIES[name].needs_reader]
+
+
+def _strategies() -> Iterator[tuple[str, str]]:
+    """Yields each place that names a strategy for unique visitors, and the name."""
+    yield "READTRACK['UNIQUE']", conf.UNIQUE
     for model in tracked_models():
-        if model.unique_strategy == "bitmap":
-            yield (f"{model._meta.label}.unique_strategy",)
+        if model.unique_strategy:
+            yield f"{model._meta.label}.unique_strategy", model.unique_strategy
 
 
 CHECKS = (
@@ -121,7 +121,7 @@ CHECKS = (
     Check(
         "readtrack.W034",
         uncounted_visitors,
-        "{0} is 'bitmap', which counts nobody here, because user ids are not whole numbers.",
-        hint="Choose 'hll', 'set' or 'daily'.",
+        "{0} is {1!r}, which counts nobody here, because user ids are not whole numbers.",
+        hint=f"Choose one of {', '.join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader)}.",
     ),
 )

@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Avg, Count, Max, Q
 
 from readtrack.conf import conf
-from readtrack.store import server
+from readtrack.store import keys, server
 from readtrack.store.server import KeyKind
 from readtrack.subjects import tracked_models
 
@@ -18,9 +18,7 @@ SET_BYTES = 50  # textbook size of a visitor in a set
 HLL_BYTES = 12_288  # textbook size of a HyperLogLog
 SMALL = 1_000  # bytes of a post's set, up to which counting exactly costs nothing worth saving
 SPARSE = 0.1  # a bitmap with a smaller share of its bits set is mostly empty
-TOTAL, HOUR = "views:total:{id}", "views:hour:{hour}:{id}"
-ASSUMED = {TOTAL: 89.0, HOUR: 96.0}  # bytes of a key, where Redis has none to weigh
-KEYS = {TOTAL: 1, HOUR: 24}  # of a post with views
+PROJECTED = {keys.total.pattern: (1, 89.0), keys.hour.pattern: (24, 96.0)}  # keys of a post; bytes if there is none yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +88,8 @@ def budget(**given: Any) -> Budget:
     numbers = replace(own, **given)
     kinds, strategies = server.key_kinds(), _strategies(numbers)
     projected = {
-        name: round(numbers.viewed * count * (kinds[name].each if name in kinds else ASSUMED[name]))
-        for name, count in KEYS.items()
+        name: round(numbers.viewed * count * (kinds[name].each if name in kinds else assumed))
+        for name, (count, assumed) in PROJECTED.items()
     }
     advised, reason = _advice(numbers, {strategy.name: strategy.each for strategy in strategies})
     return Budget(kinds, numbers, projected, strategies, advised, reason, list(_warnings(numbers)))

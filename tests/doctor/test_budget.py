@@ -12,7 +12,6 @@ from demo_project.engines.process import free_port
 from readtrack import tracker
 from readtrack.doctor import budget
 from readtrack.doctor.budget import Numbers
-from readtrack.store import keys
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -21,24 +20,6 @@ pytestmark = pytest.mark.django_db
 def found(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     call_command("readtrack", "budget", "--json", *words)
     return json.loads(capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(
-    ("key", "kind"),
-    [
-        ("views:total:blog.post:a%3Ab", "views:total:{id}"),
-        ("views:hour:2026112009:blog.post:1", "views:hour:{hour}:{id}"),
-        ("views:hour:2026112009:blog.post", "views:hour:{hour}:{model}"),
-        ("category:blog.category:1:read", "category:{id}:read"),
-        ("import:hitcount.default", "import:{source}"),
-        ("readers", "readers"),
-        ("key", "other"),
-        ("views:total", "other"),
-        ("nonsense", "other"),
-    ],
-)
-def test_a_key_is_known_by_the_table(key: str, kind: str) -> None:
-    assert keys.kind_of(key) == kind
 
 
 def test_a_site_is_known_by_its_rows() -> None:
@@ -112,7 +93,7 @@ def test_sizes_stand_beside_the_textbook(capsys: pytest.CaptureFixture[str]) -> 
     assert ways["bitmap"]["textbook"] == 10_000_000
     assert all(0.6 < way["each"] / way["textbook"] < 2.4 for way in ways.values())
     assert ways["hll"]["total"] == 50 * ways["hll"]["each"]
-    assert budget["projected"] == {"views:total:{id}": 50 * 89, "views:hour:{hour}:{id}": 50 * 24 * 96}
+    assert budget["projected"] == {"views:total:{subject}": 50 * 89, "views:hour:{hour}:{subject}": 50 * 24 * 96}
 
 
 def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +101,7 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000")
     text = capsys.readouterr().out
     assert "For 20 posts, 50.0 % of them viewed, by 3 visitors each, and readers with numbers up to 1,000:" in text
-    assert re.search(r"^  views:total:\{id\} +1 +\d+ B +\d+ B$", text, re.MULTILINE)
+    assert re.search(r"^  views:total:\{subject\} +1 +\d+ B +\d+ B$", text, re.MULTILINE)
     assert re.search(r"^  hll +\S+ \S+ +12.0 KB +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
     assert "Advice: READTRACK['UNIQUE'] = 'set', because a post has few visitors" in text
     assert "0.30 % of 1,000 bits would be set" in text

@@ -192,7 +192,7 @@ def test_memory_names_the_largest_kinds_of_keys_and_only_ours(redis: Redis) -> N
     redis.set("views:total:site.post:1", 7)
     message = found("memory")[0].message
     assert message.startswith("Redis uses ")
-    assert "most of it by views:total:{id} " in message
+    assert "most of it by views:total:{subject} " in message
     assert " B in 1 key." in message
     for name in ("views:hll:site.post:1", "viewed:a:site.post:1", "rate:a"):
         redis.set(name, "x" * 1000)

@@ -31,7 +31,7 @@ def doctor(*options: str, **kwargs: Any) -> tuple[int, str]:
 @pytest.fixture
 def well(start_redis: Start, settings: Settings) -> Valkey:
     """A site with nothing wrong."""
-    settings.READTRACK = {}
+    settings.READTRACK = {"TIMEOUT": 0.25}
     valkey = start_redis(appendonly="yes")
     tracker.record(hit(subject_of(post())))
     flush()

@@ -58,3 +58,21 @@ def test_the_kinds_of_a_thing_are_told_apart(prefix: str, redis: Redis, settings
     assert redis.keys(keys.unique.matching) == [f"{prefix}views:unique:a.b:1"]
     assert redis.keys(keys.bitmap.matching) == [f"{prefix}views:bitmap:a.b:1"]
     assert len(redis.keys(keys.read_bits.matching)) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("views:total:blog.post:a%3Ab", "views:total:{subject}"),
+        ("views:hour:2026112009:blog.post:1", "views:hour:{hour}:{subject}"),
+        ("views:hour:2026112009:blog.post", "views:hour:{hour}:{model}"),
+        ("category:blog.category:1:read", "category:{subject}:read"),
+        ("import:hitcount.default", "import:{source}"),
+        ("readers", "readers"),
+        ("key", "other"),
+        ("views:total", "other"),
+        ("nonsense", "other"),
+    ],
+)
+def test_a_key_is_known_by_the_table(key: str, kind: str) -> None:
+    assert keys.kind_of(key) == kind

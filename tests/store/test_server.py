@@ -19,19 +19,19 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
         weighed: list[int] = []
         kinds = server.key_kinds(progress=weighed.append)
     assert {name: kind.keys for name, kind in kinds.items()} == {
-        "views:total:{id}": 2,
-        "views:hour:{hour}:{id}": 2,
+        "views:total:{subject}": 2,
+        "views:hour:{hour}:{subject}": 2,
         "views:hour:{hour}:{model}": 1,
-        "views:hll:{id}": 2,
+        "views:hll:{subject}": 2,
         "views:unsettled": 1,
-        "viewed:{visitor}:{id}": 6,
+        "viewed:{visitor}:{subject}": 6,
         "rate:{visitor}": 3,
         "trending:bucket:{minute}": 1,
         "other": 2,
     }
     assert sum(weighed) == 20
     assert kinds["other"].total > 1000
-    assert 50 < kinds["views:total:{id}"].each < 150
+    assert 50 < kinds["views:total:{subject}"].each < 150
     assert next(iter(kinds)) == "other"
     assert [kind.total for kind in kinds.values()] == sorted((kind.total for kind in kinds.values()), reverse=True)
 
@@ -40,7 +40,7 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
 def test_a_sample_of_the_keys_stands_for_all_of_them(redis: Redis, limit: int) -> None:
     redis.mset({f"views:total:site.post:{number}": 1 for number in range(20_000)})
     [(name, kind)] = server.key_kinds(limit).items()
-    assert (name, kind.keys) == ("views:total:{id}", 20_000)
+    assert (name, kind.keys) == ("views:total:{subject}", 20_000)
     assert 30 * 20_000 < kind.total < 400 * 20_000
 
 
@@ -48,7 +48,7 @@ def test_kinds_in_a_sample_have_their_shares(redis: Redis) -> None:
     redis.mset({f"views:total:site.post:{number}": 1 for number in range(8000)})
     redis.mset({f"rate:v{number}": 1 for number in range(2000)})
     kinds = server.key_kinds(2000)
-    assert kinds["views:total:{id}"].keys == pytest.approx(8000, rel=0.1)
+    assert kinds["views:total:{subject}"].keys == pytest.approx(8000, rel=0.1)
     assert kinds["rate:{visitor}"].keys == pytest.approx(2000, rel=0.3)
 
 
