@@ -19,6 +19,7 @@ from readtrack.conf import Conf
 from readtrack.store import connection
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
+from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 

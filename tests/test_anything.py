@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
@@ -17,6 +17,7 @@ from readtrack.store import keys
 from readtrack.subjects import subject_of_row
 from tests.site.models import Page
 from tests.support import factories
+from tests.support.depth import examples
 
 KEY = re.compile(r"[A-Za-z0-9:._~%-]+")
 LONGEST_KEY = 100
@@ -48,7 +49,7 @@ options = st.fixed_dictionaries(
         "HONOUR_OPT_OUT": st.booleans(),
     },
 )
-many = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = settings(max_examples=examples(60))
 
 
 @pytest.mark.django_db

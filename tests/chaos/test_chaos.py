@@ -10,6 +10,7 @@ from tests.chaos.run import Result
 from tests.chaos.watcher import Decrease, Watcher
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--lose-redis"]], ids=["nothing lost", "Redis loses"])
 def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None:
     command = [sys.executable, "-m", "tests.chaos", "--seconds", "4", "--recorders", "2", *options]

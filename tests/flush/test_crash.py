@@ -20,6 +20,7 @@ from readtrack.flush.run import flush
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.waiting import ENOUGH
 from tests.support.wire import Moment, Wire
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -128,6 +129,7 @@ def check_all_is_well(crowd: Crowd, redis: Redis) -> None:
     assert live == crowd.acknowledged
 
 
+@pytest.mark.long
 def test_a_flush_is_killed_at_each_message_to_and_from_each_server(
     flusher: Flusher, wires: dict[str, Wire], crowd: Crowd, redis: Redis
 ) -> None:
@@ -167,7 +169,7 @@ def _is_killed(
         flusher.pids.get()
         return False
     assert code == -signal.SIGKILL
-    assert is_done.wait(10)
+    assert is_done.wait(ENOUGH)
     wire.mend()
     return True
 

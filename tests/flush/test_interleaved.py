@@ -1,13 +1,12 @@
 """A flush with something else going on at each of its steps: other flushes, views, a Redis that restarts."""
 
-import os
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
 from django.db import connections
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import RedisError
@@ -18,11 +17,11 @@ from readtrack.models import FlushRun
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.depth import examples
 from tests.support.interference import Dump, at_step, dump, restore, shared_connections
 from tests.support.wire import Moment, Wire
 
 MOMENTS: list[Moment] = ["request", "answer"]
-EXAMPLES = int(os.environ.get("READTRACK_TEST_EXAMPLES", "30"))  # more of them look deeper
 BASE = 100  # what SQL holds of each post before Redis ever heard of it
 
 
@@ -162,9 +161,7 @@ STEPS = st.one_of(
 
 
 @pytest.mark.django_db(databases=["default", "lite"])
-@settings(
-    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(30))
 @given(steps=st.lists(STEPS, max_size=14))
 def test_no_order_of_events_breaks_a_count(database: str, wire: Wire, redis: Redis, steps: list[Any]) -> None:
     redis.flushdb()

@@ -1,6 +1,5 @@
 """Flushes interleaved round trip by round trip, among views, kills and every loss, keep the promises of books.py."""
 
-import os
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -30,12 +29,12 @@ from readtrack.store import counters, flushes, keys, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 from tests.support.books import DEVICES, ENTERED, VIEWS, Books, on
+from tests.support.depth import examples
 from tests.support.factories import hit, post
 from tests.support.stepping import SteppedConnection, Stepper
 
 POSTS = 3
 FLUSHERS = 3
-EXAMPLES = int(os.environ.get("READTRACK_TEST_EXAMPLES", "30"))  # more of them look deeper
 STEPS = 40
 POST = st.integers(0, POSTS - 1)
 FLUSHER = st.integers(0, FLUSHERS - 1)
@@ -305,6 +304,7 @@ class FlushMachine(RuleBasedStateMachine):
         self.flushers = [flusher for flusher in self.flushers if not flusher.is_over]
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
 def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_lost(
@@ -319,13 +319,10 @@ def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_los
         run_state_machine_as_test(
             FlushMachine,
             settings=hypothesis_settings(
-                max_examples=EXAMPLES,
+                max_examples=examples(30),
                 stateful_step_count=STEPS,
-                deadline=None,
-                derandomize="READTRACK_TEST_EXAMPLES" not in os.environ,
                 phases=[Phase.generate],  # to shrink a case takes thousands of round trips
                 report_multiple_bugs=False,
-                database=None,
                 suppress_health_check=list(HealthCheck),
             ),
         )

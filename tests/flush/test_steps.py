@@ -1,6 +1,5 @@
 """One flush after the other, stopped at every round trip: what hypothesis may miss."""
 
-import os
 import random
 from collections.abc import Iterator
 from itertools import product
@@ -16,16 +15,15 @@ from readtrack.flush.run import flush
 from readtrack.models import FlushRun, KnownEpoch
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
+from tests.support.depth import examples
 from tests.support.factories import hit, post
 from tests.support.stepping import SteppedConnection, Stepper
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share"),
 ]
-
-
-EXAMPLES = int(os.environ.get("READTRACK_TEST_EXAMPLES", "30"))  # more of them look deeper
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +86,8 @@ def test_a_flush_that_stands_still_while_redis_is_restored_never_inflates(binary
     """One flush is stopped anywhere, another one runs meanwhile, and Redis is restored from anywhen in between."""
     length = _length(Site(binary))
     moments = list(product(range(length), range(length)))
-    for before, step in random.Random(EXAMPLES).sample(moments, min(EXAMPLES, len(moments))):
+    number = min(examples(30), len(moments))
+    for before, step in random.Random(number).sample(moments, number):
         site = Site(binary)
         one, other = Stepper(flush), Stepper(flush)
         one.step(before)

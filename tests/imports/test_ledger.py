@@ -233,6 +233,7 @@ def victim() -> Iterator[Victim]:
     process.close()
 
 
+@pytest.mark.long
 def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: Victim, tmp_path: Path) -> None:
     posts = [factories.post(view_count=10).pk for _ in range(5)]
     path = weblogs.write(tmp_path / "access.log", weblogs.day(posts, lines=300))

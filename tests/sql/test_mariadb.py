@@ -27,10 +27,11 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_the_flush_holds_on_mariadb() -> None:
     with MariaDB() as server:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *FILES],
+            [sys.executable, "-m", "pytest", "-q", "-k", "not lite", *FILES],
             cwd=ROOT,
             env={**os.environ, "DATABASE_URL": server.url},
             capture_output=True,

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pytest_django import Settings
@@ -13,6 +13,7 @@ from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
 from readtrack.store import breakdowns, scripts
 from tests.support import factories
+from tests.support.depth import examples
 
 TOKEN = "site.counted:1"  # its views enter the funnel
 STAGES = ("view", "click", "convert")
@@ -84,7 +85,7 @@ def test_a_visitor_is_the_same_before_and_after_the_cookie(redis: Redis) -> None
     assert funnel() == [2, 2, 0]
 
 
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=examples(40))
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from(["", "x"]), st.sampled_from([*STAGES, "record", "expire"])),

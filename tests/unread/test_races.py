@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import override_settings
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
@@ -22,6 +22,7 @@ from readtrack.store.connection import connect
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Post
 from tests.support import factories
+from tests.support.depth import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -264,11 +265,7 @@ PAUSES = st.lists(st.integers(0, 3), min_size=6, max_size=6)
 
 @every_strategy
 @pytest.mark.django_db(transaction=True)
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=examples(25))
 @given(visits=st.lists(PAUSES, min_size=3, max_size=3), writers=st.lists(PAUSES, min_size=3, max_size=3))
 def test_a_category_is_read_only_by_who_saw_all_of_it(
     threads: ThreadPoolExecutor,
