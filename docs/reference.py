@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -67,19 +67,19 @@ def _code(text: str) -> str:
 
 def key_table() -> str:
     """Every key in Redis."""
-    return _table(("key", "type", "TTL", "why"), ((f"`{key}`", kind, ttl, why) for key, kind, ttl, why in _keys()))
+    rows = ((f"`{key.pattern}`", key.type, _lifetime(key.ttl), key.why) for key in keys.KEYS)
+    return _table(("key", "type", "lifetime", "why"), rows)
 
 
-def _keys() -> Iterator[tuple[str, ...]]:
-    rows: list[list[str]] = []
-    for line in str(keys.__doc__).partition("\n---")[2].partition("\n\n")[0].splitlines()[1:]:
-        if line[0] != " ":
-            rows.append(re.split(r"\s{2,}", line, maxsplit=3))
-        else:
-            *_, more = re.split(r"\s{2,}", line)
-            rows[-1][-1] += f" {more}"
-    for row in rows:
-        yield tuple([*row, ""][:4]) if len(row) == 3 else tuple(row)
+def _lifetime(ttl: int | str) -> str:
+    """`2 days` for a number of seconds; the setting that decides."""
+    if isinstance(ttl, str):
+        return f"`{ttl}`"
+    length, unit = next(
+        (unit for unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")) if ttl and ttl % unit[0] == 0),
+        (1, "second"),
+    )
+    return f"{ttl // length} {unit}{'s' * (ttl > length)}" if ttl else "none"
 
 
 def tags() -> str:

@@ -28,6 +28,7 @@ from readtrack.conf import DEFAULTS
 from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
 from readtrack.request import Recorder
+from readtrack.store import keys
 from readtrack.views import unread
 from tests.support import factories
 
@@ -182,6 +183,7 @@ def test_every_part_of_the_reference_has_its_place() -> None:
 @pytest.mark.parametrize(
     ("part", "pattern", "expected"),
     [
+        ("keys", r"^\| `(\S+)` \|", {key.pattern for key in keys.KEYS}),
         ("settings", r"\{confval\} (\w+)", set(DEFAULTS)),
         ("checks", r"`(readtrack\.\w+)`", {check.id for check in CHECKS}),
         ("commands", r"^## (\w+)", set(SUBCOMMANDS)),
