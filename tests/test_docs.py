@@ -162,6 +162,16 @@ def test_a_command_takes_the_options_that_a_page_gives_it(path: Path) -> None:
             parser.parse_args(shlex.split(line.replace("[", "").replace("]", ""), comments=True))
 
 
+def test_a_change_touches_three_files_that_exist() -> None:
+    table = read(ROOT / "CONTRIBUTING.md").partition("## To change X")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (?!to change|---)(.+?) \| (.+) \|$", table, re.MULTILINE)
+    assert len(rows) >= 12
+    for _, touched in rows:
+        paths = [path for path in re.findall(r"`([\w/.]+)`", touched) if path.islower()]
+        assert len(paths) <= 3
+        assert [path for path in paths if not (ROOT / "readtrack" / path).exists()] == []
+
+
 def test_every_reason_is_explained() -> None:
     table = re.findall(r"^\| `(\w+)` \|", read(ROOT / "docs" / "explanation" / "counting.md"), re.MULTILINE)
     assert sorted(table) == sorted(REASONS)
