@@ -1,7 +1,5 @@
 """The settings of readtrack: names, types and defaults of `settings.READTRACK`."""
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -86,24 +84,6 @@ class Conf:
         overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
         self.__dict__.update(overrides if isinstance(overrides, dict) else {})  # a system check reports any other type
-
-
-_has_tested = False  # stays True when the tests are over, because skips are sent when the process ends
-
-
-def test_prefix() -> str:
-    """Returns the prefix of keys in tests, with the number of a parallel test process; "" outside of tests."""
-    global _has_tested
-    if not _has_tested:
-        # Not imported, because a server does not need Django's test tools.
-        tools = sys.modules.get("django.test.utils")
-        _has_tested = tools is not None and hasattr(tools._TestState, "saved_data")
-    if not _has_tested or not conf.TEST_PREFIX:
-        return ""
-    # Set by pytest-xdist or by Django's runner.
-    runner = sys.modules.get("django.test.runner")
-    process = os.environ.get("PYTEST_XDIST_WORKER") or str(getattr(runner, "_worker_id", 0) or "")
-    return f"{conf.TEST_PREFIX}{process}:" if process else conf.TEST_PREFIX
 
 
 conf = Conf()

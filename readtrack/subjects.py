@@ -133,6 +133,7 @@ def tracked_models() -> list[type[Tracked]]:
     return [model for model in apps.get_models() if issubclass(model, Tracked) and owner(model) is model]
 
 
+@cached_setting(maxsize=None)
 def tracked_labels() -> list[str]:
     """Returns the labels of `tracked_models()`."""
     return [label_of(model) for model in tracked_models()]

@@ -1,7 +1,6 @@
 """For a site's own tests."""
 
-from readtrack.conf import test_prefix
-from readtrack.store import lifecycle
+from readtrack.store import keys, lifecycle
 from readtrack.store.skips import skip_buffer
 
 
@@ -10,7 +9,7 @@ def clear() -> None:
 
     Raises RuntimeError where that would be a live site's keys, and redis.RedisError.
     """
-    if not test_prefix():
+    if not keys.test_prefix():
         raise RuntimeError(
             "This is for tests: Django's test environment has to be set up, and TEST_PREFIX be a prefix."
         )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from readtrack import conf, reports, testing, tracker
+from readtrack import reports, testing, tracker
 from readtrack.conf import Conf
 from readtrack.flush.run import flush
 from readtrack.store import keys
@@ -132,6 +132,6 @@ def test_everything_works_behind_the_prefix(redis: Redis, monkeypatch: pytest.Mo
 def test_a_site_that_serves_pages_has_its_plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
     assert keys.total("a:1") == "test:views:total:a:1"
-    monkeypatch.setattr(conf, "_has_tested", False)
+    monkeypatch.setattr(keys, "_has_tested", False)
     monkeypatch.delitem(sys.modules, "django.test.utils")
     assert keys.total("a:1") == "views:total:a:1"

@@ -15,7 +15,7 @@ from readtrack.models import History
 from readtrack.sql import databases, history
 from readtrack.sql.history import Sums
 from readtrack.sql.runs import SqlEpoch, lock_epoch
-from readtrack.store import counters, scripts
+from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import MODEL_HOURS, Stored, Total
 from readtrack.subjects import tracked_labels
 
@@ -25,9 +25,7 @@ NOTHING = Total(0)
 
 def stored_hours(names: Sequence[str]) -> dict[str, Stored]:
     """Returns what history stores of these hours, by their names in `views:unsettled`."""
-    wanted = {counters.parse_hour_name(name): name for name in names}
-    if not wanted:
-        return {}
+    wanted = {keys.parse_hour(name): name for name in names}
     hours = [hour for _, hour in wanted]
     stored = history.sums({model for model, _ in wanted}, since=min(hours), until=max(hours) + 1)
     found = {model: rows.by_hour() for model, rows in stored.items()}
@@ -80,5 +78,5 @@ def _raised(
         if total > row and (views or hour in known):
             rows.append((model, hour, total, 0))
         if hour in live and count.is_settled and count.views < least:
-            behind[counters.hour_name(model, hour)] = Stored({"": least})
+            behind[keys.member(keys.hour_kind(hour), model)] = Stored({"": least})
     return rows

@@ -62,17 +62,10 @@ def _live(subjects: list[str]) -> dict[str, RowCounts]:
     }
 
 
-def delete_marks(*, before: int) -> None:
-    """Deletes notes of resets before then (µs) in a restored Redis, because its live counts may be too low."""
-    flushes.delete_resets(until=before)
-
-
-def repeat(*, since: int) -> None:
-    """Removes counts from before a reset that came after `since` (µs), the last flush that Redis knows.
+def repeat(times: Mapping[str, int]) -> None:
+    """Removes counts from before these resets (µs) from a Redis that was restored from before them.
 
     SQL stays, because it holds what was counted since the reset.
     """
-    rows = Reset.objects.using(databases.of(Reset).alias).filter(redis_time__gt=since)
-    times = dict(rows.values_list("full_subject", "redis_time"))
     for some in scripts.sliced(list(times)):
         scripts.run(lifecycle.purge({subject: times[subject] for subject in some}), patient=True)

@@ -51,7 +51,8 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lam
         run.settled += settle(epoch)
         changed = {subject: None for subjects in counters.changed(minutes) for subject in subjects}
         for subjects in _chunks(changed):
-            archiving.store_breakdowns(subjects, epoch)
+            if counters.have_hashes(subjects):
+                archiving.store_breakdowns(subjects, epoch)
         for subjects in _chunks(changed if run.kind == Kind.CHANGED else counters.scan()):
             write_chunk(subjects, run, epoch, changed=changed)
             if memory.is_full_requested:  # hashes of a restored Redis may be behind, whatever changed
@@ -104,9 +105,11 @@ def _enter(run: FlushRun) -> FlushMemory:
     while True:
         newest = runs.runs().order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
         memory = flushes.memory()
-        resets.repeat(since=memory.last)
+        if times := runs.resets(since=memory.last):
+            resets.repeat(times)
         if memory.last < newest:
-            resets.delete_marks(before=newest)
+            # A restored Redis's live counts may be too low to lower SQL's to them.
+            flushes.delete_resets(until=newest)
             requested = max(counters.clock(), newest + 1)
             flushes.request_full_flush(requested)
             memory = memory._replace(requested=requested)

@@ -19,7 +19,7 @@ def settle(epoch: SqlEpoch) -> int:
     known = epoch.number
     while True:
         names = counters.unsettled(until=until)
-        stored = _stored(names)
+        stored = _stored(names) if names else {}
         if names:  # read after the counts, which were all settled in this epoch or an earlier one
             known = known_epoch()
         done = scripts.run(counters.settle(stored, known=known), patient=True)
@@ -33,11 +33,11 @@ def settle(epoch: SqlEpoch) -> int:
 def _stored(names: list[str]) -> dict[str, Stored]:
     """Returns what SQL stores of each counter: zero for a row that is gone."""
     found = dict.fromkeys(names, NOTHING)
-    hourly = [name for name in names if keys.is_hour(name)]
-    found |= hours.stored_hours(hourly)
+    if hourly := [name for name in names if keys.is_hour(name)]:
+        found |= hours.stored_hours(hourly)
     others = [keys.split_member(name) for name in names if not keys.is_hour(name)]
-    hashes = archive.breakdowns((kind, subject) for kind, subject in others if kind)
-    found |= {keys.member(*name): Stored(counts) for name, counts in hashes.items()}
+    if hashes := [name for name in others if name[0]]:
+        found |= {keys.member(*name): Stored(counts) for name, counts in archive.breakdowns(hashes).items()}
     for model, rows in rows_by_model(names).items():
         counts = row_counts.stored(model, list(rows))
         sketches = archive.sketches(rows.values())

@@ -67,7 +67,7 @@ def _hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Counter[str]]:
     """Returns the counts of each subject; while Redis is down, those that SQL stores."""
     found = fail_open(breakdowns.hashes, {}, subjects, kind=kind)
     lacking = [subject for subject in subjects if subject not in found or not found[subject].is_settled]
-    stored = archive.breakdowns((kind, subject) for subject in lacking)
+    stored = archive.breakdowns([(kind, subject) for subject in lacking]) if lacking else {}
     if any(stored.values()):
         # Read again after SQL, so that SQL's count is not added to a hash that was settled in between.
         found |= fail_open(breakdowns.hashes, {}, subjects, kind=kind)

@@ -40,11 +40,10 @@ def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
     """Returns the stored counts of hashes by field; the hashes are named by kind and subject."""
     wanted = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
     found: dict[tuple[str, str], dict[str, int]] = {name: {} for name in wanted.values()}
-    if wanted:
-        rows = _rows(Breakdown).filter(subject__in={column for _, column in wanted})
-        for column, kind, field, count in rows.values_list("subject", "kind", "field", "count"):
-            if (kind, column) in wanted:
-                found[wanted[kind, column]][field] = count
+    rows = _rows(Breakdown).filter(subject__in={column for _, column in wanted})
+    for column, kind, field, count in rows.values_list("subject", "kind", "field", "count"):
+        if (kind, column) in wanted:
+            found[wanted[kind, column]][field] = count
     return found
 
 

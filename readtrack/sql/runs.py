@@ -1,4 +1,4 @@
-"""What SQL knows of flushes: the record of each, and the newest epoch of Redis.
+"""What SQL knows of flushes: the record of each, the newest epoch of Redis, and resets.
 
 Each settling starts a new epoch in Redis, which keeps the numbers of the last two. SQL keeps the newest number that it
 was told, and is told before it stores a total that was settled. So a Redis was restored from a snapshot if neither
@@ -8,7 +8,7 @@ of its two epochs is the one that SQL knows, and its marks may be of views that 
 from django.db.models import F, QuerySet
 
 from readtrack.conf import conf
-from readtrack.models import FlushRun, KnownEpoch
+from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.sql import databases
 from readtrack.store.counters import Epoch
 
@@ -70,3 +70,9 @@ def prune(run: FlushRun) -> None:
 def runs() -> "QuerySet[FlushRun]":
     """Returns all flushes, newest first."""
     return FlushRun.objects.using(databases.of(FlushRun).alias)
+
+
+def resets(*, since: int) -> dict[str, int]:
+    """Returns the subjects that were reset after that time (µs), and when."""
+    rows = Reset.objects.using(databases.of(Reset).alias).filter(redis_time__gt=since)
+    return dict(rows.values_list("full_subject", "redis_time"))

@@ -4,12 +4,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
+
+Wanted = TypeVar("Wanted", str, tuple[str, int])
 
 MODEL_HOURS = keys.model_hour.seconds // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
@@ -46,21 +48,21 @@ class Total(NamedTuple):
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """Reads totals by subject; a subject without a total in Redis is left out."""
-    return _with_marks({subject: keys.total(subject) for subject in subjects})
+    return _with_marks(subjects, subjects, [keys.total(subject) for subject in subjects])
 
 
-def _with_marks(named: Mapping[str, str]) -> Call[dict[str, Total]]:
-    """Reads the counters with these names in `views:unsettled` and these keys; missing ones are left out."""
+def _with_marks(wanted: Sequence[Wanted], names: Sequence[str], counters: Sequence[str]) -> Call[dict[Wanted, Total]]:
+    """Reads counters by the caller's names; `names` are those in `views:unsettled`. Missing ones are left out."""
 
-    def decode(answer: list[list[bytes | None]]) -> dict[str, Total]:
-        counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(named))
+    def decode(answer: list[list[bytes | None]]) -> dict[Wanted, Total]:
+        counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(wanted))
         return {
-            name: Total(int(count), is_settled=mark is None)
-            for name, count, mark in zip(named, counts, marks, strict=True)
+            one: Total(int(count), is_settled=mark is None)
+            for one, count, mark in zip(wanted, counts, marks, strict=True)
             if count is not None
         }
 
-    return Call("totals", [keys.unsettled(), *named.values()], list(named), decode)
+    return Call("totals", [keys.unsettled(), *counters], names, decode)
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
@@ -69,31 +71,25 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
     return Call("settled_totals", [keys.unsettled(), *[start + subject for subject in subjects]], (len(start),), tuple)
 
 
-def hour_name(model: str, hour: int) -> str:
-    """Returns the name in `views:unsettled` of a model's hour, which is given in hours since 1970."""
-    return keys.member(keys.hour_kind(buckets.hour_bucket(buckets.hour_start(hour))), model)
-
-
-def parse_hour_name(name: str) -> tuple[str, int]:
-    """Returns the model and the hour (since 1970) of a name in `views:unsettled`."""
-    kind, model = keys.split_member(name)
-    return model, buckets.bucket_index(kind.rpartition(":")[2])
-
-
-def model_hours(models: Iterable[str], hours: Sequence[int]) -> list[Call[dict[str, Total]]]:
-    """Reads the views of models in these hours (since 1970); `by_model` puts the answers together."""
-    names = [hour_name(model, hour) for model in models for hour in hours]
+def model_hours(models: Iterable[str], hours: Sequence[int]) -> list[Call[dict[tuple[str, int], Total]]]:
+    """Reads the views of models in these hours (since 1970), by model and hour."""
+    kinds = {hour: keys.hour_kind(hour) for hour in hours}
+    wanted = [(model, hour) for model in models for hour in hours]
     return [
-        _with_marks({name: keys.counter(*keys.split_member(name)) for name in some}) for some in scripts.sliced(names)
+        _with_marks(
+            some,
+            [keys.member(kinds[hour], model) for model, hour in some],
+            [keys.counter(kinds[hour], model) for model, hour in some],
+        )
+        for some in scripts.sliced(wanted)
     ]
 
 
-def by_model(answers: Iterable[Mapping[str, Total]]) -> defaultdict[str, dict[int, Total]]:
-    """Returns the answers to `model_hours` by model and hour."""
+def by_model(answers: Iterable[Mapping[tuple[str, int], Total]]) -> defaultdict[str, dict[int, Total]]:
+    """Returns the answers to `model_hours` by model, then by hour."""
     found: defaultdict[str, dict[int, Total]] = defaultdict(dict)
     for answer in answers:
-        for name, total in answer.items():
-            model, hour = parse_hour_name(name)
+        for (model, hour), total in answer.items():
             found[model][hour] = total
     return found
 
@@ -104,6 +100,13 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
     return Call(
         "read", names, (), lambda found: {one: sketch or b"" for one, sketch in zip(subjects, found, strict=True)}
     )
+
+
+def have_hashes(subjects: Sequence[str]) -> bool:
+    """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
+    names = [keys.counter(kind, subject) for kind in keys.hash_kinds() for subject in subjects]
+    client = connect(patient=True)
+    return any(client.exists(*some) for some in scripts.sliced(names))
 
 
 def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
@@ -144,7 +147,11 @@ def unsettled(*, until: int) -> list[str]:
 
 def settle(stored: Mapping[str, Stored], *, known: int) -> Call[Settled]:
     """Adds SQL's counts to unsettled counters. `known` is the epoch that SQL knew after it gave the counts."""
-    return _restore("settle", stored, known, lambda answer: Settled(answer[0], _epoch(answer[1])))
+
+    def decode(answer: Sequence[Any]) -> Settled:
+        return Settled(answer[0], _epoch(answer[1]))
+
+    return _restore("settle", stored, known, decode)
 
 
 def lift(stored: Mapping[str, Stored]) -> Call[int]:

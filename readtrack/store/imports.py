@@ -87,7 +87,7 @@ def _slots(
             yield keys.hour(buckets.hour_bucket(start), subject), "", count, start + DAY
     for (start, label), count in models.items():
         if since <= buckets.hour_index(start):
-            name = keys.member(keys.hour_kind(buckets.hour_bucket(start)), label)
+            name = keys.member(keys.hour_kind(buckets.hour_index(start)), label)
             yield keys.hour(buckets.hour_bucket(start), label), name, count, start + 2 * DAY
 
 

@@ -5,12 +5,15 @@ Calling a row gives the name of a key: `total("blog.post:42")`. Names begin with
 is a keyed hash.
 """
 
+import os
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from readtrack.conf import conf, test_prefix
+from readtrack import buckets
+from readtrack.conf import conf
 from readtrack.hits import dimensions
 from readtrack.hits.visitors import Visitor
 
@@ -44,6 +47,24 @@ class Key:
     def matching(self) -> str:
         """The pattern for SCAN of all keys that begin as these do."""
         return _glob(f"{self.pattern.partition('{')[0]}*")
+
+
+_has_tested = False  # stays True after the tests, because what is sent then is still theirs
+
+
+def test_prefix() -> str:
+    """Returns the beginning of keys of tests, different for processes side by side; "" outside of tests."""
+    global _has_tested
+    if not _has_tested:
+        # Not imported, because a process that serves pages has no use for Django's test tools.
+        tools = sys.modules.get("django.test.utils")
+        _has_tested = tools is not None and hasattr(tools._TestState, "saved_data")
+    if not _has_tested or not conf.TEST_PREFIX:
+        return ""
+    # The number of the process, from Django's runner or pytest-xdist.
+    runner = sys.modules.get("django.test.runner")
+    process = os.environ.get("PYTEST_XDIST_WORKER") or str(getattr(runner, "_worker_id", 0) or "")
+    return f"{conf.TEST_PREFIX}{process}:" if process else conf.TEST_PREFIX
 
 
 def prefix() -> str:
@@ -169,9 +190,15 @@ def split_member(name: str) -> tuple[str, str]:
     return "", name
 
 
-def hour_kind(bucket: str) -> str:
-    """Returns the kind of the counters of models in that hour, for `member` and `counter`."""
-    return model_hour.template.rpartition(":")[0] % bucket
+def hour_kind(hour: int) -> str:
+    """Returns the kind of the counters of models in that hour (since 1970), for `member` and `counter`."""
+    return model_hour.template.rpartition(":")[0] % buckets.hour_bucket(buckets.hour_start(hour))
+
+
+def parse_hour(name: str) -> tuple[str, int]:
+    """Returns the model and the hour (since 1970) of a name in `views:unsettled`."""
+    kind, _, model = name.rpartition(":")
+    return model, buckets.bucket_index(kind.rpartition(":")[2])
 
 
 def is_hour(name: str) -> bool:

@@ -10,7 +10,7 @@ from readtrack.flush import resets, settling, writing
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, History, Reset
-from readtrack.sql import history
+from readtrack.sql import history, runs
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import flushes
 from readtrack.subjects import subject_column, subject_of
@@ -204,15 +204,14 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
     flush()
     redis.flushdb()
     view(post)
-    repeat = resets.repeat
 
-    def be_late(*, since: int) -> None:
+    def be_late(*, since: int) -> dict[str, int]:
         monkeypatch.undo()
         flush()
         view(post)
-        repeat(since=since)
+        return runs.resets(since=since)
 
-    monkeypatch.setattr(resets, "repeat", be_late)
+    monkeypatch.setattr(runs, "resets", be_late)
     flush()
     assert counts(post)[0] == 6
 

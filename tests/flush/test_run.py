@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 
 from readtrack import signals, tracker
 from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
 from tests.site.models import Headline, Page, Post, Product, Review
 from tests.support import factories
@@ -280,3 +281,24 @@ def test_a_chunk_is_few_queries_and_round_trips_however_many_rows(
     with django_assert_max_num_queries(32), wire.counted() as trips:
         assert flush().written == 300
     assert trips[0] <= 40  # some of them are SCAN's, as many as it likes
+
+
+def test_a_changed_flush_with_nothing_new_takes_eight_queries(
+    post: Post, redis: Redis, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    view(post)
+    flush()
+    redis.delete(*redis.keys("trending:bucket:*"))
+    with django_assert_max_num_queries(8):
+        assert flush(only_changed=True).read == 0
+
+
+@pytest.mark.parametrize("has_step", [False, True])
+def test_a_flush_reads_hashes_only_where_there_are_any(redis: Redis, has_step: bool) -> None:
+    posts = [factories.post() for _ in range(200)]
+    view(*posts)
+    if has_step:
+        assert tracker.step(posts[0], "click", visitor=Visitor("a"))
+    redis.config_resetstat()
+    assert flush(only_changed=True).written == 200
+    assert ("cmdstat_hgetall" in redis.info("commandstats")) is has_step
