@@ -18,8 +18,7 @@ from django.utils import timezone as django_timezone
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.flush import archiving, hours, readers, resets
-from readtrack.flush.settling import settle
-from readtrack.flush.writing import write_chunk
+from readtrack.flush.merging import settle, write_chunk
 from readtrack.models import FlushRun
 from readtrack.signals import flushed
 from readtrack.sql import history, runs
@@ -36,7 +35,7 @@ REACH = timedelta(seconds=keys.trending_bucket.seconds) - timedelta(minutes=5)  
 Kind = FlushRun.Kind
 
 
-def flush(*, only_changed: bool = False, progress: Callable[[int], object] = lambda read: None) -> FlushRun:
+def flush(*, only_changed: bool = False, progress: Callable[[int], object] = int) -> FlushRun:
     """Writes every total that Redis holds, or only those that changed. Returns the saved record of what was done.
 
     The minute buckets since the last flush that ended well tell what changed. If they do not reach back that far,
@@ -159,20 +158,16 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
         runs.prune(run)
     if run.kind == Kind.ARCHIVE:
         history.thin(at=at)
-    _end(run)
+    # So that a snapshot taken during this run is known as an old one, too.
+    end = max(counters.clock(), run.redis_time + 1)
+    if flushes.note(end, known=run.redis_time):
+        run.redis_time = end
 
 
 def _store_hours(run: FlushRun, epoch: SqlEpoch) -> None:
     while (lifted := hours.store(at=_time(run.flushed_until))) is None:
         run.settled += settle(epoch)
     run.lifted += lifted
-
-
-def _end(run: FlushRun) -> None:
-    """Enters the end of the run, so that a snapshot taken during it is known as an old one, too."""
-    time = max(counters.clock(), run.redis_time + 1)
-    if flushes.note(time, known=run.redis_time):
-        run.redis_time = time
 
 
 def _time(microseconds: int) -> datetime:

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from readtrack import buckets
-from readtrack.flush import settling
+from readtrack.flush.merging import settle
 from readtrack.flush.run import flush, write_subjects
 from readtrack.imports import backfill
 from readtrack.imports.backfill import Batch
@@ -81,7 +81,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         parts: Any = {"views": batch.views, "hours": batch.hours, "since": imports.first_hour(at)}
         call = imports.apply(record.source, before=before, after=position, at=at, **parts)
         while (answer := scripts.run(call, patient=True)) is imports.Applied.UNSETTLED:
-            settling.settle(SqlEpoch())
+            settle(SqlEpoch())
         _check(answer is imports.Applied.APPLIED)
         write_subjects(batch.views)
         _, done, totals = imports.state(record.source)

@@ -1,4 +1,4 @@
-"""The counts in the site's own rows: reading them, and raising many at once. Nothing here fires a signal."""
+"""The counts in the site's own rows: reading them, and raising many at once without a signal."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ class RowCounts(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a write did, by primary key: rows raised, views of rows that store more, rows that are not there."""
+    """The result of a write by primary key: rows raised, views of rows that store more, rows that are missing."""
 
     raised: Sequence[Any] = ()
     ahead: Mapping[Any, int] = {}
@@ -27,17 +27,17 @@ class Written(NamedTuple):
 
 
 def stored(model: type[Tracked], pks: Sequence[Any]) -> dict[Any, RowCounts]:
-    """What SQL stores by primary key, read where it is written; rows that are gone are left out."""
+    """Returns the stored counts by primary key, read where they are written; missing rows are left out."""
     rows = model._base_manager.using(databases.of(model).alias)
     found: dict[Any, RowCounts] = {}
-    for start in range(0, len(pks), 500):  # a database has its limit of parameters, and a planner its patience
+    for start in range(0, len(pks), 500):  # because databases limit the number of parameters
         some = rows.filter(pk__in=pks[start : start + 500])
         found.update((pk, RowCounts(*counts)) for pk, *counts in some.values_list("pk", "view_count", "visitor_count"))
     return found
 
 
 def write(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
-    """Raises the rows that store less, by primary key, in one short transaction."""
+    """Raises the rows that store less, in one short transaction."""
     connection = databases.of(model)
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = {pk: snapshots[pk] for pk in sorted(snapshots)}
@@ -48,18 +48,17 @@ def write(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
 def _write_postgresql(
     connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, RowCounts]
 ) -> Written:
-    table, pk, views, visitors = _names(connection, model)
+    table, pk, views, visitors, pk_type = _names(connection, model)
     prepared = _prepared(connection, model, snapshots)
     pks, *counts = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
-    pk_type = _pk_type(connection, model)
-    # The server tells in arrays, and only of what is not as expected: most rows need no answer.
+    # The server answers in arrays, and only about rows that are not as expected.
     with connection.cursor() as cursor:
         cursor.execute(  # names are quoted by the backend, values are parameters
             f"WITH raised AS (UPDATE {table} AS row SET {views} = GREATEST(row.{views}, new.views),"
             f" {visitors} = GREATEST(row.{visitors}, new.visitors)"
             f" FROM unnest(%s::{pk_type}[], %s::bigint[], %s::bigint[])"
             f" AS new(pk, views, visitors)"
-            # Twice the same condition: without the second, chunks of a large table are joined by reading all of it.
+            # The condition on the key stands twice, because PostgreSQL would otherwise read all of a large table.
             f" WHERE row.{pk} = new.pk AND row.{pk} = ANY(%s::{pk_type}[])"
             f" AND (row.{views} < new.views OR row.{visitors} < new.visitors)"
             f" RETURNING row.{pk} AS pk, row.{views} AS views, row.{views} > new.views AS is_ahead)"
@@ -79,11 +78,11 @@ def _write_postgresql(
 
 
 def _read_postgresql(connection: BaseDatabaseWrapper, model: type[Tracked], values: Sequence[Any]) -> dict[Any, int]:
-    """The stored views by the values that the database knows primary keys by."""
-    table, pk, views, _ = _names(connection, model)
+    """Returns the stored views by the values that the database knows primary keys by."""
+    table, pk, views, _, pk_type = _names(connection, model)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {pk}, {views} FROM {table} WHERE {pk} = ANY(%s::{_pk_type(connection, model)}[])",
+            f"SELECT {pk}, {views} FROM {table} WHERE {pk} = ANY(%s::{pk_type}[])",
             [databases.array(values)],
         )
         return dict(cursor.fetchall())
@@ -92,9 +91,9 @@ def _read_postgresql(connection: BaseDatabaseWrapper, model: type[Tracked], valu
 def _write_portable(
     connection: BaseDatabaseWrapper, model: type[Tracked], snapshots: Mapping[Any, RowCounts]
 ) -> Written:
-    table, pk, views, visitors = _names(connection, model)
+    table, pk, views, visitors, _ = _names(connection, model)
     present = stored(model, list(snapshots))
-    # Both counts only ever rise, so a row that another flusher raises meanwhile keeps the higher of the two.
+    # Both counts only rise, so a row that another flush raises meanwhile keeps the higher number.
     behind = {pk: snapshots[pk] for pk, row in present.items() if row != _higher(row, snapshots[pk])}
     parameters = [
         (new.views, new.views, new.visitors, new.visitors, value)
@@ -112,7 +111,7 @@ def _write_portable(
 
 
 def lower(model: type[Tracked], pk: Any, *, stored: RowCounts, live: RowCounts) -> bool:
-    """Sets a row that was reset to what is live, unless it changed since it was read; gives whether it did."""
+    """Lowers a row that was reset to the live counts. Returns False if it changed since it was read."""
     rows = model._base_manager.using(databases.of(model).alias)
     row = rows.filter(pk=pk, view_count=stored.views, visitor_count=stored.visitors)
     return bool(row.update(view_count=live.views, visitor_count=live.visitors))
@@ -127,19 +126,16 @@ def _higher(one: RowCounts, other: RowCounts) -> RowCounts:
     return RowCounts(max(one.views, other.views), max(one.visitors, other.visitors))
 
 
-def _names(connection: BaseDatabaseWrapper, model: type[Tracked]) -> list[str]:
-    """The quoted names of the table, its primary key and its two counts."""
+def _names(connection: BaseDatabaseWrapper, model: type[Tracked]) -> list[Any]:
+    """Returns the quoted names of the table, its primary key and its two counts, and the type of the primary key."""
     options = model._meta
     fields: list[Any] = [options.pk, *map(options.get_field, ("view_count", "visitor_count"))]
-    return [connection.ops.quote_name(name) for name in (options.db_table, *(field.column for field in fields))]
-
-
-def _pk_type(connection: BaseDatabaseWrapper, model: type[Tracked]) -> str | None:
-    return model._meta.pk.rel_db_type(connection)
+    names = [options.db_table, *(field.column for field in fields)]
+    return [*map(connection.ops.quote_name, names), options.pk.rel_db_type(connection)]
 
 
 def _prepared(connection: BaseDatabaseWrapper, model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The primary keys by the values that the database knows them by."""
+    """Returns the primary keys by the values that the database knows them by."""
     if set(map(type, pks)) == {int}:
         return dict(zip(pks, pks, strict=True))
     return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in pks}

@@ -22,12 +22,12 @@ Result = TypeVar("Result")
 
 
 class DemotedError(RedisConnectionError):
-    """The server became a replica under our connection; a new one leads to its successor, by Sentinel, DNS or proxy."""
+    """The server became a replica under our connection; a new connection leads to its successor."""
 
 
-@dataclass(slots=True)  # not frozen: that costs a hit as much as a command costs the server
+@dataclass(slots=True)  # not frozen, which would cost a hit as much as one command costs the server
 class Call(Generic[Result]):
-    """One run of a script, and how its answer reads."""
+    """One run of a script, and the function that decodes its answer."""
 
     script: str
     keys: Sequence[str]
@@ -36,7 +36,7 @@ class Call(Generic[Result]):
 
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:
-    """The call's result, in one round trip. Raises redis.RedisError."""
+    """Returns the call's result, in one round trip. Raises redis.RedisError."""
     client = connect(patient=patient)
     [answer] = _answers(client, (call,))
     if isinstance(answer, NoScriptError):
@@ -48,7 +48,7 @@ def run(call: Call[Result], *, patient: bool = False) -> Result:
 
 
 def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
-    """The calls' results in their order, in one round trip. Raises redis.RedisError."""
+    """Returns the calls' results in their order, in one round trip. Raises redis.RedisError."""
     if not calls:
         return []
     client = connect(patient=patient)
@@ -65,56 +65,52 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
 
 
 def sliced(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """The items in portions that one call can take."""
+    """Returns the items in portions that one call can take."""
     return [items[start : start + SLICE] for start in range(0, len(items), SLICE)]
 
 
 def load(client: Redis) -> None:
-    """Makes every script known to the server: after its start, a fail-over or SCRIPT FLUSH."""
+    """Loads every script into the server, which forgets them at a restart, a fail-over and SCRIPT FLUSH."""
     for path in files("readtrack.store").joinpath("lua").iterdir():
         client.script_load(path.read_text(encoding="utf-8"))
 
 
 def _answers(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
-    """What the server answers to each call; an error of a script is an answer, too."""
-    packed = b"".join([pack_command(_command(call)) for call in calls])
+    """Returns the server's answer to each call; an error of a script is an answer, too."""
+    commands: list[Any] = [("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args) for call in calls]
+    packed = b"".join(map(pack_command, commands))
     try:
         return _exchange(client.connection_pool, packed, len(calls))
     except MasterNotFoundError:
-        raise  # every Sentinel was asked, and will not know better at once
+        raise  # every Sentinel was asked, and none will know better at once
     except RedisConnectionError:
-        # A server that restarted leaves broken connections in the pool. Sending once more does no harm: every
-        # view sits behind a window that only the first one enters, and what else is sent sets or merges.
+        # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
+        # after a window that only the first one enters, and everything else sets or merges.
         return _exchange(client.connection_pool, packed, len(calls))
 
 
 def _exchange(pool: Any, packed: bytes, count: int) -> list[Any]:
-    # By the pool's own means: execute_command's way through redis-py costs a hit as much as the server does.
+    # On the pool's own connection, because execute_command of redis-py costs a hit as much as the server does.
     connection = pool.get_connection()
     try:
         connection.send_packed_command([packed], check_health=False)
-        return [_answer(connection) for _ in range(count)]
+        answers: list[Any] = []
+        while len(answers) < count:
+            try:
+                answers.append(connection.read_response())
+            except ResponseError as error:
+                # Redis before 7 wraps the error of a refused command in one of its own.
+                if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
+                    raise DemotedError(str(error)) from error
+                answers.append(error)  # the answers after it have to be read all the same
+        return answers
     except BaseException:
-        # An answer still on its way would be taken for the next question's. Sentinel's connections stay open by
-        # themselves, and would hold on to a primary that hangs after another one took over.
+        # A late answer would be taken for the answer to the next question. Connections by Sentinel would also stay
+        # open to a primary that hangs after another one took over.
         connection.disconnect()
         raise
     finally:
         pool.release(connection)
-
-
-def _answer(connection: Any) -> Any:
-    try:
-        return connection.read_response()
-    except ResponseError as error:
-        # Redis before 7 wraps what a script was refused in an error of its own.
-        if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
-            raise DemotedError(str(error)) from error
-        return error  # the answers after it have to be read all the same
-
-
-def _command(call: Call[Any]) -> Any:
-    return ("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args)
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.flush import resets, settling, writing
+from readtrack.flush import merging, resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, History, Reset
@@ -59,17 +59,17 @@ def test_a_chunk_that_was_read_before_the_reset_and_is_written_after_it_does_not
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view(post)
-    written = writing._write
+    written = merging._write
 
     def reset_first(*args: Any, **kwargs: Any) -> Any:
-        monkeypatch.setattr(writing, "_write", written)
+        monkeypatch.setattr(merging, "_write", written)
         tracker.reset_views(post)
         view(post)
         done = written(*args, **kwargs)
         assert counts(post) == (6, 6)
         return done
 
-    monkeypatch.setattr(writing, "_write", reset_first)
+    monkeypatch.setattr(merging, "_write", reset_first)
     flush()
     assert counts(post) == (1, 1)
     assert redis.get(f"views:total:{subject_of(post)}") == "1"
@@ -109,7 +109,7 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
 ) -> None:
     redis.delete(f"views:total:{subject_of(post)}")
     view(post)
-    read = settling._stored
+    read = merging._stored
 
     def reset_then(names: list[str]) -> Any:
         bases = read(names)
@@ -118,9 +118,9 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
             view(post)
         return bases
 
-    monkeypatch.setattr(settling, "_stored", reset_then)
+    monkeypatch.setattr(merging, "_stored", reset_then)
     flush()
-    monkeypatch.setattr(settling, "_stored", read)
+    monkeypatch.setattr(merging, "_stored", read)
     flush()
     assert counts(post) == (1, 1)
 

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush import resets, run, writing
+from readtrack.flush import merging, resets, run
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from readtrack.sql import runs
@@ -131,13 +131,13 @@ def test_a_snapshot_from_in_the_midst_of_a_flush_is_an_old_one_too(
 ) -> None:
     view(post)
     snapshot: Dump = {}
-    read = writing._live
+    read = merging._live
 
     def save_first(*args: Any) -> Any:
         snapshot.update(dump(redis))
         return read(*args)
 
-    monkeypatch.setattr(writing, "_live", save_first)
+    monkeypatch.setattr(merging, "_live", save_first)
     flush()
     restore(redis, snapshot)
     assert flush(only_changed=True).kind == Kind.FULL

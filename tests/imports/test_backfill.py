@@ -10,7 +10,7 @@ from django.test.utils import override_settings
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush import settling
+from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import backfill, ledger
 from readtrack.imports.backfill import Batch
@@ -56,7 +56,7 @@ def begin(added: Batch) -> Import:
     parts: Any = {"views": added.views, "hours": added.hours, "since": imports.first_hour(at)}
     call = imports.apply("test", before=0, after=100, at=at, **parts)
     while scripts.run(call) is imports.Applied.UNSETTLED:
-        settling.settle(SqlEpoch())
+        settle(SqlEpoch())
     return Import.objects.get()
 
 

@@ -14,7 +14,7 @@ from django.db import connection
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.flush import settling
+from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.backfill import Batch
@@ -65,7 +65,7 @@ def apply(record: Import, added: Batch, *, after: int) -> bool:
     before, views = record.position, added.views
     call = imports.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START, since=0)
     if (answer := scripts.run(call)) is imports.Applied.UNSETTLED:
-        settling.settle(SqlEpoch())
+        settle(SqlEpoch())
         answer = scripts.run(call)
     return answer is imports.Applied.APPLIED
 

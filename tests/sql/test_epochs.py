@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.flush import archiving, settling, writing
+from readtrack.flush import archiving, merging
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import KnownEpoch
@@ -71,18 +71,18 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it
     view(post)
     flush()
     snapshot: Dump = {}
-    read = writing._live
+    read = merging._live
 
     def be_late(*args: Any) -> Any:
         """Settled on one's own part, one reads what another flush, killed since, has settled."""
-        monkeypatch.setattr(writing, "_live", read)
+        monkeypatch.setattr(merging, "_live", read)
         redis.delete(f"views:total:{subject_of(post)}")
         view(post)
         snapshot.update(dump(redis))
         settle_and_die()
         return read(*args)
 
-    monkeypatch.setattr(writing, "_live", be_late)
+    monkeypatch.setattr(merging, "_live", be_late)
     flush()
     assert stored() == [BASE + 2]
     restore(redis, snapshot)
@@ -119,7 +119,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
 
 def settle_and_die() -> Epoch:
     """A flush that is killed when it has settled, before it tells SQL; gives what it would have told."""
-    bases = settling._stored(counters.unsettled(until=counters.clock()))
+    bases = merging._stored(counters.unsettled(until=counters.clock()))
     settled = scripts.run(counters.settle(bases, known=known_epoch()))
     assert settled.counters == 1
     return settled.epoch

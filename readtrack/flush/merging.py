@@ -1,4 +1,4 @@
-"""Writes settled totals into SQL, and raises totals in Redis where SQL holds more."""
+"""Merges Redis and SQL by maximum: settles counters that began anew, writes totals, lifts totals that are behind."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,17 +6,50 @@ from typing import Any
 from django.db import transaction
 
 from readtrack.conf import conf
-from readtrack.flush import archiving
-from readtrack.flush.settling import settle
+from readtrack.flush import archiving, hours
 from readtrack.models import FlushRun, Tracked
 from readtrack.sql import archive, databases, history, row_counts
 from readtrack.sql.row_counts import RowCounts, Written
-from readtrack.sql.runs import SqlEpoch
-from readtrack.store import counters, flushes, lifecycle, scripts, uniques
+from readtrack.sql.runs import SqlEpoch, known_epoch
+from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.counters import Stored
 from readtrack.subjects import rows_by_model
 
+NOTHING = Stored({"": 0})
 HOUR = 3_600_000_000  # µs
+
+
+def settle(epoch: SqlEpoch) -> int:
+    """Adds SQL's count to every counter that is unsettled by now. Returns the number of counters settled.
+
+    Also lets a Redis that was restored from a snapshot join SQL's epochs. Raises redis.RedisError or django.db.Error.
+    """
+    settled, until = 0, max(counters.clock(), epoch.number)
+    while True:
+        names = counters.unsettled(until=until)
+        stored = _stored(names) if names else {}
+        # SQL's epoch is read after SQL's counts, so that all of them were settled in this epoch or an earlier one.
+        done = scripts.run(counters.settle(stored, known=known_epoch()), patient=True)
+        epoch.advance(done.epoch)
+        settled += done.counters
+        if not names:
+            return settled
+
+
+def _stored(names: list[str]) -> dict[str, Stored]:
+    """Returns what SQL stores of each counter: zero for a row that is gone."""
+    found = dict.fromkeys(names, NOTHING)
+    if hourly := [name for name in names if keys.is_hour(name)]:
+        found |= hours.stored_hours(hourly)
+    others = [keys.split_member(name) for name in names if not keys.is_hour(name)]
+    if hashes := [name for name in others if name[0]]:
+        found |= {keys.member(*name): Stored(counts) for name, counts in archive.breakdowns(hashes).items()}
+    for model, rows in rows_by_model(names).items():
+        counts = row_counts.stored(model, list(rows))
+        sketches = archive.sketches(rows.values())
+        for pk, row in counts.items():
+            found[rows[pk]] = Stored({"": row.views}, sketches.get(rows[pk], b""))
+    return found
 
 
 def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed: Mapping[str, None]) -> None:
