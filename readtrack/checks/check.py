@@ -18,3 +18,8 @@ class Check(NamedTuple):
     def level(self) -> int:
         """The level that the id names, by its E or W."""
         return ERROR if ".E" in self.id else WARNING
+
+
+def problem_if(condition: object, *words: Any) -> list[tuple[Any, ...]]:
+    """Returns one problem with these words if the condition is true, and otherwise none."""
+    return [words] if condition else []

@@ -35,12 +35,6 @@ def unknown_news() -> Iterator[tuple[str, str, str]]:
                     yield model._meta.label, attribute, name
 
 
-def composite_keys() -> Iterator[tuple[str]]:
-    for model in tracked_models():
-        if len(model._meta.pk_fields) > 1:
-            yield (model._meta.label,)
-
-
 def own_counts() -> Iterator[tuple[str, str]]:
     for model in tracked_models():
         for name in ("view_count", "visitor_count"):
@@ -61,10 +55,6 @@ def missing_migrations() -> Iterator[tuple[str, str]]:
         known = state.models.get((app, name or ""))
         if known is None or "view_count" not in known.fields:
             yield model._meta.label, app
-
-
-def unknown_strategies() -> list[tuple[str, str]]:
-    return [(where, name) for where, name in _strategies() if name not in STRATEGIES]
 
 
 def uncounted_visitors() -> list[tuple[str, str]]:
@@ -96,7 +86,7 @@ CHECKS = (
     ),
     Check(
         "readtrack.E010",
-        composite_keys,
+        lambda: [(model._meta.label,) for model in tracked_models() if len(model._meta.pk_fields) > 1],
         "{0} has a composite primary key, which cannot be tracked.",
         hint="Give it a primary key of one column, and a unique constraint instead.",
     ),
@@ -114,7 +104,7 @@ CHECKS = (
     ),
     Check(
         "readtrack.E030",
-        unknown_strategies,
+        lambda: [(where, name) for where, name in _strategies() if name not in STRATEGIES],
         "{0} is {1!r}, which is no way to count unique visitors.",
         hint=f"Choose one of {', '.join(map(repr, STRATEGIES))}.",
     ),

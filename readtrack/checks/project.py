@@ -1,14 +1,14 @@
 """Checks of CACHES and MIDDLEWARE."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.middleware.gzip import GZipMiddleware
 from django.utils.module_loading import import_string
 
-from readtrack.checks.check import Check
+from readtrack.checks.check import Check, problem_if
 from readtrack.conf import conf
 from readtrack.store import connection
 
@@ -21,19 +21,17 @@ URL = re.compile(r"(redis|rediss|unix)://.")
 USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name another alias in READTRACK['CACHE']."
 
 
-def missing_cache() -> Iterator[tuple[Any]]:
-    if conf.CACHE not in settings.CACHES:
-        yield (conf.CACHE,)
+def missing_cache() -> list[tuple[Any, ...]]:
+    return problem_if(conf.CACHE not in settings.CACHES, conf.CACHE)
 
 
-def wrong_cache() -> Iterator[tuple[Any, str]]:
+def wrong_cache() -> list[tuple[Any, ...]]:
     backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
-    if backend is not None and not connection.is_django_redis(backend):
-        yield conf.CACHE, backend
+    return problem_if(backend is not None and not connection.is_django_redis(backend), conf.CACHE, backend)
 
 
 def bad_location() -> Iterator[tuple[Any, str]]:
-    if [*missing_cache(), *wrong_cache()]:
+    if missing_cache() or wrong_cache():
         return
     cache = settings.CACHES[conf.CACHE]
     location = cache.get("LOCATION")
@@ -46,54 +44,36 @@ def bad_location() -> Iterator[tuple[Any, str]]:
                 yield conf.CACHE, f"the LOCATION {str(url).rpartition('@')[2]!r}, which is no URL of a Redis"
 
 
-def unusable_cache() -> Iterator[tuple[Any, str]]:
-    if not [*missing_cache(), *wrong_cache(), *bad_location()] and (problem := connection.problem(conf.CACHE)):
-        yield conf.CACHE, problem
+def unusable_cache() -> list[tuple[Any, ...]]:
+    if missing_cache() or wrong_cache() or any(bad_location()):
+        return []
+    problem = connection.problem(conf.CACHE)
+    return problem_if(problem, conf.CACHE, problem)
 
 
-def unprefixed_keys() -> Iterator[tuple[Any, str]]:
+def unprefixed_keys() -> list[tuple[Any, ...]]:
     prefix = settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")
-    if prefix and not conf.PREFIX:
-        yield conf.CACHE, prefix
+    return problem_if(prefix and not conf.PREFIX, conf.CACHE, prefix)
 
 
-def missing_middleware() -> Iterator[tuple[()]]:
-    if MIDDLEWARE not in settings.MIDDLEWARE:
-        yield ()
+def _before_ours() -> Sequence[str]:
+    """Returns the middleware before ReadTrackMiddleware; none if that is missing."""
+    order = settings.MIDDLEWARE
+    return order[: order.index(MIDDLEWARE)] if MIDDLEWARE in order else ()
 
 
-def early_middleware() -> Iterator[tuple[()]]:
-    if AUTHENTICATION in _inside():
-        yield ()
+def _after_ours() -> Sequence[str]:
+    """Returns the middleware after ReadTrackMiddleware, which sees each response first; none if that is missing."""
+    order = settings.MIDDLEWARE
+    return order[order.index(MIDDLEWARE) + 1 :] if MIDDLEWARE in order else ()
 
 
-def compressing_middleware() -> Iterator[tuple[str]]:
-    for path in _inside():
-        if COMPRESSOR.search(path) or _is_gzip(path):
-            yield (path,)
-
-
-def comparing_middleware() -> Iterator[tuple[()]]:
-    if CONDITIONAL in _inside():
-        yield ()
-
-
-def caching_middleware() -> Iterator[tuple[()]]:
-    order = list(settings.MIDDLEWARE)
-    if MIDDLEWARE in order and UPDATE_CACHE in order[: order.index(MIDDLEWARE)]:
-        yield ()
-
-
-def _inside() -> list[str]:
-    """Returns the middleware that sees a response before ReadTrackMiddleware does."""
-    order = list(settings.MIDDLEWARE)
-    return order[order.index(MIDDLEWARE) + 1 :] if MIDDLEWARE in order else []
-
-
-def _is_gzip(path: str) -> bool:
+def _compresses(path: str) -> bool:
+    if COMPRESSOR.search(path):
+        return True
     try:
         found = import_string(path)
-    except ImportError:  # Django says so by itself
+    except ImportError:  # Django reports it
         return False
     return isinstance(found, type) and issubclass(found, GZipMiddleware)
 
@@ -131,25 +111,25 @@ CHECKS = (
     ),
     Check(
         "readtrack.W006",
-        missing_middleware,
+        lambda: problem_if(MIDDLEWARE not in settings.MIDDLEWARE),
         "ReadTrackMiddleware is not in MIDDLEWARE, so no view is counted.",
         hint=f"Add '{MIDDLEWARE}' after '{AUTHENTICATION}'.",
     ),
     Check(
         "readtrack.E007",
-        early_middleware,
+        lambda: problem_if(AUTHENTICATION in _after_ours()),
         "ReadTrackMiddleware comes before AuthenticationMiddleware, so every visitor counts as signed out.",
         hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
     ),
     Check(
         "readtrack.E016",
-        compressing_middleware,
+        lambda: [(path,) for path in _after_ours() if _compresses(path)],
         "'{0}' comes after ReadTrackMiddleware and compresses pages before counts and dots are filled in.",
         hint=f"Move '{{0}}' above '{MIDDLEWARE}' in MIDDLEWARE.",
     ),
     Check(
         "readtrack.W017",
-        caching_middleware,
+        lambda: problem_if(UPDATE_CACHE in _before_ours()),
         "UpdateCacheMiddleware comes before ReadTrackMiddleware: it stores a page with the counts and dots of one "
         "visitor, and all others are shown those.",
         hint="Remove it and FetchFromCacheMiddleware, and cache views with cache_page: it stores pages before counts "
@@ -157,7 +137,7 @@ CHECKS = (
     ),
     Check(
         "readtrack.W018",
-        comparing_middleware,
+        lambda: problem_if(CONDITIONAL in _after_ours()),
         "ConditionalGetMiddleware comes after ReadTrackMiddleware, so browsers are told that a page is unchanged when "
         "its counts have changed.",
         hint=f"Move '{CONDITIONAL}' above '{MIDDLEWARE}' in MIDDLEWARE.",

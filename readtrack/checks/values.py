@@ -8,14 +8,12 @@ from typing import Any, Literal, get_args, get_origin
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from readtrack.checks.check import Check
+from readtrack.checks.check import Check, problem_if
 from readtrack.conf import TYPES, conf
 from readtrack.hits import addresses, bots, dimensions
 
-
-def not_a_dict() -> Iterator[tuple[str]]:
-    if not isinstance(getattr(settings, "READTRACK", {}), dict):
-        yield (type(settings.READTRACK).__name__,)
+AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
+COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
 
 def unknown_settings() -> Iterator[tuple[str, str]]:
@@ -32,9 +30,12 @@ def wrong_types() -> Iterator[tuple[str, str, Any]]:
                 yield name, words, value
 
 
+def _given() -> Any:
+    return getattr(settings, "READTRACK", {})
+
+
 def _overrides() -> dict[str, Any]:
-    overrides = getattr(settings, "READTRACK", {})
-    return overrides if isinstance(overrides, dict) else {}
+    return _given() if isinstance(_given(), dict) else {}
 
 
 def _expected(kind: Any) -> tuple[str, Callable[[Any], bool]]:
@@ -60,7 +61,7 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
 TYPE_CHECKS = (
     Check(
         "readtrack.E001",
-        not_a_dict,
+        lambda: problem_if(not isinstance(_given(), dict), type(_given()).__name__),
         "READTRACK is of the type {}, not a dict.",
         hint="Set READTRACK = {{}} for the defaults.",
     ),
@@ -79,26 +80,6 @@ TYPE_CHECKS = (
 )
 
 
-def senseless_zeros() -> Iterator[tuple[str]]:
-    for name in ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK"):
-        if getattr(conf, name) == 0:
-            yield (name,)
-
-
-def _if_any(problem: str) -> list[tuple[str]]:
-    return [(problem,)] if problem else []
-
-
-def bad_cookies() -> Iterator[tuple[str]]:
-    if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", conf.COOKIE, re.ASCII):
-        yield (conf.COOKIE,)
-
-
-def unusable_funnel() -> Iterator[tuple[Any]]:
-    if not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL):
-        yield (conf.FUNNEL,)
-
-
 def unusable_dimensions() -> Iterator[tuple[str, str]]:
     names = [dimensions.name_of(path) for path in conf.DIMENSIONS]
     for path, name in zip(conf.DIMENSIONS, names, strict=True):
@@ -108,24 +89,17 @@ def unusable_dimensions() -> Iterator[tuple[str, str]]:
             yield path, f"another one is also called '{name}'"
 
 
-def mixed_readers() -> Iterator[tuple[()]]:
-    if conf.ANONYMOUS_READERS and conf.READERS == "id":
-        yield ()
-
-
-def unknown_queryset() -> Iterator[tuple[str]]:
+def _is_function(path: str) -> bool:
     try:
-        is_known = not conf.READ_QUERYSET or callable(import_string(conf.READ_QUERYSET))
+        return callable(import_string(path))
     except ImportError:
-        is_known = False
-    if not is_known:
-        yield (conf.READ_QUERYSET,)
+        return False
 
 
 CHECKS = (
     Check(
         "readtrack.E014",
-        senseless_zeros,
+        lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
         "READTRACK['{0}'] is 0, and nothing would work.",
         hint="Give it a number from 1 up, or leave it out for the default.",
     ),
@@ -137,25 +111,25 @@ CHECKS = (
     ),
     Check(
         "readtrack.E021",
-        lambda: _if_any(bots.bad_judge()),
+        lambda: problem_if(error := bots.bad_judge(), error),
         "READTRACK['IS_BOT'] cannot be used: {0}.",
         hint="Give the path 'package.module.name' of a function that takes a user agent and returns True for a robot.",
     ),
     Check(
         "readtrack.E022",
-        lambda: _if_any(addresses.bad_proxies()),
+        lambda: problem_if(error := addresses.bad_proxies(), error),
         "READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {0}",
         hint="Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'. Until then REMOTE_ADDR is used.",
     ),
     Check(
         "readtrack.E023",
-        bad_cookies,
+        lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
         "READTRACK['COOKIE'] is {0!r}, which cannot be the name of a cookie.",
         hint="Use letters, digits, - and _. To set no cookie at all, use READTRACK['ANONYMOUS'] = 'hash'.",
     ),
     Check(
         "readtrack.E032",
-        unusable_funnel,
+        lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
         "READTRACK['FUNNEL'] is {0!r}: it needs at least one stage, and each stage only once.",
         hint="Name the stages in their order, such as ['view', 'click', 'convert'].",
     ),
@@ -167,13 +141,13 @@ CHECKS = (
     ),
     Check(
         "readtrack.E040",
-        mixed_readers,
+        lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
         "READTRACK['READERS'] = 'id' has no numbers for anonymous visitors, but ANONYMOUS_READERS is on.",
         hint="Set READTRACK['READERS'] to 'auto' or 'ordinal'.",
     ),
     Check(
         "readtrack.E041",
-        unknown_queryset,
+        lambda: problem_if(conf.READ_QUERYSET and not _is_function(conf.READ_QUERYSET), conf.READ_QUERYSET),
         "READTRACK['READ_QUERYSET'] names '{0}', which is no function.",
         hint="Give the path of a function (request, queryset) that returns the rows which the user may see.",
     ),
