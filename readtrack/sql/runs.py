@@ -40,15 +40,12 @@ def known_epoch() -> int:
 
 def lock_epoch() -> None:
     """Locks the epoch row until the transaction ends; other writers of history wait."""
-    _epoch().update(epoch=F("epoch"))
+    KnownEpoch.objects.using(databases.of(KnownEpoch).alias).filter(pk=ONLY).update(epoch=F("epoch"))
 
 
 def _move(epoch: Epoch) -> bool:
-    return bool(_epoch().filter(epoch=epoch.previous).update(epoch=epoch.current))
-
-
-def _epoch() -> "QuerySet[KnownEpoch]":
-    return KnownEpoch.objects.using(databases.of(KnownEpoch).alias).filter(pk=ONLY)
+    rows = KnownEpoch.objects.using(databases.of(KnownEpoch).alias)
+    return bool(rows.filter(pk=ONLY, epoch=epoch.previous).update(epoch=epoch.current))
 
 
 def last_good() -> FlushRun | None:

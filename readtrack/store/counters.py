@@ -73,16 +73,12 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
 
 def model_hours(models: Iterable[str], hours: Sequence[int]) -> list[Call[dict[tuple[str, int], Total]]]:
     """Reads the views of models in these hours (since 1970), by model and hour."""
-    kinds = {hour: keys.hour_kind(hour) for hour in hours}
-    wanted = [(model, hour) for model in models for hour in hours]
-    return [
-        _with_marks(
-            some,
-            [keys.member(kinds[hour], model) for model, hour in some],
-            [keys.counter(kinds[hour], model) for model, hour in some],
-        )
-        for some in scripts.sliced(wanted)
-    ]
+    kinds, start = {hour: keys.hour_kind(hour) for hour in hours}, keys.prefix()
+    calls = []
+    for some in scripts.sliced([(model, hour) for model in models for hour in hours]):
+        names = [f"{kinds[hour]}:{model}" for model, hour in some]
+        calls.append(_with_marks(some, names, [start + name for name in names]))
+    return calls
 
 
 def by_model(answers: Iterable[Mapping[tuple[str, int], Total]]) -> defaultdict[str, dict[int, Total]]:
