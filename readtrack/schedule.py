@@ -1,4 +1,4 @@
-"""What Celery beat has to do: `CELERY_BEAT_SCHEDULE = {**readtrack_schedule}`.
+"""The schedule for Celery beat: `CELERY_BEAT_SCHEDULE = {**readtrack_schedule}`.
 
 Plain data without Celery or settings, for a settings module to import. A tick that could not be
 delivered within its interval expires: the next one does its work.

@@ -1,4 +1,4 @@
-"""How many have read each category, by the hour. The number falls with each publication, and the latest one counts."""
+"""The number of readers of each category, by the hour. A publication sets it to zero."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The app's own models: the record of its flushes and imports, and what it keeps of subjects beside their rows."""
+"""The app's own tables: flushes, imports, and data of subjects that has no place in the site's rows."""
 
 from datetime import datetime, timedelta
 
@@ -8,11 +8,11 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets
 
-SUBJECT_LENGTH = 200  # characters of a subject's name in these tables; see subjects.column()
+SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
 
 
 class UnsentPublication(models.Model):
-    """A category that has news which Redis was not there to hear of. Sent once it is back."""
+    """A publication that could not be sent, because Redis was down. It is sent with a later flush."""
 
     subject = models.TextField(editable=False)
 
@@ -24,10 +24,10 @@ class UnsentPublication(models.Model):
 
 
 class FlushRun(models.Model):
-    """One flush: when it ran and what it did."""
+    """The record of one flush."""
 
     class Kind(models.TextChoices):
-        """How much it looked at."""
+        """The extent of a flush."""
 
         CHANGED = "changed", _("what changed")
         FULL = "full", _("everything")
@@ -36,9 +36,9 @@ class FlushRun(models.Model):
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
-    # Redis's own clock in microseconds, at the end or at least the start: tells a restored snapshot from a newer Redis.
+    # Redis's time at the end, or at least at the start (µs): tells a Redis that was restored from a snapshot.
     redis_time = models.BigIntegerField(default=0, editable=False)
-    # The same, were Redis's clock set back: everything recorded before it is stored once this run ends well.
+    # Redis's time at the start (µs): everything recorded before it is stored if this run ends well.
     flushed_until = models.BigIntegerField(default=0, editable=False)
     read = models.PositiveBigIntegerField(_("read"), default=0)
     written = models.PositiveBigIntegerField(_("written"), default=0)
@@ -59,17 +59,17 @@ class FlushRun(models.Model):
 
     @property
     def began(self) -> datetime:
-        """The start as aware UTC, with and without USE_TZ."""
+        """Returns the start as aware UTC, with and without USE_TZ."""
         return buckets.now(self.started)
 
     @property
     def took(self) -> timedelta | None:
-        """From start to end; None while it runs or when it was killed."""
+        """Returns the time from start to end; None while it runs or if it was killed."""
         return self.ended - self.started if self.ended else None
 
 
 class SubjectRow(models.Model):
-    """A row of the app's own, for the flush to write and to read."""
+    """A row about one subject, which the flush writes and reads."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH)
 
@@ -82,17 +82,17 @@ class SubjectRow(models.Model):
 
 
 class Archive(SubjectRow):
-    """What Redis held of one subject when it was archived: its sketch outlives a lost or an idle key."""
+    """The counts and the sketch of a subject, which outlive a key that Redis lost or removed as idle."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
     sketch = models.BinaryField()
-    hour = models.PositiveIntegerField()  # when its views were last seen to have changed
+    hour = models.PositiveIntegerField()  # since 1970; the last one in which a change of views was seen
 
 
 class Breakdown(SubjectRow):
-    """One count out of the hashes of a subject: a funnel's stage, a dimension's value."""
+    """One count of a subject's hashes: a stage of the funnel, or a value of a dimension."""
 
     pk = models.CompositePrimaryKey("subject", "kind", "field")
     kind = models.CharField(max_length=40)
@@ -101,19 +101,19 @@ class Breakdown(SubjectRow):
 
 
 class History(SubjectRow):
-    """The absolute counts at the end of an hour in which they changed. Views of a range are a difference of two.
+    """The absolute counts at the end of an hour in which they changed. The views of a range are a difference of two.
 
-    A subject is a row's subject, a model's label (`blog.post`) or, for the whole site, empty.
+    `subject` is the subject of a row, or the label of a model (`blog.post`).
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
-    hour = models.PositiveIntegerField()  # hours since 1970, UTC: half the size of a time, and alike on all databases
+    hour = models.PositiveIntegerField()  # since 1970, UTC: half the size of a time, and the same in all databases
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
 
 
 class ReaderHistory(SubjectRow):
-    """How many had read a category at the end of an hour in which that changed. It falls to 0 with each publication."""
+    """The number of readers of a category at the end of an hour in which it changed; a publication sets it to 0."""
 
     pk = models.CompositePrimaryKey("subject", "hour")
     hour = models.PositiveIntegerField()
@@ -121,7 +121,7 @@ class ReaderHistory(SubjectRow):
 
 
 class Reset(SubjectRow):
-    """A subject that was set to zero: an old snapshot of Redis that comes back must not bring its views back."""
+    """A subject that was set to zero. If an old snapshot of Redis is restored, its views must not come back."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
     redis_time = models.BigIntegerField()
@@ -129,7 +129,7 @@ class Reset(SubjectRow):
 
 
 class KnownEpoch(models.Model):
-    """One row: the newest epoch of Redis that SQL knows of (see epoch.py)."""
+    """The newest epoch of Redis that SQL knows, in one row (see sql/runs.py)."""
 
     epoch = models.BigIntegerField(default=0)
 
@@ -141,7 +141,7 @@ class KnownEpoch(models.Model):
 
 
 class Dashboard(FlushRun):
-    """The dashboard's place in the admin: a name in the app list and a permission."""
+    """The dashboard's name in the admin's app list, and its permission."""
 
     class Meta:
         proxy = True

@@ -1,4 +1,4 @@
-"""The abstract `Tracked` that a site's own model extends. The app's own models are in tables.py, and known here."""
+"""`Tracked`, the abstract model that a site's own model extends, and its fields and manager."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KNOWN = "_readtrack_known"
 
 
 def field_values(instance: Any, only: Collection[str] | None = None) -> dict[str, Any]:
-    """The instance's present values of its `news_fields`; deferred ones, and any but `only`, are left out."""
+    """Returns the instance's values of its `news_fields`, without deferred ones; with `only`, of those fields alone."""
     values = {}
     for name in instance.news_fields:
         column = instance._meta.get_field(name).attname
@@ -23,13 +23,13 @@ def field_values(instance: Any, only: Collection[str] | None = None) -> dict[str
 
 
 def changed_fields(instance: Model, values: Mapping[str, Any]) -> set[str]:
-    """The names of those values that are not what the database was last known to hold."""
+    """Returns the names of the values that differ from those last known to be in the database."""
     known = instance.__dict__.get(KNOWN, {})
     return {name for name, value in values.items() if name not in known or known[name] != value}
 
 
 def remember_fields(instance: Model, values: Mapping[str, Any]) -> None:
-    """Takes the values as what the database holds."""
+    """Notes the values as those in the database."""
     instance.__dict__[KNOWN] = {**instance.__dict__.get(KNOWN, {}), **values}
 
 
@@ -43,7 +43,7 @@ else:
 
 
 class CountField(_PositiveBigIntegerField):
-    """A snapshot of a count. Only the flush moves it: an UPDATE by `save()` sets it to itself."""
+    """The stored value of a count. Only the flush changes it: an UPDATE by `save()` sets it to itself."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs = {"default": 0, "db_default": 0, "editable": False, **kwargs}
@@ -56,15 +56,15 @@ class CountField(_PositiveBigIntegerField):
 
 
 class TrackedQuerySet(models.QuerySet[Any]):
-    """What a `Tracked` model's manager adds."""
+    """The queryset of a `Tracked` model."""
 
     def most_viewed(self) -> TrackedQuerySet:
-        """Ordered by the stored count, most viewed first."""
+        """Returns the rows ordered by the stored count, most viewed first."""
         return self.order_by("-view_count", "-pk")
 
 
 class Tracked(models.Model):
-    """A model whose views are counted. Its rows are posts, products, topics: what a page is about."""
+    """An abstract model whose views are counted: the posts, products or topics that pages show."""
 
     view_count = CountField(_("views"))
     visitor_count = CountField(_("unique visitors"))
@@ -98,9 +98,9 @@ class Tracked(models.Model):
     ) -> None:
         fields = None if fields is None else list(fields)
         super().refresh_from_db(using, fields, *args, **kwargs)
-        # A deferred field is loaded this way too, alone: what was changed beside it stays a change.
+        # A deferred field is loaded this way too, and changes of other fields have to stay changes.
         remember_fields(self, field_values(self, fields))
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
-        """Whether a save is news. `changed` names those of `news_fields` and `news_for` that it changed."""
+        """Returns True if a save is news. `changed` names the fields of `news_fields` and `news_for` that it changed."""
         return created or bool(changed)

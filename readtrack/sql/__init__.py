@@ -1,1 +1,1 @@
-"""Everything that reads and writes SQL. Differences between databases are handled here and nowhere else."""
+"""Reading and writing SQL. The differences between databases are handled here."""

@@ -1,4 +1,4 @@
-"""What SQL stores of a subject beside the counts in its row: its sketch, and the counts of its hashes."""
+"""Data of subjects beside the counts in their rows: sketches, and the counts of hashes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

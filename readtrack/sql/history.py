@@ -1,6 +1,6 @@
-"""Absolute counts by the hour: views of any range are the difference of two, so nothing can disagree with the total.
+"""Absolute counts by the hour. The views of a range are the difference of two, so they agree with the total.
 
-Rows of one subject are written when the flush raises it, those of a model by `sums`.
+A subject's row is written when the flush raises its total, a model's row by `flush.hours`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,34 +20,34 @@ from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_column
 
 DELETED_AT_ONCE = 500
-WHOLE_DAYS = 3  # that keep their hours in any case: what Redis has of an hour is held against its row
+WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
 
 
 class Sums(NamedTuple):
-    """Absolute views: ahead of a time, and at the end of each of its hours that has a row."""
+    """Absolute views before a time, and at the end of each later hour that has a row."""
 
     before: int
     rows: dict[int, int]
 
     def by_hour(self) -> dict[int, int]:
-        """The views of each of those hours."""
+        """Returns the views of each of these hours."""
         return {hour: views - last for (_, last), (hour, views) in pairwise([(0, self.before), *self.rows.items()])}
 
 
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
-    """Stores the counts of subjects as they are in that hour."""
+    """Stores the present counts of subjects under that hour."""
     rows = ((subject_column(subject), hour, *counts) for subject, counts in live.items())
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 
 
 def before(subject: str, *, hour: int) -> int | None:
-    """The subject's views ahead of that hour; None where nothing was kept."""
+    """Returns the subject's views before that hour; None if no row is that old."""
     earlier = _rows().filter(subject=subject, hour__lt=hour).order_by("-hour")
     return earlier.values_list("views", flat=True).first()
 
 
 def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
-    """The rows of subjects whose count never falls, from two queries."""
+    """Returns the rows of subjects whose count does not fall, from two queries."""
     rows = _rows().filter(subject__in=subjects)
     earlier = rows.filter(hour__lt=since).values("subject").annotate(most=Max("views"))
     befores = dict(earlier.values_list("subject", "most"))
@@ -59,22 +59,22 @@ def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums
 
 
 def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
-    """The hours of a range in which views were stored, and how many, oldest first."""
+    """Yields the hours of a range with stored views, and the number of views, oldest first."""
     last = before(subject, hour=since) or 0
     rows = _rows().filter(subject=subject, hour__gte=since, hour__lt=until).order_by("hour")
     for hour, absolute in rows.values_list("hour", "views"):
-        # A count that fell was set to zero in between.
+        # A count that fell was reset in between.
         yield hour, absolute - last if absolute >= last else absolute
         last = absolute
 
 
 def last(subject: str) -> History | None:
-    """The subject's newest row."""
+    """Returns the subject's newest row."""
     return _rows().filter(subject=subject).order_by("-hour").first()
 
 
 def thin(*, at: datetime) -> int:
-    """Leaves one row a day of days past HISTORY_DAYS, none of years past HISTORY_YEARS; gives how many went."""
+    """Leaves one row a day after HISTORY_DAYS, and none after HISTORY_YEARS. Returns the number of rows deleted."""
     return sum(_thin(_rows(model), at=at) for model in (History, ReaderHistory))
 
 
@@ -86,7 +86,7 @@ def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
     start = rows.aggregate(oldest=Min("hour"))["oldest"]
     if start is None:
         return gone
-    # A month ahead of the limit, in case some runs were missed; all the rest has been thinned.
+    # A month more than needed, in case some runs were missed; older days have been thinned.
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
     start_at = max(buckets.hour_start(start), end - timedelta(days=31))
     days = [buckets.hour_index(day) for day in buckets.period_starts(start_at, end, by="day")]

@@ -1,4 +1,4 @@
-"""What SQL knows of flushes: the record of each, the newest epoch of Redis, and resets.
+"""SQL's side of flushes: the record of each, the newest epoch of Redis, and resets.
 
 Each settling starts a new epoch in Redis, which keeps the numbers of the last two. SQL keeps the newest number that it
 was told, and is told before it stores a total that was settled. So a Redis was restored from a snapshot if neither

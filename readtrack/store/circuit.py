@@ -1,4 +1,4 @@
-"""The circuit breaker: after Redis failed, pages go on without it for some seconds."""
+"""The circuit breaker: after Redis failed, pages do without it for some seconds."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class Circuit:
-    """Opens when Redis fails; while it is open nobody waits, then one caller tries again."""
+    """Opens when Redis fails. While it is open no caller waits; after CIRCUIT seconds one caller tries Redis again."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -35,7 +35,7 @@ class Circuit:
         with self._lock:
             if self._opened is None or time.monotonic() - self._opened < conf.CIRCUIT:
                 return self._opened is None
-            self._opened = time.monotonic()  # this caller tries; the others go on without
+            self._opened = time.monotonic()  # this caller tries, the others still do without
             return True
 
     def open(self, error: Exception) -> None:
@@ -50,7 +50,7 @@ circuit = Circuit()
 
 
 class Absence:
-    """Whether something had to do without Redis."""
+    """Notes that a call got its default, because Redis was down."""
 
     is_noticed = False
 
@@ -60,7 +60,7 @@ _absence: ContextVar[Absence | None] = ContextVar("absence", default=None)
 
 @contextmanager
 def noticing_absence() -> Iterator[Absence]:
-    """Tells of what runs in the block whether any of it was given a default in place of what Redis has."""
+    """Yields an `Absence` that is noticed if any `fail_open` in the block returned its default."""
     absence = Absence()
     token = _absence.set(absence)
     try:
@@ -77,7 +77,7 @@ def _notice_absence() -> None:
 def fail_open(
     call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
-    """What the call gives; `default` when Redis fails or has just failed. For the edges of a request only."""
+    """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a request only."""
     if not circuit.lets_pass():
         _notice_absence()
         return default

@@ -1,4 +1,4 @@
-"""The way to Redis, and the way around it when it is slow or gone."""
+"""The client of the site's Redis, with time-outs of our own."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ from readtrack.store.circuit import circuit
 
 
 class UnusableError(RedisError):
-    """The configured cache gives no client that we could use."""
+    """The configured cache has no client that readtrack can use."""
 
 
 def make(alias: str, timeout: float) -> Redis:
-    """A client of the cache's write server that waits that many seconds, at most, for a connection or an answer."""
+    """Returns a client of the cache's write server; it waits at most `timeout` seconds for a connection or an answer."""
     factory = _factory(alias)
     if not isinstance(factory, ConnectionFactory):
         return _as_it_is(alias)
@@ -37,7 +37,7 @@ def make(alias: str, timeout: float) -> Redis:
 
 
 def problem(alias: str) -> str:
-    """Why the cache cannot be used, as far as that shows without asking any server; "" where nothing does."""
+    """Returns why the cache cannot be used, as far as its configuration shows; "" if it can."""
     try:
         if isinstance(_factory(alias), ConnectionFactory):
             pool = _pool(alias, timeout=1)
@@ -50,7 +50,7 @@ def problem(alias: str) -> str:
 
 
 def is_django_redis(backend: str) -> bool:
-    """Whether that cache backend has the connections we need; Django's own RedisCache has not."""
+    """Returns True for a backend of django-redis; Django's own RedisCache lacks the connections that we need."""
     return issubclass(import_string(backend), RedisCache)
 
 
@@ -59,7 +59,7 @@ def _factory(alias: str) -> Any:
 
 
 def _as_it_is(alias: str) -> Redis:
-    """The client of a factory of the site's own, which knows best."""
+    """Returns the client of the site's own connection factory, unchanged."""
     try:
         client = get_redis_connection(alias, write=True)
     except (RedisClusterException, NotImplementedError) as error:
@@ -69,16 +69,16 @@ def _as_it_is(alias: str) -> Redis:
 
 
 def _pool(alias: str, *, timeout: float) -> ConnectionPool:
-    # django-redis shares a pool between all aliases of one URL, time-outs included, so we build
-    # ours beside it, by the site's own factory: credentials, TLS and Sentinel stay as configured.
+    # A pool of our own, because django-redis shares one, time-outs included, between all aliases of a URL. The site's
+    # factory makes it, so that credentials, TLS and Sentinel stay as configured.
     client, factory = caches[alias].client, _factory(alias)  # type: ignore[attr-defined]
     _refuse_other_than_redis(factory.redis_client_cls)
-    # One retry, and only of a broken connection: redis-py's own default repeats time-outs ten times.
+    # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
     retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     if isinstance(factory, SentinelConnectionFactory):
-        # None: whoever finds no primary has asked every Sentinel, and they will not know better at once.
+        # No retry, because a client that finds no primary has asked every Sentinel already.
         factory, retry = _with_quick_sentinels(factory, timeout=timeout), Retry(NoBackoff(), 0)
-    # Of several servers the first takes the writes, and on shards it takes all that is ours.
+    # The first of several servers takes the writes; of shards it holds all our keys.
     pool: ConnectionPool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
     if isinstance(client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
         raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
@@ -91,12 +91,12 @@ def _pool(alias: str, *, timeout: float) -> ConnectionPool:
         decode_responses=False,
     )
     if isinstance(pool, BlockingConnectionPool):
-        pool.timeout = timeout  # its own wait, for a connection that others use, is 20 s
+        pool.timeout = timeout  # by default it waits 20 s for a connection
     return pool
 
 
 def _with_quick_sentinels(factory: SentinelConnectionFactory, *, timeout: float) -> SentinelConnectionFactory:
-    """The same factory, asking Sentinels that together take no longer than one answer of Redis may."""
+    """Returns the factory with Sentinels that together take no longer than one answer of Redis may."""
     share = timeout / len(factory.options["SENTINELS"])
     own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": Retry(NoBackoff(), 0)}
     return type(factory)(
@@ -115,12 +115,12 @@ _client = cached_setting("CACHES", maxsize=8)(make)
 
 
 def connect(*, patient: bool = False) -> Redis:
-    """The client of the configured cache's write server, with time-outs of our own."""
+    """Returns the client of the configured cache's write server."""
     return _client(conf.CACHE, PATIENCE if patient else conf.TIMEOUT)
 
 
 def misconfiguration() -> str:
-    """Why CACHES cannot be used, before any server is asked; "" where it can."""
+    """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
         return problem(conf.CACHE)
     except AttributeError as error:  # of a cache that has no client
@@ -128,7 +128,7 @@ def misconfiguration() -> str:
 
 
 def address() -> str:
-    """Where CACHES says that Redis is, without user and password."""
+    """Returns the address of Redis in CACHES, without user and password."""
     pool = connect().connection_pool
     told = pool.connection_kwargs
     place = told.get("path") or getattr(pool, "service_name", "")
@@ -136,7 +136,7 @@ def address() -> str:
 
 
 def is_refused(error: RedisError) -> bool:
-    """Whether Redis answers, and wants another user or password."""
+    """Returns True if Redis answered that the user or the password is wrong."""
     return isinstance(error, AuthenticationError)
 
 

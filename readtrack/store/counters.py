@@ -33,7 +33,7 @@ class Settled(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What SQL stores of one counter: counts by field (the only field of a total is ""), and a total's sketch."""
+    """The stored counts of one counter by field (the only field of a total is ""), and a total's sketch."""
 
     counts: Mapping[str, int]
     sketch: bytes = b""

@@ -1,4 +1,4 @@
-"""What Redis knows of flushes: their times, requested full ones, resets, and subjects without a row."""
+"""Redis's side of flushes: their times, requested full ones, resets, and subjects without a row."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
