@@ -19,5 +19,4 @@ class ReadTrackConfig(AppConfig):
 
         conf.load()
         checks.register(check_setup)
-        receivers.connect_news()
-        receivers.connect_deletions()
+        receivers.connect()

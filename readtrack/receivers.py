@@ -1,4 +1,4 @@
-"""Receivers of Django's signals: what a save, a new link or a deletion changes. Nothing happens before the commit."""
+"""Receivers of Django's signals for saved, linked and deleted rows. They change nothing before the commit."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -17,66 +17,67 @@ from readtrack.subjects import has_read_state, news_links, owner, subject_of
 from readtrack.unread import publishing
 
 
-def connect_deletions() -> None:
-    """Listens to every model of the site that has counts or carries dots."""
+def connect() -> None:
+    """Connects the receivers to every model of the site that has counts or read state."""
     for model in apps.get_models():
-        # A child may go and leave its parent, which has the counts.
-        if model._meta.concrete_model is not owner(model):
-            continue
         if issubclass(model, Tracked):
-            post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.forget")
-        if has_read_state(model):
-            post_delete.connect(on_category_delete, sender=model, dispatch_uid="readtrack.forget_read_state")
+            _connect_news(model)
+        # Not a child that shares its parent's subject, because it may be deleted alone.
+        if model._meta.concrete_model is owner(model):
+            _connect_deletions(model)
+
+
+def _connect_news(model: type[Tracked]) -> None:
+    post_save.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
+    for field in news_links(model):
+        if field.many_to_many:
+            through = field.remote_field.through
+            m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
+
+
+def _connect_deletions(model: type[Model]) -> None:
+    if issubclass(model, Tracked):
+        post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
+    if has_read_state(model):
+        post_delete.connect(on_category_delete, sender=model, dispatch_uid="readtrack.on_category_delete")
 
 
 def on_delete(sender: type[Tracked], instance: Tracked, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete: what the app holds of the row goes once the row is gone for everybody."""
-    transaction.on_commit(partial(_delete_subject, subject_of(instance)), using=using)
+    """Receives post_delete of a Tracked row, and deletes its counts on commit."""
+    transaction.on_commit(partial(_delete_counts, subject_of(instance)), using=using)
 
 
 def on_category_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of what carries dots: who had read it goes with it."""
-    transaction.on_commit(partial(_forget_read_state, subject_of(instance)), using=using)
+    """Receives post_delete of a category, and deletes its read state on commit."""
+    transaction.on_commit(partial(_delete_read_state, subject_of(instance)), using=using)
 
 
-def _forget_read_state(subject: str) -> None:
-    fail_open(read_state.remove, None, subject)
-    archive.delete([subject], models=[ReaderHistory])
-
-
-def _delete_subject(subject: str) -> None:
-    # Redis may be gone, and the row stays deleted: the flush then finds an orphan.
+def _delete_counts(subject: str) -> None:
+    # While Redis is down its keys stay; a flush finds them as an orphan.
     fail_open(scripts.run, 0, lifecycle.remove([subject]))
     archive.delete([subject])
 
 
-def connect_news() -> None:
-    """Listens to every Tracked model of the site."""
-    for model in apps.get_models():
-        if not issubclass(model, Tracked):
-            continue
-        post_save.connect(on_save, sender=model, dispatch_uid="readtrack.receivers")
-        for field in news_links(model):
-            if field.many_to_many:
-                through = field.remote_field.through
-                m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
+def _delete_read_state(subject: str) -> None:
+    fail_open(read_state.remove, None, subject)
+    archive.delete([subject], models=[ReaderHistory])
 
 
 def on_save(sender: type[Tracked], instance: Tracked, *, created: bool, using: str, **kwargs: Any) -> None:
-    """Receives post_save."""
+    """Receives post_save of a Tracked row, and publishes it if it is news."""
     if kwargs.get("raw"):
         return
     values = tracked.field_values(instance, kwargs.get("update_fields"))
     changed = set() if created else tracked.changed_fields(instance, values)
     if values:
-        # Not before the commit: after a rollback the next save has to find the change again.
+        # On commit, because after a rollback the next save has to find the change again.
         transaction.on_commit(partial(tracked.remember_fields, instance, values), using=using)
     if instance.is_news(created=created, changed=changed):
         publishing.publish([instance], using=using)
 
 
 def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any) -> None:
-    """Receives m2m_changed for the field of that name: a post is news in a category it is put into."""
+    """Receives m2m_changed of a field in `news_for`, and publishes the posts in their new categories."""
     if action != "post_add":
         return
     linked = kwargs["model"]._base_manager.using(using).filter(pk__in=kwargs["pk_set"])

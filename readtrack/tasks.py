@@ -1,4 +1,4 @@
-"""The Celery tasks; `readtrack.schedule` has them for beat. Correctness is the flush's, so no lock is held."""
+"""Celery tasks; `readtrack.schedule` is their schedule for beat. A task holds no lock, because a flush needs none."""
 
 from celery import shared_task
 
@@ -14,12 +14,12 @@ def flush_views() -> None:
 
 @shared_task(name="readtrack.flush_changed", ignore_result=True)
 def flush_changed() -> None:
-    """Writes the counts that changed since the last flush into SQL, and sends the news kept while Redis was gone."""
+    """Sends the publications in the outbox, and writes the counts that changed since the last flush into SQL."""
     tracker.resend()
     flush(only_changed=True)
 
 
 @shared_task(name="readtrack.refresh_trending", ignore_result=True)
 def refresh_trending() -> None:
-    """Computes anew what is trending."""
+    """Computes the trending lists."""
     tracker.refresh_trending()

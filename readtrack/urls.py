@@ -1,4 +1,4 @@
-"""`path("readtrack/", include("readtrack.urls"))`: what readtrack answers itself."""
+"""`path("readtrack/", include("readtrack.urls"))`: the HTTP endpoints of readtrack."""
 
 from django.urls import path
 
@@ -7,7 +7,7 @@ from readtrack.views import honeypot, outbound, unread
 app_name = "readtrack"
 
 urlpatterns = [
-    path("archive/", honeypot.honeypot, name="honeypot"),  # a name that robots do not know for what it is
+    path("archive/", honeypot.honeypot, name="honeypot"),  # the path must not tell robots that it is a honeypot
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path("unread/", unread.unread, name="unread"),
     path("read/", unread.read, name="read"),

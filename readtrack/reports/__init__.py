@@ -1,6 +1,6 @@
-"""What a site reads for display: counts, visitors, dots, series, funnels, trending. Nothing here writes.
+"""Functions by which a site reads counts, visitors, read state, series, funnels and trends. Nothing here writes.
 
-`views` and `unread` are for pages: while Redis is down they return what SQL stores, and no dots.
+`views` and `unread` are for pages: while Redis is down they return SQL's counts and no dots.
 """
 
 from readtrack.reports.breakdowns import Stage, breakdown, funnel

@@ -1,4 +1,4 @@
-"""Funnels and breakdowns for display: what Redis counted, and what SQL keeps of hashes that Redis lost."""
+"""Funnels and breakdowns, out of Redis and, for hashes that Redis lost, out of SQL."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,10 @@ from readtrack.store.breakdowns import Hash
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import enters_funnel, subject_of
 
-FUNNEL = "funnel"  # the family of its hashes
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of a funnel: how often it was reached, as a share of the first stage and of the one before (0 to 1)."""
+    """A stage of a funnel: its count, and the count's share of the first stage and of the stage before (0 to 1)."""
 
     name: str
     count: int
@@ -28,19 +26,19 @@ class Stage:
 
 
 def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
-    """The stages in their order, of one object or of several together, in at most two round trips.
+    """Returns the stages in their order, of one object or of several together, in at most two round trips.
 
-    Never less than SQL keeps of a hash that Redis lost: that takes a query and another round trip. Where views
-    do not enter the funnel (setting FUNNELS, `has_funnel`), the live count stands for its first stage.
+    A hash that Redis lost takes a query and another round trip. Where views do not enter the funnel (FUNNELS,
+    `has_funnel`), the live count is the first stage.
     """
     if not conf.FUNNEL:
         return []
     several = [objs] if isinstance(objs, Tracked) else list(objs)
     viewed = [obj for obj in several if not enters_funnel(type(obj))]
-    found = _hashes([subject_of(obj) for obj in several], kind=FUNNEL)
+    found = _hashes([subject_of(obj) for obj in several], kind="funnel")
     others = _summed(found.pop(subject_of(obj), Counter[str]()) for obj in viewed)
     totals = _summed(found.values())
-    # Who took a step without a view that counted stands in the first stage all the same.
+    # A step without a counted view counts as a view, too.
     totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(views(viewed).values()))
     totals.update(others)
     first = totals[conf.FUNNEL[0]]
@@ -52,10 +50,10 @@ def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
 
 
 def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, int]:
-    """Views by value of the dimension, of one object or of several together, most first, in one round trip.
+    """Returns the views by value of the dimension, of one object or of several together, most frequent value first.
 
-    Never less than SQL keeps of a hash that Redis lost: that takes a query and another round trip. Raises ValueError
-    for a dimension that DIMENSIONS lacks.
+    Takes one round trip; a hash that Redis lost takes a query and another round trip. Raises ValueError for a
+    dimension that DIMENSIONS lacks.
     """
     dimensions.check(dimension)
     several = [objs] if isinstance(objs, Tracked) else list(objs)
@@ -73,8 +71,8 @@ def _hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Counter[str]]:
         found |= fail_open(breakdowns.hashes, {}, subjects, kind=kind)
     counts = {subject: Counter(one.counts) for subject, one in found.items()}
     for subject in lacking:
-        kept, live = Counter(stored[kind, subject]), found.get(subject, Hash({}))
-        counts[subject] = Counter(live.counts) | kept if live.is_settled else Counter(live.counts) + kept
+        in_sql, live = Counter(stored[kind, subject]), found.get(subject, Hash({}))
+        counts[subject] = Counter(live.counts) | in_sql if live.is_settled else Counter(live.counts) + in_sql
     return counts
 
 

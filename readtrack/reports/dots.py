@@ -1,4 +1,4 @@
-"""Read state for display: what is unread, and how many have read a category."""
+"""Read state: unread categories, and numbers of readers."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -15,14 +15,17 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
-    """Those of the objects that the user has not read, in one round trip. None for anonymous users."""
+    """Returns the unread ones of the objects, in one round trip; an empty set for anonymous users.
+
+    Raises readers.ReaderError for a user id out of bounds.
+    """
     return {obj for obj, items in unread_counts(user, objs).items() if items}
 
 
 def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
-    """How much is new to the user in each object, in one round trip; with a bitmap 1 stands for something.
+    """Returns the number of new items in each object, in one round trip; 0 for anonymous users.
 
-    Nothing for anonymous users. Raises readers.ReaderError for a user id out of bounds.
+    With READ_STATE "bitmap" it is 0 or 1. Raises readers.ReaderError for a user id out of bounds.
     """
     subjects = subjects_of(objs)
     if user is None or not user.is_authenticated:
@@ -32,14 +35,14 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 
 def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
-    """How many have read each object since there was last something new. Raises redis.RedisError."""
+    """Returns the number of readers of each object since its last publication. Raises redis.RedisError."""
     subjects = subjects_of(objs)
     found = read_state.count_readers(list(subjects.values()))
     return {obj: found[subject] for obj, subject in subjects.items()}
 
 
 def as_of() -> int:
-    """Redis's time (µs): taken before a query, it lets `mark_read` leave unread what came later.
+    """Returns Redis's time (µs) for `mark_read`: taken before a query, it leaves unread what is published afterwards.
 
     Raises redis.RedisError.
     """

@@ -1,4 +1,4 @@
-"""What one page shows: live counts and read state, all of it in one round trip."""
+"""Live counts and read state of a page, in one round trip."""
 
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
@@ -15,21 +15,21 @@ AnyTracked = TypeVar("AnyTracked", bound=Tracked)
 
 
 class PageState(NamedTuple):
-    """What Redis holds for one page: totals by subject, and how much is new to the reader by subject."""
+    """Totals, and numbers of new items for one reader, by subject; without those that Redis does not have."""
 
     totals: dict[str, Total]
     unread: dict[str, int]
 
 
 def views(objs: Iterable[AnyTracked]) -> dict[AnyTracked, int]:
-    """The live count of each object, in one round trip and without a query."""
+    """Returns the views of each object (live, one round trip, no query); SQL's counts while Redis is down."""
     subjects = subjects_of(objs)
     totals = page_state(counts=list(subjects.values())).totals
     return {obj: shown_views(totals.get(subject), stored=obj.view_count) for obj, subject in subjects.items()}
 
 
 def page_state(*, counts: Sequence[str] = (), dots: Sequence[str] = (), reader: Reader | None = None) -> PageState:
-    """Totals and read state of many subjects in one round trip; empty with Redis gone."""
+    """Returns totals and read state, in one round trip; empty while Redis is down."""
     return fail_open(_page_state, PageState({}, {}), counts, dots, reader)
 
 
@@ -41,7 +41,7 @@ def _page_state(counts: Sequence[str], dots: Sequence[str], reader: Reader | Non
 
 
 def shown_views(total: Total | None, *, stored: int) -> int:
-    """The number to show, from Redis's total and SQL's snapshot: never less than either."""
+    """Returns the number of views to show, by Redis's total and SQL's count: never less than either."""
     if total is None:
         return stored
     return max(total.views, stored) if total.is_settled else total.views + stored

@@ -16,7 +16,7 @@ from readtrack.subjects import tracked_models
 
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
-    """How many hits of the last hours (48 at most) did not count, by every reason there is."""
+    """Returns the number of hits that did not count in the last hours (48 at most), by reason."""
     starts = buckets.hour_starts(hours, until=buckets.now(at))
     totals: Counter[Reason] = Counter()
     for (_, reason), count in fail_open(skips_by_hour, Counter(), starts).items():
@@ -25,13 +25,13 @@ def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
 
 
 def stored_views() -> int:
-    """All views that SQL holds, of all Tracked models."""
+    """Returns the sum of all views that SQL stores, of all Tracked models."""
     models = tracked_models()
     return sum(model._default_manager.aggregate(views=Sum("view_count", default=0))["views"] for model in models)
 
 
 def top(limit: int = 10) -> list[Tracked]:
-    """The most viewed rows by SQL's count, of all Tracked models, most viewed first."""
+    """Returns the rows with the highest stored counts, of all Tracked models, most viewed first."""
     rows = [row for model in tracked_models() for row in _most_viewed(model, limit)]
     return sorted(rows, key=lambda row: row.view_count, reverse=True)[:limit]
 
@@ -41,12 +41,12 @@ def _most_viewed(model: type[Tracked], limit: int) -> Iterable[Tracked]:
 
 
 def last_flush() -> FlushRun | None:
-    """The newest flush that ended, well or not."""
+    """Returns the newest flush that ended, with or without an error."""
     return FlushRun.objects.filter(ended__isnull=False).first()
 
 
 def is_late(run: FlushRun | None, *, at: datetime | None = None) -> bool:
-    """Returns whether the last flush is older than three intervals, so that beat or its worker may be down."""
+    """Returns True if the last flush is older than three intervals: beat or its worker may be down."""
     if run is None or run.ended is None:
         return True
     return buckets.now(at) - buckets.now(run.ended) > 3 * timedelta(seconds=conf.FLUSH_INTERVAL)

@@ -1,4 +1,4 @@
-"""Views and readers over time, out of SQL's history and what Redis holds."""
+"""Views and readers over time, out of SQL's history and Redis."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -12,32 +12,31 @@ from django.db.models import Model
 from readtrack import buckets
 from readtrack.buckets import Period
 from readtrack.models import Tracked
-from readtrack.reports.hours import model_views
 from readtrack.reports.live import views
 from readtrack.sql import history
-from readtrack.store import counters, read_state
+from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import label_of, subject_column, subject_of, tracked_labels
 
-OBJECT_HOURS = 24  # how long record.lua keeps a subject's hours
+OBJECT_HOURS = keys.hour.seconds // keys.HOUR  # hours of a subject that Redis keeps
 
 
 class Point(NamedTuple):
-    """Views in the hour that starts then, aware UTC."""
+    """The views of a period, and its start (aware)."""
 
     start: datetime
     views: int
 
 
 class Overview(NamedTuple):
-    """The whole site at a glance: its views in the last 24 hours, and over a time of one's choice."""
+    """Views of the whole site in the last 24 hours, and by period."""
 
     day: int
     points: list[Point]
 
 
 class ReaderPoint(NamedTuple):
-    """How many had read a category at the end of the period that starts then, aware."""
+    """The number of readers of a category at the end of a period, and the start of the period (aware)."""
 
     start: datetime
     readers: int
@@ -51,11 +50,12 @@ def series(
     by: Period = "hour",
     hours: int = 24,
 ) -> list[Point]:
-    """Views of an object, a model or (None) the whole site by the hour, day, week or month, without gaps, oldest first.
+    """Returns the views of an object, a model or (None) the whole site by period, without gaps, oldest first.
 
-    Periods are those of the current time zone; the first and the last are whole, or go up to now. `until` is exclusive
-    and defaults to now, `since` to `hours` before it; naive times are of TIME_ZONE. Hours past
-    READTRACK["HISTORY_DAYS"] are in the last hour of their day. With Redis gone, what was not yet flushed is missing.
+    Periods are hours, days, weeks or months of the current time zone. The first and the last are whole, or go up to
+    now. `until` is exclusive and defaults to now, `since` to `hours` before it; naive times are of TIME_ZONE. Hours
+    older than HISTORY_DAYS are in the last hour of their day. While Redis is down, views that are not flushed are
+    missing. Raises ValueError for an unknown period.
     """
     end = buckets.now(until)
     begin = buckets.now(since) if since else end - timedelta(hours=hours - 1)
@@ -67,7 +67,7 @@ def series(
 
 
 def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> Overview:
-    """The whole site's views in the last 24 hours, and from that long ago on; Redis is asked once for both."""
+    """Returns the views of the whole site, with one round trip for both of its parts."""
     now = buckets.now(at)
     starts = buckets.period_starts(now - back, now, by=by)
     first, last = _hours(starts, now)
@@ -77,7 +77,6 @@ def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> Over
 
 
 def _points(starts: Sequence[datetime], found: Counter[int]) -> list[Point]:
-    """The views by hour, added up by period."""
     sums = [0] * len(starts)
     for hour, count in found.items():
         sums[_place(starts, hour)] += count
@@ -85,12 +84,12 @@ def _points(starts: Sequence[datetime], found: Counter[int]) -> list[Point]:
 
 
 def _hours(starts: Sequence[datetime], end: datetime) -> tuple[int, int]:
-    """The first hour, and the last that began before the end."""
+    """Returns the index of the first hour, and of the last hour that begins before the end."""
     return buckets.hour_index(starts[0]), buckets.hour_index(end - timedelta(microseconds=1))
 
 
 def _place(starts: Sequence[datetime], hour: int) -> int:
-    """The period of the hour; one that straddles two, where clocks differ by half an hour, is in the earlier one."""
+    """Returns the position of the hour's period. An hour in two periods (half-hour zones) is in the earlier one."""
     return max(0, bisect_right(starts, buckets.hour_start(hour)) - 1)
 
 
@@ -102,10 +101,10 @@ def reader_series(
     by: Period = "hour",
     hours: int = 24,
 ) -> list[ReaderPoint]:
-    """How many had read the category at the end of each hour, day, week or month, as far as a full flush saw it.
+    """Returns the number of readers of the category at the end of each period, as full flushes stored it.
 
-    Periods are those of `series`, without gaps: each goes on from the one before, and from 0 ahead of the first
-    flush. The present one shows the live number, or with Redis gone the stored one.
+    Periods are those of `series`. A period without a flush has the number of the one before, 0 before the first
+    flush. The present period has the live number, or while Redis is down the stored one.
     """
     now = buckets.now()
     end = buckets.now(until) if until else now
@@ -121,6 +120,21 @@ def reader_series(
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
+def model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int]:
+    """Returns the views of these models together by hour index; while Redis is down, those that SQL stores."""
+    # SQL comes first, because a count that is settled and written in between would count twice.
+    stored = history.sums(models, since=since, until=until)
+    calls = counters.model_hours(models, range(max(since, until - counters.MODEL_HOURS), until))
+    live = counters.by_model(fail_open(scripts.run_all, [], *calls))
+    found: Counter[int] = Counter()
+    for model, rows in stored.items():
+        known = rows.by_hour()
+        found.update(known)
+        for hour, count in live[model].items():
+            found[hour] += max(0, count.views - known.get(hour, 0)) if count.is_settled else count.views
+    return found
+
+
 def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
     if of is None:
         return model_views(tracked_labels(), since=since, until=until)
@@ -132,14 +146,14 @@ def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int)
 
 
 def _not_flushed(obj: Tracked, subject: str, *, since: int, until: int) -> Counter[int]:
-    """The views that are in no row of history yet, in the hours that Redis counted them in."""
+    """Returns the views that are in no row of history yet, by the hour in which Redis counted them."""
     last = history.last(subject_column(subject))
     present = buckets.hour_index(buckets.now())
     hours = range(max(last.hour if last else 0, present - OBJECT_HOURS), present + 1)
     counts = fail_open(
         counters.subject_hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours], subject=subject
     )
-    # Without any history, what is older than Redis's hours was counted before there was a history.
+    # Without any history, views that are older than Redis's hours were counted before HISTORY was turned on.
     rest = views([obj])[obj] - last.views if last else sum(counts)
     fresh: Counter[int] = Counter()
     for hour, count in sorted(zip(hours, counts, strict=True), reverse=True):

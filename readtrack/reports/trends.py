@@ -1,4 +1,4 @@
-"""The subjects that are trending."""
+"""Trending objects."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from readtrack.subjects import label_of, parse_subject, subject_of
 
 
 class Trend(NamedTuple):
-    """A subject that is trending, and its views in the last hour."""
+    """A trending object, and its views in the last hour or minutes."""
 
     obj: Model
     views: int
@@ -22,9 +22,9 @@ class Trend(NamedTuple):
 def trending(
     limit: int = 10, *, minutes: int = MINUTES, model: type[Model] | None = None, at: datetime | None = None
 ) -> list[Trend]:
-    """The most viewed subjects of the last hour, or of fewer minutes, most viewed first. Deleted ones are left out.
+    """Returns the most viewed objects of the last hour or of fewer minutes, most viewed first; none that are deleted.
 
-    Reads what the task computed last, so it is some 30 seconds old. Raises ValueError unless `minutes` is 1 to 60.
+    The list is some 30 seconds old, because a task computes it. Raises ValueError unless `minutes` is 1 to 60.
     """
     if not 1 <= minutes <= MINUTES:
         raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes.")
@@ -35,7 +35,7 @@ def trending(
 
 
 def _objects(subjects: Sequence[str]) -> dict[str, Model]:
-    """The rows that the subjects name, one query for each model."""
+    """Returns the rows by subject, with one query for each model."""
     wanted: dict[type[Model], list[Any]] = {}
     for subject in subjects:
         if parsed := parse_subject(subject):

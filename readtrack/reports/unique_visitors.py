@@ -1,4 +1,4 @@
-"""Unique visitors for display: of one object or many, together, of the last days, and whether somebody was one."""
+"""Unique visitors: of one object or of many, of all time or of the last days."""
 
 from collections import ChainMap
 from collections.abc import Iterable
@@ -28,10 +28,10 @@ def visitors(
 
 
 def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) -> Any:
-    """The unique visitors of each object, or of the one given, in one round trip and without a query.
+    """Returns the unique visitors of each object, or of a single one (one round trip, no query).
 
-    All-time numbers are never less than SQL's, and are SQL's with Redis gone. Those of the last `days` (UTC, today
-    being one) are up to an hour old, and raise UniquesError where nothing was kept that tells.
+    All-time numbers are never less than SQL's; while Redis is down they are SQL's. Numbers of the last `days` (UTC,
+    today is one of them) are up to an hour old. Raises UniquesError for days that are not kept.
     """
     if isinstance(objs, Tracked):
         return visitors([objs], days=days, at=at)[objs]
@@ -48,10 +48,10 @@ def _visitors(subjects: list[str]) -> dict[str, int]:
 
 
 def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: datetime | None = None) -> int:
-    """How many different visitors the objects had in all; who viewed several is one.
+    """Returns the number of different visitors of all the objects; a visitor of several objects counts once.
 
-    All-time numbers are never less than what SQL knows of any of them. Raises UniquesError where their strategies
-    cannot tell, and redis.RedisError.
+    All-time numbers are never less than SQL's of any of the objects. Raises UniquesError if the strategies do not
+    know the number, and redis.RedisError.
     """
     several = list(listed(objs))
     subjects = [subject_of(obj) for obj in several]
@@ -61,9 +61,9 @@ def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: d
 
 
 def has_seen(user: Any, obj: Tracked) -> bool:
-    """Whether the signed-in user viewed the object.
+    """Returns True if the signed-in user viewed the object.
 
-    Raises UniquesError where the strategy cannot tell ("set" and "bitmap" can), and redis.RedisError.
+    Raises UniquesError if the strategy does not know that ("set" and "bitmap" do), and redis.RedisError.
     """
     if user is None or not user.is_authenticated:
         return False

@@ -1,4 +1,4 @@
-"""The honeypot: a page behind a link that people do not see. Whoever asks for it is a robot for a day."""
+"""The honeypot: a page behind a link that people do not see. A visitor who requests it is a robot for a day."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
@@ -13,20 +13,20 @@ from readtrack.store.circuit import fail_open
 @never_cache
 @require_safe
 def honeypot(request: HttpRequest) -> HttpResponse:
-    """Marks the visitor: never a signed-in user, who may have strayed, nor what a browser fetches by itself."""
+    """Marks the visitor as a robot; never a signed-in user, nor a request that a browser made by itself."""
     if not is_prefetch(request) and _is_visit(request) and visitors.signed_in(request) is None:
-        fail_open(tracker.mark_robot, None, _names(request))
+        fail_open(tracker.mark_robot, None, _ids(request))
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 
 
 def _is_visit(request: HttpRequest) -> bool:
-    """Whether a page of ours led here, as far as a browser says; an image in a comment must not mark its readers."""
-    what, whence = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
-    return what in {"", "document"} and whence in {"", "none", "same-origin"}
+    """Returns False for an image or a link on another site, because a comment must not mark its readers as robots."""
+    destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
+    return destination in {"", "document"} and site in {"", "none", "same-origin"}
 
 
-def _names(request: HttpRequest) -> set[str]:
-    """What the visitor is known by, and will be tomorrow where hashes change with the day."""
+def _ids(request: HttpRequest) -> set[str]:
+    """Returns the ids of the visitor today and tomorrow, because hashes of addresses change with the day."""
     now = buckets.now()
     known = (visitors.known_by(visitors.visitor(request, None, at=at)) for at in (now, now + buckets.DAY))
-    return {name for names in known for name in names}
+    return {visitor_id for ids in known for visitor_id in ids}

@@ -1,4 +1,4 @@
-"""Links that count a stage of a funnel and lead on, also out of the site: only to targets that we signed."""
+"""Links that count a stage of a funnel and redirect to a signed URL, also out of the site."""
 
 from urllib.parse import urlsplit
 
@@ -13,20 +13,22 @@ from django.views.decorators.http import require_safe
 from readtrack.conf import conf
 from readtrack.subjects import check_stage, subject_of
 
+LONGEST_URL = 2048  # characters; Django redirects to no longer URL
+
 _signer = Signer(salt="readtrack.views.outbound")
 
 
 def link(obj: Model, url: str, *, stage: str) -> str:
-    """The address that counts the stage and redirects to the URL. Raises ValueError for a stage that FUNNEL lacks."""
+    """Returns the path that counts the stage and redirects. Raises ValueError for a stage that FUNNEL lacks."""
     check_stage(stage)
-    # Without the time: the same link each time, so that pages with it can be cached.
+    # Signed without the time, so that pages with the link can be cached.
     return reverse("readtrack:outbound", args=[_signer.sign_object([subject_of(obj), stage, url])])
 
 
 @never_cache
 @require_safe
 def follow(request: HttpRequest, signed: str) -> HttpResponse:
-    """Redirects to the signed target; the middleware counts the step."""
+    """Redirects to the signed URL; the middleware counts the step."""
     try:
         subject, stage, url = _signer.unsign_object(signed)
     except (BadSignature, ValueError):
@@ -43,12 +45,9 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
 
 
 def is_web(url: str) -> bool:
-    """Whether the URL may lead to a page, and can run nothing by itself."""
+    """Returns True if the URL may lead to a page; False for `javascript:` and the like."""
     try:
-        url.encode()  # halves of characters fit into no header
+        url.encode()  # lone surrogates fit into no header
         return len(url) <= LONGEST_URL and urlsplit(url).scheme in {"http", "https", ""}
     except ValueError:
         return False
-
-
-LONGEST_URL = 2048  # Django redirects to none that is longer

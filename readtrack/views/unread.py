@@ -1,4 +1,4 @@
-"""JSON for apps and single-page front ends: what is unread, and marking it read.
+"""JSON for apps and single-page front ends: reads what is unread, and marks it read.
 
 `GET unread/?category=1&category=2` → 200
 
@@ -8,11 +8,11 @@
 
     {"read": ["1"], "unread": ["2"]}
 
-A category is named by its primary key where the site has one model with read state, or by model and key,
-`blog.category:1`. `as_of` (microseconds, opaque) is optional: with the one that came before the content was
-fetched, what was published since stays unread; one out of the future marks nothing. `unread` in the second
-answer holds that, and what the user may not see. `unread` looks no category up, unless by `READ_QUERYSET`, so
-one that does not exist is unread, as a new one is; `read` marks only what exists. Errors are
+The name of a category is its primary key if the site has one model with read state, or model and key,
+`blog.category:1`. `as_of` (microseconds, opaque) is optional: send the one from before the content was fetched, and
+what was published since then stays unread. A future `as_of` marks nothing. In the second answer `unread` contains
+those categories, and the ones that the user may not see. `GET unread/` makes no query unless READ_QUERYSET is set, so
+a category that does not exist is unread, like a new one. `POST read/` marks only categories that exist. Errors are
 `{"error": {"code": …, "message": …}}` with 400 (`no_category`, `unknown_category`, `too_many`, `bad_json`,
 `bad_as_of`), 401 (`not_signed_in`), 403 (CSRF, Django's page), 405, 503 (`unavailable`).
 """
@@ -41,13 +41,13 @@ from readtrack.subjects import has_read_state, parse_subject, read_state_models,
 
 MOST = 200  # categories in one request
 LONGEST_NAME = 1_000  # characters of a category's name
-LONGEST_MOMENT = 16  # digits of microseconds, until the year 2286
+LONGEST_TIME = 16  # digits of microseconds, until the year 2286
 
 Category = tuple[type[Model], Any]
 
 
 class RefusalError(Exception):
-    """Why a request cannot be answered; becomes the error in JSON."""
+    """The reason why a request cannot be answered, which becomes the error in JSON."""
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ def _answer(request: HttpRequest, work: Callable[[HttpRequest, Reader], dict[str
 @ensure_csrf_cookie
 @require_GET
 def unread(request: HttpRequest) -> JsonResponse:
-    """`GET unread/?category=…`: what is new in each."""
+    """`GET unread/?category=…`: returns the number of new items in each category."""
     return _answer(request, _unread)
 
 
@@ -77,7 +77,7 @@ def unread(request: HttpRequest) -> JsonResponse:
 @csrf_protect
 @require_POST
 def read(request: HttpRequest) -> JsonResponse:
-    """`POST read/`: marks the categories read, but for those with news since `as_of`."""
+    """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
     return _answer(request, _read)
 
 
@@ -98,7 +98,7 @@ def _unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
 def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     names, as_of = _body(request)
     wanted = _named(names)
-    # Bits are set for what exists only, so nobody can make up keys.
+    # Only categories that exist, so that nobody can make up keys.
     visible = {name: subject_of_row(*category) for name, category in _visible(request, wanted).items()}
     done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=as_of)
     if done is None:
@@ -110,22 +110,22 @@ def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
 
 
 def _body(request: HttpRequest) -> tuple[list[str], int | None]:
-    """The names and `as_of` of a JSON body or of a form."""
+    """Returns the names and `as_of` of a JSON body or of a form. Raises RefusalError."""
     if request.content_type != "application/json":
-        return request.POST.getlist("category"), _moment(request.POST.get("as_of"))
+        return request.POST.getlist("category"), _time(request.POST.get("as_of"))
     try:
         body = json.loads(request.body)
         names = [str(name) for name in body["categories"] if isinstance(name, (str, int))]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
-    return names, _moment(body.get("as_of"))
+    return names, _time(body.get("as_of"))
 
 
-def _moment(value: Any) -> int | None:
+def _time(value: Any) -> int | None:
     if value is None:
         return None
     text = str(value)
-    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_MOMENT):
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_TIME):
         raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
     return int(text)
 
@@ -134,36 +134,35 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
-        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s ", MOST)
+        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
         raise RefusalError("too_many", message % {"most": MOST})
-    models = read_state_models()
-    return {name: _category(name, models) for name in names}
+    models, wanted = read_state_models(), {}
+    for name in names:
+        category = _category(name, models)
+        if category is None:
+            raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
+        wanted[name] = category
+    return wanted
 
 
-def _category(name: str, models: Sequence[type[Model]]) -> Category:
-    parsed = None
-    if _can_be(name):
-        parsed = parse_subject(name) if ":" in name else None
-        if parsed is None and len(models) == 1:
-            parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
+def _category(name: str, models: Sequence[type[Model]]) -> Category | None:
+    # Lone surrogates, which JSON allows, fit into no query; a long name must not enter a cache.
+    if len(name) > LONGEST_NAME or any("\ud800" <= char <= "\udfff" for char in name):
+        return None
+    parsed = parse_subject(name) if ":" in name else None
+    if parsed is None and len(models) == 1:
+        parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
     if parsed is None or "\0" in unquote(name) or not has_read_state(parsed[0]):
-        raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
+        return None
     try:
         parsed[0]._meta.pk.run_validators(parsed[1])
-    except ValidationError as error:
-        raise RefusalError(
-            "unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]}
-        ) from error
+    except ValidationError:
+        return None
     return parsed
 
 
-def _can_be(name: str) -> bool:
-    """Whether it may name anything at all; JSON can hold halves of characters, and what is parsed is remembered."""
-    return len(name) <= LONGEST_NAME and not any("\ud800" <= char <= "\udfff" for char in name)
-
-
 def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:
-    """Those that exist and that READ_QUERYSET lets the user see; one query for each model."""
+    """Returns the categories that exist and that READ_QUERYSET lets the user see, with one query for each model."""
     allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
     pks: dict[type[Model], set[Any]] = {}
     for model, pk in wanted.values():

@@ -139,6 +139,11 @@ def test_a_category_that_cannot_be_is_a_clear_error(names: list[str], code: str,
     assert redis.keys("category:*") == []
 
 
+def test_too_many_categories_are_told_how_many_may_be_named(client: Client) -> None:
+    answer = client.get(UNREAD, {"category": ["site.category:1"] * (unread.MOST + 1)})
+    assert answer.json()["error"]["message"] == "Name at most 200 categories."
+
+
 @pytest.mark.parametrize("text", ["a\0b", "x" * 1000, "%00"])
 def test_a_textual_key_that_no_row_can_have_is_a_clear_error(text: str, client: Client, settings: Any) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
