@@ -26,24 +26,21 @@ def for_field(at: datetime) -> datetime:
     return at if settings.USE_TZ else make_naive(at, get_default_timezone())
 
 
+@lru_cache(maxsize=128)
 def minute_bucket(at: datetime) -> str:
     """Returns `202611200937`, the bucket of that minute. `at` is UTC."""
-    return _minute(at.year, at.month, at.day, at.hour, at.minute)
+    return at.strftime("%Y%m%d%H%M")
 
 
 @lru_cache(maxsize=128)
-def _minute(*parts: int) -> str:
-    return "".join(f"{part:02}" for part in parts)
-
-
 def hour_bucket(at: datetime) -> str:
     """Returns `2026112009`, the bucket of that hour. `at` is UTC."""
-    return minute_bucket(at)[:-2]
+    return at.strftime("%Y%m%d%H")
 
 
 def day_bucket(at: datetime) -> str:
     """Returns `20261120`, the bucket of that day. `at` is UTC."""
-    return minute_bucket(at)[:-4]
+    return at.strftime("%Y%m%d")
 
 
 def day_buckets(count: int, *, until: datetime) -> list[str]:

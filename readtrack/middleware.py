@@ -1,6 +1,7 @@
 """The middleware: records the views and reads of a page once it is made, then fills in its counts and dots."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from readtrack import buckets, tracker
+from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.hits import dimensions, visitors
 from readtrack.hits.hit import Hit, Outcome, refusal, step_refusal
@@ -17,6 +18,7 @@ from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest
 from readtrack.store import uniques
 from readtrack.store.circuit import fail_open
+from readtrack.store.recording import record
 
 
 class ReadTrackMiddleware:
@@ -79,11 +81,11 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     seen, visitor = request.readtrack, visitors.visitor(request, user)
     if visitor.new_cookie:
         visitor = visitors.without_shared_cookie(visitor, response)
-    has_reader = seen.reads or uniques.need_reader(seen.views)
-    reader = visitors.reader(request, user) if has_reader else None
+    needs_reader = seen.reads or any(uniques.needs_reader(subject.partition(":")[0]) for subject in seen.views)
+    reader = visitors.reader(request, user) if needs_reader else None
     hit = Hit(
         visitor,
-        buckets.now(),
+        datetime.now(timezone.utc),
         views=tuple(seen.views),
         reads=tuple(seen.reads) if reader is not None else (),
         dimensions=dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else (),
@@ -91,7 +93,7 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
         reader=reader,
         began=seen.began,
     )
-    outcome = fail_open(tracker.record, None, hit)
+    outcome = fail_open(record, None, hit)
     if outcome is None:
         return tracker.skip(hit.views, "error")
     if visitor.new_cookie and (outcome.counted or outcome.steps or (conf.ANONYMOUS_READERS and seen.reads)):

@@ -14,9 +14,9 @@ from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
-from readtrack.store import breakdowns, erasure, read_state, recording, scripts
+from readtrack.store import breakdowns, erasure, recording, scripts
 from readtrack.store.erasure import Erased, Progress
-from readtrack.store.scripts import Call
+from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
 from readtrack.store.trending import refresh_lists
 from readtrack.subjects import check_stage, subject_of, subject_of_row, subjects_of
@@ -24,25 +24,6 @@ from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
 from readtrack.unread.publishing import publish_to as publish_to
 from readtrack.unread.publishing import resend as resend
-
-
-def record(hit: Hit) -> Outcome:
-    """Counts the hit's views and steps and marks its reads, in one round trip. Raises redis.RedisError."""
-    if not (hit.views or hit.reads or hit.steps):
-        return Outcome()
-    # Views come first, because a step that is taken on the viewed page follows its view.
-    calls: list[Call[Any]] = [recording.record(hit)] if hit.views else []
-    calls += [read_state.mark(hit)] if hit.reads else []
-    calls += [breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at) for subject, stage in hit.steps]
-    # A single call takes the shortest way.
-    answers = skip_buffer.send(*calls) if len(calls) > 1 or skip_buffer.is_due else [scripts.run(calls[0])]
-    outcome: Outcome = answers.pop(0) if hit.views else Outcome()
-    if outcome.skipped:
-        skip_buffer.add(outcome.skipped.values(), at=hit.at)
-    if hit.reads:
-        outcome = outcome._replace(read=answers.pop(0))
-    new_steps = tuple(step for step, is_new in zip(hit.steps, answers, strict=True) if is_new)
-    return outcome._replace(steps=new_steps) if new_steps else outcome
 
 
 def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None) -> Outcome:

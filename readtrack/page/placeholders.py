@@ -93,10 +93,13 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[byt
 
 def count(views: int, *, kind: str) -> str:
     """Returns a count as HTML: EXACT is the number alone, COUNT and WORDS have the exact number as their title."""
-    exact = numerals.exact(views)
+    # Numbers below a thousand need no formatting, which takes longer than all else here.
+    is_plain = views < numerals.THOUSAND
+    exact = str(views) if is_plain else numerals.exact(views)
     if kind == EXACT:
         return exact
-    shown = in_words(views) if kind == WORDS else numerals.short(views)
+    short = exact if is_plain else numerals.short(views)
+    shown = in_words(views) if kind == WORDS else short
     return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
 
 

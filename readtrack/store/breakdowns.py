@@ -8,7 +8,7 @@ from typing import NamedTuple
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.visitors import Visitor
-from readtrack.store import keys, recording, scripts
+from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
@@ -28,7 +28,7 @@ def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bo
     bucket = keys.trending_bucket(buckets.minute_bucket(at))
     names = [rate, keys.unsettled(), keys.funnel(subject), bucket, *keys.passes(subject, visitor)]
     name = keys.member("funnel", subject)
-    args = [recording.ROBOT, name, subject, keys.trending_bucket.ttl, keys.funnel_pass.ttl, len(reached), *reached]
+    args = [keys.ROBOT, name, subject, keys.trending_bucket.ttl, keys.funnel_pass.ttl, len(reached), *reached]
     return Call("step", names, args, bool)
 
 

@@ -27,20 +27,18 @@ class Circuit:
         self.reset()
 
     def reset(self) -> None:
-        self._opened: float | None = None
+        self.opened: float | None = None
 
     def lets_pass(self) -> bool:
-        if self._opened is None:
-            return True
         with self._lock:
-            if self._opened is None or time.monotonic() - self._opened < conf.CIRCUIT:
-                return self._opened is None
-            self._opened = time.monotonic()  # this caller tries, the others still do without
+            if self.opened is None or time.monotonic() - self.opened < conf.CIRCUIT:
+                return self.opened is None
+            self.opened = time.monotonic()  # this caller tries, the others still do without
             return True
 
     def open(self, error: Exception) -> None:
         with self._lock:
-            was_closed, self._opened = self._opened is None, time.monotonic()
+            was_closed, self.opened = self.opened is None, time.monotonic()
         if was_closed:
             logger.warning("Redis failed, pages go on without it: %s: %s", type(error).__name__, error)
             redis_failed.send_robust(sender=None, error=error)
@@ -78,7 +76,7 @@ def fail_open(
     call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
     """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a request only."""
-    if not circuit.lets_pass():
+    if circuit.opened is not None and not circuit.lets_pass():
         _notice_absence()
         return default
     try:
@@ -87,5 +85,6 @@ def fail_open(
         circuit.open(error)
         _notice_absence()
         return default
-    circuit.reset()
+    if circuit.opened is not None:
+        circuit.reset()
     return result

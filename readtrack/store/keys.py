@@ -18,6 +18,7 @@ from readtrack.hits import dimensions
 from readtrack.hits.visitors import Visitor
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
+ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
 PART = re.compile(r"\{(\w+)\}")
 
 

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import partial
 from struct import iter_unpack
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -32,13 +33,11 @@ class Publication(NamedTuple):
 class ReadBits:
     """One bit a reader, which is 1 if the reader has read. A publication removes the bitmap."""
 
-    def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        """Reads for each category 1 if something is new, else 0."""
+    script = "has_read"
 
-        def decode(bits: list[int]) -> dict[str, int]:
-            return {subject: 1 - bit for subject, bit in zip(subjects, bits, strict=True)}
-
-        return Call("has_read", _read_keys(reader, subjects), (reader, len(subjects)), decode)
+    def items(self, subjects: Sequence[str], bits: list[int]) -> dict[str, int]:
+        """Returns the script's answer by category: 1 if something is new, else 0."""
+        return {subject: 1 - bit for subject, bit in zip(subjects, bits, strict=True)}
 
     def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
         """Returns the number of readers who have read each category."""
@@ -54,13 +53,11 @@ class ReadBits:
 class SeenCounters:
     """Four bytes a reader: the number of publications when the reader came, plus one. 0 means never."""
 
-    def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        """Reads for each category how much is new; at least 1 if the reader has never opened it."""
+    script = "count_unread"
 
-        def decode(counts: list[int]) -> dict[str, int]:
-            return dict(zip(subjects, counts, strict=True))
-
-        return Call("count_unread", _read_keys(reader, subjects), (reader, len(subjects)), decode)
+    def items(self, subjects: Sequence[str], counts: list[int]) -> dict[str, int]:
+        """Returns the script's answer by category: how much is new, at least 1 if the reader has never opened it."""
+        return dict(zip(subjects, counts, strict=True))
 
     def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
         """Returns the number of readers who have seen everything; always patient, because a key may have megabytes."""
@@ -72,18 +69,16 @@ class SeenCounters:
         return sum(seen > published for seen in slots)
 
 
-def _read_keys(reader: Reader, subjects: Sequence[str]) -> list[str]:
-    kind = readers.state_kind()
-    names = [keys.state(subject, kind) for subject in subjects]
-    return [*names, keys.readers()] if isinstance(reader, str) else names
-
-
 STATES: dict[str, ReadBits | SeenCounters] = {"bitmap": ReadBits(), "sequence": SeenCounters()}
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how much is new to the reader in each category, as far as the strategy knows."""
-    return STATES[conf.READ_STATE].unread(reader, subjects)
+    strategy, kind = STATES[conf.READ_STATE], readers.state_kind()
+    names = [keys.state(subject, kind) for subject in subjects]
+    if isinstance(reader, str):
+        names.append(keys.readers())
+    return Call(strategy.script, names, (reader, len(subjects)), partial(strategy.items, subjects))
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:

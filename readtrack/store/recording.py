@@ -1,4 +1,4 @@
-"""Recording a hit: one script and one round trip for its views and all that the site counts besides."""
+"""Recording a hit, in one round trip."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import daily_visitors, keys, uniques, windows
+from readtrack.store import breakdowns, daily_visitors, keys, read_state, scripts, uniques, windows
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
+from readtrack.store.skips import skip_buffer
 from readtrack.store.uniques import Effect, Strategy
 from readtrack.subjects import enters_funnel, model_with_label
 
-# The honeypot marks a robot by a rate beyond every limit, so that recording needs no further command to see it.
-ROBOT = 10**15
-NO_LIMIT = ROBOT - 1
+NO_LIMIT = keys.ROBOT - 1
 ROBOT_LIFE = keys.DAY
 VALUES = 50  # values of a dimension that a subject keeps; the rest is "other"
 
@@ -24,17 +23,34 @@ _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
 
 
-def record(hit: Hit) -> Call[Outcome]:
-    """Counts the hit's views."""
+def record(hit: Hit) -> Outcome:
+    """Counts the hit's views and steps and marks its reads, in one round trip. Raises redis.RedisError."""
+    # Views come first, because a step that is taken on the viewed page follows its view.
+    calls: list[Call[Any]] = [count_views(hit)] if hit.views else []
+    calls += [read_state.mark(hit)] if hit.reads else []
+    calls += [breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at) for subject, stage in hit.steps]
+    answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
+    outcome: Outcome = answers.pop(0) if hit.views else Outcome()
+    if outcome.skipped:
+        skip_buffer.add(outcome.skipped.values(), at=hit.at)
+    if hit.reads:
+        outcome = outcome._replace(read=answers.pop(0))
+    new_steps = tuple(step for step, is_new in zip(hit.steps, answers, strict=True) if is_new)
+    return outcome._replace(steps=new_steps) if new_steps else outcome
+
+
+def count_views(hit: Hit) -> Call[Outcome]:
+    """Counts the hit's views: one script for them and for all that the site counts besides."""
     visitor, fallback_id = hit.visitor.id, hit.visitor.fallback_id
-    hour = buckets.hour_bucket(hit.at)
-    names = keys.recorded(fallback_id or visitor, minute=buckets.minute_bucket(hit.at))
+    minute = hit.at.replace(second=0, microsecond=0)  # so that buckets.py finds it in its cache
+    hour = buckets.hour_bucket(minute)
+    names = keys.recorded(fallback_id or visitor, minute=buckets.minute_bucket(minute))
     args: list[str | int] = [
         conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         conf.RATE_LIMIT or NO_LIMIT,
         conf.RATE_WINDOW or 1,
         visitor,
-        ROBOT,
+        keys.ROBOT,
         *_LIFETIMES,
         len(keys.prefix()),
     ]
@@ -61,7 +77,7 @@ def mark_robots(visitors: Iterable[str]) -> None:
     """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
     pipeline = connect().pipeline(transaction=False)
     for visitor in visitors:
-        pipeline.set(keys.rate(visitor), ROBOT, ex=ROBOT_LIFE)
+        pipeline.set(keys.rate(visitor), keys.ROBOT, ex=ROBOT_LIFE)
     pipeline.execute()
 
 

@@ -13,6 +13,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.sentinel import MasterNotFoundError
 
+from readtrack.conf import cached_setting
 from readtrack.store.connection import connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
@@ -37,21 +38,15 @@ class Call(Generic[Result]):
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:
     """Returns the call's result, in one round trip. Raises redis.RedisError."""
-    client = connect(patient=patient)
-    [answer] = _answers(client, (call,))
-    if isinstance(answer, NoScriptError):
-        load(client)
-        [answer] = _answers(client, (call,))
-    if isinstance(answer, Exception):
-        raise answer
-    return call.decode(answer)
+    result: Result = run_all(call, patient=patient)[0]
+    return result
 
 
 def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     """Returns the calls' results in their order, in one round trip. Raises redis.RedisError."""
     if not calls:
         return []
-    client = connect(patient=patient)
+    client = _client(patient)
     answers = _answers(client, calls)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:
@@ -62,6 +57,11 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         if isinstance(answer, Exception):
             raise answer
     return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
+
+
+@cached_setting("CACHES")
+def _client(patient: bool) -> Redis:  # noqa: FBT001 - a keyword would slow the cache down
+    return connect(patient=patient)
 
 
 def sliced(items: Sequence[Item]) -> list[Sequence[Item]]:

@@ -38,36 +38,36 @@ class SkipBuffer:
     def clear(self) -> None:
         """Forgets all skips."""
         self._lock = Lock()
-        self._skips: Skips = Counter()
+        self.skips: Skips = Counter()
         self._sent = -INTERVAL
 
     def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
         """Adds a skip of each reason."""
         hour = buckets.hour_bucket(at)
         with self._lock:
-            self._skips.update((hour, reason) for reason in reasons)
-            while len(self._skips) > HOURS * len(REASONS):
-                del self._skips[min(self._skips)]
+            self.skips.update((hour, reason) for reason in reasons)
+            while len(self.skips) > HOURS * len(REASONS):
+                del self.skips[min(self.skips)]
 
     @property
     def is_due(self) -> bool:
-        """Returns True if there are skips and the last sending was a second ago."""
-        return bool(self._skips) and time.monotonic() - self._sent >= INTERVAL
+        """Returns True if the last sending was a second ago."""
+        return time.monotonic() - self._sent >= INTERVAL
 
     def send(self, *calls: Call[Any]) -> list[Any]:
         """Runs the calls and sends the skips, in one round trip. Returns the calls' results. Raises RedisError."""
         with self._lock:
-            skips, self._skips, self._sent = self._skips, Counter(), time.monotonic()
+            skips, self.skips, self._sent = self.skips, Counter(), time.monotonic()
         try:
             return scripts.run_all(*calls, *([_count(skips)] if skips else []))[: len(calls)]
         except BaseException:
             with self._lock:
-                self._skips.update(skips)
+                self.skips.update(skips)
             raise
 
     def send_rest(self) -> None:
         """Sends the skips, if there are any. A lost Redis is no error."""
-        if self._skips:
+        if self.skips:
             fail_open(self.send, [])
 
 

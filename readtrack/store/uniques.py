@@ -4,7 +4,7 @@ A site may change strategies at any time. Each has keys of its own, so the new o
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from readtrack import buckets
@@ -175,9 +175,10 @@ def _strategy(label: str) -> Strategy:
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
 
 
-def need_reader(subjects: Iterable[str]) -> bool:
-    """Returns True if visitors of one of the subjects are counted by their reader number."""
-    return any(strategy_of(subject).needs_reader for subject in subjects)
+@cached_setting()
+def needs_reader(model: str) -> bool:
+    """Returns True if the visitors of the model, given by its label, are counted by their reader number."""
+    return strategy_of(model).needs_reader
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:

@@ -272,7 +272,7 @@ def test_a_server_demoted_under_our_connections_is_left_for_its_successor(
         relay.lead_to(successor.port)
         old.replicaof("127.0.0.1", 1)  # which leaves our connections open
         assert tracker.record(factories.hit("site.post:2")).counted
-        assert scripts.run_all(*(recording.record(factories.hit("site.post:2")) for _ in range(2)))
+        assert scripts.run_all(*(recording.count_views(factories.hit("site.post:2")) for _ in range(2)))
         assert new.get("views:total:site.post:2") == b"3"
     relay.close()
 

@@ -41,14 +41,14 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert trips == [1]
     assert outcome.counted == ("site.post:1", "site.counted:2")
     assert outcome.read == ("site.category:1",)
-    assert set(redis.keys()) <= {*recording.record(hit).keys, *read_state.mark(hit).keys}
+    assert set(redis.keys()) <= {*recording.count_views(hit).keys, *read_state.mark(hit).keys}
     assert all(key.startswith("site:") for key in redis.keys("*"))
     assert not tracker.record(hit).counted
 
 
 def test_by_default_a_hit_has_eight_keys_and_twelve_arguments() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
-    call = recording.record(hit)
+    call = recording.count_views(hit)
     assert not recording._has_options(hit)
     assert (len(call.keys), len(call.args)) == (8, 12)
 

@@ -26,7 +26,7 @@ def test_several_calls_are_one_round_trip(wire: Wire) -> None:
     calls = (
         counters.totals(["a.b:1", "a.b:2"]),
         read_state.unread(1, ["a.c:1"]),
-        recording.record(factories.hit("a.b:1")),
+        recording.count_views(factories.hit("a.b:1")),
     )
     scripts.run_all(*calls)
     with wire.counted() as trips:
@@ -39,7 +39,7 @@ def test_several_calls_are_one_round_trip(wire: Wire) -> None:
 
 def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> None:
     redis.script_flush()
-    assert scripts.run(recording.record(factories.hit("a.b:1"))).counted
+    assert scripts.run(recording.count_views(factories.hit("a.b:1"))).counted
     redis.script_flush()
     assert scripts.run_all(counters.totals(["a.b:1"]))[0]["a.b:1"].views == 1
 
