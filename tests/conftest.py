@@ -31,7 +31,7 @@ Start = Callable[..., Valkey]
 
 @pytest.fixture(scope="session")
 def redis_url() -> str:
-    """The URL of the Redis that the suite runs on."""
+    """Returns the URL of the Redis that the tests use."""
     return str(settings.CACHES["default"]["LOCATION"])
 
 
@@ -43,7 +43,7 @@ def _client(redis_url: str) -> Iterator[Redis]:
 
 @pytest.fixture(autouse=True)
 def redis(_client: Redis) -> Redis:
-    """A plain client on an empty Redis, beside readtrack's own."""
+    """Empties Redis. Returns a plain client, apart from readtrack's own."""
     _client.flushdb()
     circuit.reset()
     skip_buffer.clear()
@@ -52,13 +52,13 @@ def redis(_client: Redis) -> Redis:
 
 @pytest.fixture
 def noon() -> datetime:
-    """A time to give to whatever takes one."""
+    """Returns a fixed time."""
     return datetime(2026, 11, 20, 12, 0, 30, tzinfo=timezone.utc)
 
 
 @pytest.fixture
 def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
-    """A relay that readtrack reaches Redis through, with its connections made and its scripts known."""
+    """Puts a relay between readtrack and Redis, with connections open and scripts loaded."""
     relay = Wire(redis_url)
     use_redis(settings, relay.url)
     for is_patient in (False, True):
@@ -69,7 +69,7 @@ def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
 
 @pytest.fixture
 def start_redis(settings: Settings) -> Iterator[Start]:
-    """Starts a server of one's own with these directives (`_` for `-`), which readtrack uses from then on."""
+    """Returns a function that starts another Redis with these directives (`_` for `-`), which readtrack then uses."""
     with ExitStack() as stack:
 
         def start(**config: str) -> Valkey:
@@ -88,7 +88,7 @@ def use_redis(settings: Settings, url: str) -> None:
 
 @pytest.fixture(params=["default", "lite"])
 def database(request: pytest.FixtureRequest, settings: Settings) -> str:
-    """The alias of each kind of database in turn, which all models are then read from and written to."""
+    """Runs the test with each database in turn as the one of all models. Returns its alias."""
     if request.param == "lite":
         settings.DATABASE_ROUTERS = ["tests.support.routers.Lite"]
     return str(request.param)

@@ -1,4 +1,4 @@
-"""Settings of the tests. `tests.support.servers` has put the servers' URLs into the environment."""
+"""Settings of the tests. `tests.support.servers` puts the URLs of the servers into the environment."""
 
 import os
 from importlib import import_module

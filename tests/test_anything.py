@@ -1,4 +1,4 @@
-"""Whatever a visitor sends: never an error, never a raw byte in a key, never more memory than a bound."""
+"""Random requests: no error, no raw byte in a key, and bounded memory."""
 
 import re
 from typing import Any

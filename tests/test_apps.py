@@ -1,4 +1,4 @@
-"""What the app registers."""
+"""The app's registration."""
 
 from typing import Any
 

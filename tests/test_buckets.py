@@ -1,4 +1,4 @@
-"""Hours and minutes have the same names everywhere, in UTC."""
+"""Hours and minutes have the same names in all places, in UTC."""
 
 import time
 from datetime import datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""What the app holds of a row goes with it."""
+"""Data of a deleted row is deleted, too."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""README and documentation: what they say is what the code does."""
+"""README and documentation agree with the code."""
 
 import ast
 import importlib
@@ -45,13 +45,13 @@ def read(path: Path) -> str:
 
 
 def fences(path: Path, *languages: str) -> list[tuple[str, str]]:
-    """The language and content of the code blocks in those languages, or in all."""
+    """Returns language and content of the code blocks in these languages, or in all."""
     found = re.findall(r"^```(\w+)\n(.*?)^```", read(path), re.DOTALL | re.MULTILINE)
     return [(language, code) for language, code in found if language in languages or not languages]
 
 
 def each(*languages: str) -> list[Any]:
-    """Every code block in those languages, as a test's parameter."""
+    """Returns every code block in these languages as a parameter of a test."""
     return [
         pytest.param(code, id=f"{path.relative_to(ROOT)}-{number}")
         for path in PAGES
@@ -64,7 +64,7 @@ def each_page(pages: list[Path] = PAGES) -> list[Any]:
 
 
 def anchors(path: Path) -> set[str]:
-    """What a link can name behind `#`: the headings, as GitHub and MyST write them."""
+    """Returns the anchors of the headings, as GitHub and MyST make them."""
     headings = re.findall(r"^#+ (.+)$", read(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -228,7 +228,7 @@ def test_a_step_outside_a_request_goes_on_from_the_visitors_view(
 
 @pytest.fixture
 def eight(redis_url: str) -> Iterator[str]:
-    """The URL of the suite's Redis, its eighth database."""
+    """Returns a client of database 8 in the tests' Redis."""
     url = re.sub(r"(/\d*)?$", f"/{EIGHT}", redis_url, count=1)
     with Redis.from_url(url) as client:
         client.flushdb()

@@ -24,7 +24,7 @@ def rendered(source: str, request: Any = None, **values: Any) -> str:
 
 
 def page(rf: Any, user: Any, source: str, **values: Any) -> str:
-    """The page as the middleware lets it out."""
+    """Returns the page as the middleware returns it."""
 
     def view(request: HttpRequest) -> HttpResponse:
         return HttpResponse(rendered(source, request, **values))

@@ -1,4 +1,4 @@
-"""What a visit to a page does: what counts, what is marked read, what the page costs and shows."""
+"""Visits to a page: what counts, what is marked read, what the page costs and shows."""
 
 from datetime import datetime
 from typing import Any
@@ -28,7 +28,7 @@ def views(redis: Redis, post: Post) -> int:
 
 
 def recorded(redis: Redis) -> list[str]:
-    """Every key of a view that counted or a category that was read."""
+    """Returns the keys of views that counted and of categories that were read."""
     patterns = ("views:total:*", "views:hll:*", "viewed:*", "trending:bucket:*", "category:*")
     return [str(key) for pattern in patterns for key in redis.keys(pattern)]
 

@@ -1,4 +1,4 @@
-"""What a save makes unread, and when."""
+"""Saved rows are news: which of them, for which categories, and when."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def is_unread() -> Callable[..., bool]:
-    """Whether something that a reader had read is unread after the change."""
+    """Returns True if a category that a reader had read is unread after the change."""
     user = factories.user()
 
     def check(category: Any, change: Callable[[], Any]) -> bool:

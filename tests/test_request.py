@@ -1,4 +1,4 @@
-"""Who a visitor is and what counts, from a request to the keys in Redis."""
+"""Requests become views: who the visitor is, what counts, and which keys it leaves in Redis."""
 
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -199,7 +199,7 @@ def test_the_dashboard_shows_why_hits_did_not_count(admin_client: Client, page: 
 
 
 def everything(url: str) -> str:
-    """All keys and values of Redis as one text."""
+    """Returns all keys and values of Redis as one text."""
     raw: Any = Redis.from_url(url)
     read = {
         b"string": raw.get,

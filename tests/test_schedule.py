@@ -1,4 +1,4 @@
-"""What beat has to do."""
+"""The schedule for Celery beat."""
 
 from readtrack.schedule import readtrack_schedule
 

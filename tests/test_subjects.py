@@ -1,4 +1,4 @@
-"""What is viewed or read has one name, whatever its primary key is."""
+"""A subject has one name, for every kind of primary key."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""The Celery tasks, run by a real worker that a schedule sends them to by name."""
+"""The Celery tasks, run by a real worker, by the names in the schedule."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from tests.support.waiting import ENOUGH
 
 @pytest.fixture
 def app() -> Iterator[Celery]:
-    """A site's Celery, with a queue in memory."""
+    """Returns a site's Celery with a queue in memory."""
     app = Celery("site", broker="memory://", backend="cache+memory://", set_as_current=True)
     app.conf.beat_schedule = {**readtrack_schedule}
     app.conf.broker_transport_options = {"polling_interval": 0.01}

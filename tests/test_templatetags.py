@@ -1,4 +1,4 @@
-"""`{% view_count %}` and `{% unread_dot %}` as a template's author meets them."""
+"""`{% view_count %}` and `{% unread_dot %}` in templates."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.django_db
 
 
 def render(source: str, **context: Any) -> str:
-    """As a mail or a command renders it: without a request."""
+    """Renders without a request, as for a mail."""
     return Template("{% load readtrack %}" + source).render(Context(context))
 
 
 def page(source: str, request: Any, **context: Any) -> str:
-    """As a view renders it that the middleware does not see."""
+    """Renders with a request that the middleware does not see."""
     return render(source, request=request, **context)
 
 

@@ -1,4 +1,4 @@
-"""A site's own tests: the recipe in the documentation works, and a live site's keys stay as they are."""
+"""Tests of a site: the documentation's example works, and keys of a live site stay as they are."""
 
 import os
 import re
@@ -40,14 +40,14 @@ def is_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def nine(redis_url: str) -> Iterator[Redis]:
-    """The suite's Redis, its ninth database."""
+    """Returns a client of database 9 in the tests' Redis."""
     with Redis.from_url(re.sub(r"(/\d*)?$", f"/{NINE}", redis_url, count=1), decode_responses=True) as client:
         yield client
         client.flushdb()
 
 
 def run_tests(folder: Path, code: str, *words: str, redis: Redis) -> str:
-    """What Django's own test runner says of that code."""
+    """Returns the output of Django's test runner for that code."""
     (folder / "test_recipe.py").write_text(code.replace("blog.models", "tests.site.models"))
     server = redis.connection_pool.connection_kwargs
     environment = {
@@ -63,7 +63,7 @@ def run_tests(folder: Path, code: str, *words: str, redis: Redis) -> str:
 
 
 def recipe() -> str:
-    """The documentation's code."""
+    """Returns the documentation's example."""
     [code] = re.findall(r"```python\n(.*?class PostTests.*?)```", DOCUMENT.read_text(), re.DOTALL)
     return str(code)
 

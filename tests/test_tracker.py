@@ -1,4 +1,4 @@
-"""What counts, and what is read."""
+"""The tracker: recording of views, reads and steps."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

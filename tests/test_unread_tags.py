@@ -1,4 +1,4 @@
-"""What depends on the reader in a page: dots, counts of what is new, and whole parts."""
+"""Parts of a page that depend on the reader: dots, numbers of news, and blocks."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ def served(view: Any, user: Any) -> Any:
 
 
 def page(source: str, user: Any, **values: Any) -> str:
-    """The page as the middleware lets it out."""
+    """Returns the page as the middleware returns it."""
 
     def view(request: TrackedRequest) -> HttpResponse:
         return HttpResponse(rendered(source, request=request, **values))
@@ -48,7 +48,7 @@ def user() -> Any:
 
 @pytest.fixture
 def pair(user: Any) -> list[Any]:
-    """Something read and something new."""
+    """Returns a category that is read and one that is unread."""
     categories = [factories.category(name="read"), factories.category(name="new")]
     tracker.mark_read(user, categories[:1])
     return categories
@@ -152,7 +152,7 @@ def _tracked() -> Any:
 
 
 def _pieces(text: str, size: int) -> list[str]:
-    """The text cut anywhere, through placeholders too."""
+    """Returns the text in pieces, cut anywhere, even within placeholders."""
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 

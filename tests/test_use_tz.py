@@ -1,4 +1,4 @@
-"""Sites with USE_TZ = False: times are right, in either database."""
+"""Sites with USE_TZ = False: times are right in each database."""
 
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

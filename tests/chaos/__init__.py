@@ -1,1 +1,1 @@
-"""Flushers and recorders that are killed, servers that crash, and the sum at the end: `python -m tests.chaos`."""
+"""The chaos run, `python -m tests.chaos`: processes are killed, servers crash, and then the counts are compared."""

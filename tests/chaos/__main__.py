@@ -1,4 +1,4 @@
-"""Runs chaos for a while and prints what came of it; the exit status is 1 when a promise was broken."""
+"""Runs chaos and prints the result. The exit status is 1 if a promise was broken."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from tests.chaos.run import Chaos, Plan, Result
 
 
 def main() -> int:
-    """One run by the command line's plan."""
+    """Runs chaos once, as the command line says."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     for name in ("seconds", "flushers", "recorders", "seed"):
         default = Plan._field_defaults[name]
@@ -19,7 +19,7 @@ def main() -> int:
 
 
 def table(result: Result) -> str:
-    """The result, a line for each figure."""
+    """Returns the result as text, a line for each figure."""
     rows = {**result._asdict(), **result.blows}
     del rows["blows"]
     lines = [f"{name:20} {count:>10,}" for name, count in rows.items()]

@@ -1,4 +1,4 @@
-"""What the recorders sent and were told, a line each: it survives their being killed."""
+"""Journals of the recorders: a line for each hit sent and each answer. They survive a kill."""
 
 import os
 from collections import Counter
@@ -17,7 +17,7 @@ class Entry(NamedTuple):
 
 
 class Journal:
-    """One recorder's file. Each line is one write, so a kill leaves whole lines."""
+    """The file of one recorder. Each line is one write, so a kill leaves whole lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,7 +27,7 @@ class Journal:
         os.write(self._file, f"{int(entry.is_answer)} {entry.at:.6f} {entry.pk} {entry.visitor}\n".encode())
 
     def unanswered(self) -> Entry | None:
-        """The last hit that was sent, if its sender was killed before it heard the answer."""
+        """Returns the last hit, if its sender was killed before the answer came."""
         entries = list(read(self.path))
         return entries[-1] if entries and not entries[-1].is_answer else None
 
@@ -39,7 +39,7 @@ def read(path: Path) -> Iterator[Entry]:
 
 
 class Sums(NamedTuple):
-    """By post: hits that were sent, and answers that they count."""
+    """Numbers of hits sent and of hits that counted, by post."""
 
     attempted: Counter[int]
     acknowledged: Counter[int]
@@ -47,7 +47,7 @@ class Sums(NamedTuple):
 
 
 def sums(folder: Path) -> Sums:
-    """The sums of all journals in the folder."""
+    """Returns the sums of all journals in the folder."""
     entries = [entry for path in folder.glob("*.journal") for entry in read(path)]
     answers = [entry for entry in entries if entry.is_answer]
     return Sums(

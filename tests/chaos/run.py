@@ -1,4 +1,4 @@
-"""The run: starts everybody, breaks things at random, and adds up."""
+"""The chaos run: starts servers and workers, breaks them at random, and compares the counts at the end."""
 
 import os
 import random
@@ -31,7 +31,7 @@ CALM = (0.2, 0.9)  # seconds between two blows
 
 
 class Plan(NamedTuple):
-    """What to do. A seed makes the blows the same, though not their moments."""
+    """Duration, numbers of workers, and seed. A seed fixes the order of the blows, though not their times."""
 
     seconds: float = 120
     flushers: int = 3
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of it, in views; losses that Redis's own explain are those between two flushes around them."""
+    """Counts of views after the run. A loss is explained if it lies between the two flushes around a loss of Redis."""
 
     attempted: int
     acknowledged: int
@@ -60,7 +60,7 @@ class Result(NamedTuple):
 
 
 class Chaos:
-    """One run. The servers are its own."""
+    """One run, on servers of its own."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -72,7 +72,7 @@ class Chaos:
         self.losses: list[float] = []  # when Redis lost something, seconds since 1970
 
     def run(self) -> Result:
-        """Breaks things for as long as planned, then lets everything come up and adds up."""
+        """Breaks things for the planned time, then restarts everything and compares the counts."""
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
             stack.enter_context(self.valkey)
@@ -141,7 +141,7 @@ class Chaos:
         return done
 
     def _kill(self, role: str) -> None:
-        """Kills one of them without warning; another one takes its place."""
+        """Kills a worker of the role and starts another one in its place."""
         name = self.random.choice([name for name in self.workers if name.startswith(role)])
         self.workers[name].kill()
         self._spawn(name)
@@ -161,7 +161,7 @@ class Chaos:
             client.save()
 
     def _settle_down(self) -> None:
-        """Recorders finish the view they are at, flushers just end; one flush then carries what is left."""
+        """Stops the workers, recorders after the view in progress. Then flushes once."""
         from readtrack.flush.run import flush
 
         for name, worker in self.workers.items():
@@ -199,7 +199,7 @@ class Chaos:
         )
 
     def _around_losses(self, flushes: list[Any]) -> list[tuple[datetime, datetime]]:
-        """For each loss, the time from its last flush before it to the end of the first flush after it."""
+        """Returns, for each loss, the time from the last flush before it to the end of the first flush after it."""
         losses = (datetime.fromtimestamp(seconds, timezone.utc) for seconds in self.losses)
         return [
             (

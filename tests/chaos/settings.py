@@ -1,4 +1,4 @@
-"""The tests' settings, with chunks so small that a flush has many steps to be killed in."""
+"""The tests' settings with small chunks, so that a flush has many steps at which it can be killed."""
 
 from tests.settings import *  # noqa: F403
 

@@ -1,4 +1,4 @@
-"""The chaos run, for some seconds: `python -m tests.chaos` is the long one."""
+"""A chaos run of some seconds. `python -m tests.chaos` is a long one."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Looks at SQL over and over, and notes every count that is lower than it was."""
+"""Reads the counts in SQL again and again, and notes each count that has decreased."""
 
 import threading
 from contextlib import suppress
@@ -14,7 +14,7 @@ class Decrease(NamedTuple):
 
 
 class Watcher(threading.Thread):
-    """Runs from start() to leave()."""
+    """A thread that reads the counts until `leave` is called."""
 
     def __init__(self, url: str, *, table: str, every: float = 0.05) -> None:
         super().__init__(daemon=True)

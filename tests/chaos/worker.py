@@ -20,7 +20,7 @@ is_leaving = False
 
 
 def record(journal: Journal) -> None:
-    """Views posts until it is told to leave. What its killed predecessor left unanswered goes first."""
+    """Views posts until SIGTERM. First sends the hit again whose answer a killed recorder did not hear."""
     pks = [int(pk) for pk in (journal.path.parent / "posts").read_text().split()]  # SQL may be down right now
     weights = [1 / rank for rank in range(1, len(pks) + 1)]
     if unanswered := journal.unanswered():
@@ -31,7 +31,7 @@ def record(journal: Journal) -> None:
 
 
 def _view(pk: int, visitor: str, journal: Journal) -> None:
-    """Sends the hit until it is answered: a repeat means that an earlier try counted."""
+    """Sends the hit until Redis answers. A repeat means that an earlier try counted."""
     from readtrack import buckets, tracker
     from readtrack.hits.hit import Hit
     from readtrack.hits.visitors import Visitor
@@ -52,7 +52,7 @@ def _view(pk: int, visitor: str, journal: Journal) -> None:
 
 
 def flush(journal: Journal) -> None:
-    """Flushes over and over, whatever fails."""
+    """Flushes again and again, even after failures."""
     from readtrack.flush.run import flush
     from readtrack.store.connection import RedisError
 

@@ -39,7 +39,7 @@ class Factory:
 
 
 class Smaller(GZipMiddleware):
-    """A compressing middleware of a site's own, whose name does not tell."""
+    """A middleware of the site's own that compresses. Its name does not show it."""
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Tests of the demo site, which runs on its own settings and so in processes of its own."""
+"""Tests of the demo site. It has settings of its own, so it runs in processes of its own."""

@@ -34,7 +34,7 @@ def demo_env(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> dict[s
 
 @pytest.fixture(scope="session")
 def manage(demo_env: dict[str, str]) -> Manage:
-    """Runs a management command on the demo's settings and gives what it printed."""
+    """Returns a function that runs a management command of the demo and returns its output."""
 
     def run(*words: str) -> str:
         command = [sys.executable, "-m", "django", *words]
@@ -47,7 +47,7 @@ def manage(demo_env: dict[str, str]) -> Manage:
 
 @pytest.fixture(scope="session")
 def demo_url(manage: Manage, demo_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the seeded site answers."""
+    """Returns the URL of the seeded site."""
     port = free_port()
     log = tmp_path_factory.mktemp("web") / "web.log"
     server = Child([sys.executable, "-m", *WEB, "--port", str(port)], log=log, env=demo_env, folder=ROOT)
@@ -61,13 +61,13 @@ def demo_url(manage: Manage, demo_env: dict[str, str], tmp_path_factory: pytest.
 
 @pytest.fixture
 def browser(demo_url: str) -> Browser:
-    """A new visitor's."""
+    """Returns the browser of a new visitor."""
     return Browser(demo_url, AGENT)
 
 
 @pytest.fixture
 def reader(demo_url: str) -> Callable[[str], Browser]:
-    """Signs a reader in."""
+    """Returns a function that signs a reader in and returns the reader's browser."""
 
     def sign_in(name: str) -> Browser:
         browser = Browser(demo_url, AGENT)
@@ -79,7 +79,7 @@ def reader(demo_url: str) -> Callable[[str], Browser]:
 
 @pytest.fixture(scope="module")
 def display() -> Iterator[Display]:
-    """A real browser."""
+    """Starts a real browser."""
     # Here, so that the other tests do without playwright.
     from demo_project.chromium import chromium, program
 

@@ -1,4 +1,4 @@
-"""`manage.py demo` as a person runs it: a process of its own, whose printed lines say where everything is."""
+"""Runs `manage.py demo` as a person does: in a process of its own that prints where everything is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A demo that has introduced itself."""
+    """A demo that is ready."""
 
     process: subprocess.Popen[str]
     port: int
@@ -43,12 +43,12 @@ class Demo:
         return f"http://127.0.0.1:{self.port}"
 
     def end(self, number: signal.Signals) -> int:
-        """Its exit code, once it has ended after the signal."""
+        """Sends the signal. Returns the exit code."""
         self.process.send_signal(number)
         return self.process.wait(timeout=ENOUGH)
 
     def sessions(self) -> set[int]:
-        """The sessions of every process it has started; each child has one of its own."""
+        """Returns the sessions of all processes that the demo started. Each child has one of its own."""
         family = {self.process.pid}
         table = processes()
         while more := {each.pid for each in table if each.parent in family} - family:
@@ -57,7 +57,7 @@ class Demo:
 
 
 def processes() -> list[Process]:
-    """The process table, without those that only wait for their parent to take note of their end."""
+    """Returns the process table without zombies."""
     table = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -75,14 +75,14 @@ def command(*words: str, port: int) -> list[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Ours without the suite's servers, and with a flush every second."""
+    """Returns this environment without the tests' servers, and with a flush every second."""
     env = {name: value for name, value in os.environ.items() if name not in OURS}
     return {**env, "FLUSH_EVERY": "1", "TMPDIR": str(folder)}
 
 
 @contextmanager
 def running(*words: str) -> Iterator[Demo]:
-    """A demo, ended when it has not been yet."""
+    """Starts a demo and ends it, if the test has not."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)  # as root, its servers run as nobody
@@ -104,7 +104,7 @@ def running(*words: str) -> Iterator[Demo]:
 
 
 def introduction(process: subprocess.Popen[str]) -> dict[str, str]:
-    """What it prints until it is ready, the named lines by their name."""
+    """Returns the lines that the demo prints until it is ready, by the word before the colon."""
     assert process.stdout
     said = []
     for line in process.stdout:

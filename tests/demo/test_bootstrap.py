@@ -1,4 +1,4 @@
-"""The bootstrap knows when an environment is needed, and says what it cannot do."""
+"""`manage.py` notices when it needs an environment, makes it, and says why it cannot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder that looks like an environment."""
+    """Returns a folder that looks like an environment."""
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.touch()
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def distribution(folder: Path, *, name: str, version: str = "1.0", needs: list[str] | None = None) -> None:
-    """Install something that is only metadata."""
+    """Installs a distribution that has only metadata."""
     lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {need}" for need in needs or [])]
     info = folder / f"{name}-{version}.dist-info"
     info.mkdir()
@@ -35,7 +35,7 @@ def distribution(folder: Path, *, name: str, version: str = "1.0", needs: list[s
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder to import from: with readtrack, and with nothing it needs."""
+    """Leaves one folder to import from, with readtrack and nothing that it requires."""
     needs = ["web>=5.2", 'queue[fast]<9,>=5.7; extra == "jobs"', 'readtrack[jobs]; extra == "demo"']
     needs.append('server>=1; sys_platform != "win32" and extra == "demo"')
     monkeypatch.setattr(sys, "path", [str(tmp_path)])

@@ -1,4 +1,4 @@
-"""The demo in a real browser: what readers and the admin see, in both colour schemes and under a strict policy."""
+"""The demo in a real browser: pages of readers and the admin, in both colour schemes and under a strict policy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ versions = count(140)
 
 @pytest.fixture(scope="module")
 def newcomer(display: Browser, demo_url: str) -> Iterator[Callable[[], BrowserContext]]:
-    """Opens a browser of somebody new."""
+    """Opens a browser without cookies."""
     opened = []
 
     def open_one() -> BrowserContext:
@@ -50,7 +50,7 @@ def newcomer(display: Browser, demo_url: str) -> Iterator[Callable[[], BrowserCo
 
 @pytest.fixture(scope="module")
 def signed_in(newcomer: Callable[[], BrowserContext]) -> Callable[[str], BrowserContext]:
-    """Signs somebody in, once for all tests: the demo's sessions live in SQL."""
+    """Signs the users in once for all tests. The demo keeps its sessions in SQL."""
     known: dict[str, BrowserContext] = {}
 
     def sign_in(name: str) -> BrowserContext:
@@ -66,7 +66,7 @@ def signed_in(newcomer: Callable[[], BrowserContext]) -> Callable[[str], Browser
 
 @pytest.fixture
 def tab(signed_in: Callable[[str], BrowserContext]) -> Iterator[Callable[[str], Page]]:
-    """Opens a tab of somebody who is signed in."""
+    """Opens a tab of a user who is signed in."""
     tabs: list[Page] = []
 
     def open_tab(name: str) -> Page:
@@ -79,7 +79,7 @@ def tab(signed_in: Callable[[str], BrowserContext]) -> Iterator[Callable[[str], 
 
 
 def section(page: Page, name: str) -> Locator:
-    """A section's link in the navigation."""
+    """Returns the link of a section in the navigation."""
     return page.get_by_role("navigation", name="Sections").get_by_role("link").filter(has_text=name)
 
 
@@ -88,7 +88,7 @@ def dot(page: Page, name: str) -> Locator:
 
 
 def complaints(page: Page) -> list[str]:
-    """Collects what the browser has to say against the pages opened from now on."""
+    """Collects the errors and warnings of the browser on pages that are opened from now on."""
     heard: list[str] = []
     page.on("console", lambda message: heard.append(message.text) if message.type in {"error", "warning"} else None)
     page.on("pageerror", lambda error: heard.append(str(error)))
@@ -97,7 +97,7 @@ def complaints(page: Page) -> list[str]:
 
 
 def under_policy(page: Page, policy: str) -> None:
-    """Sends every answer on with a content security policy."""
+    """Adds a content security policy to every response."""
 
     def add(route: Route) -> None:
         response = route.fetch()
@@ -107,7 +107,7 @@ def under_policy(page: Page, policy: str) -> None:
 
 
 def contrast(one: str, two: str) -> float:
-    """Of two `rgb(…)` colours, as WCAG defines it: from 1 to 21."""
+    """Returns the contrast of two `rgb(…)` colours by WCAG, from 1 to 21."""
     bright, dark = sorted((luminance(one), luminance(two)), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 

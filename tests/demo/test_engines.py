@@ -1,4 +1,4 @@
-"""The servers start, stop, crash, come back and never outlive the process that started them."""
+"""The servers start, stop, crash, restart, and end with the process that started them."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ for engine in (Valkey(), Postgres()):
 
 
 def start_parent(end: str) -> tuple[subprocess.Popen[str], list[int], list[Path]]:
-    """A process with both engines, and their ports and folders."""
+    """Starts a process with both engines. Returns the process, their ports and their folders."""
     command = [sys.executable, "-c", PARENT.format(end=end)]
     parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert parent.stdout

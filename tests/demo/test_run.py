@@ -1,4 +1,4 @@
-"""`manage.py demo`: every process of it, from the first line it prints to the last one that ends."""
+"""`manage.py demo`, from the first line that it prints to the end of its last process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ numbers = count(100)
 
 @dataclass(frozen=True)
 class Watched:
-    """A running demo, with a look into both of its stores."""
+    """A running demo with connections to its Redis and its database."""
 
     demo: Demo
     redis: Redis
@@ -39,11 +39,11 @@ class Watched:
     posts: Iterator[int] = field(default_factory=lambda: count(1))
 
     def visitor(self) -> Browser:
-        """The browser of somebody new."""
+        """Returns the browser of a new visitor."""
         return Browser(self.demo.url, AGENT.replace("147", str(next(numbers))))
 
     def shown(self, post: int) -> int:
-        """The count on the post's page, as a robot sees it, which counts nothing."""
+        """Returns the count that the post's page shows. A robot asks for it, which does not count."""
         robot = Browser(self.demo.url, ROBOT)
         found = re.search(r"Live, in Redis</dt><dd>(\d+)<", robot.get(f"/post/{post}/").html)
         assert found
@@ -56,7 +56,7 @@ class Watched:
         return int(self.number("SELECT view_count FROM blog_post WHERE id = %s", post))
 
     def flushes(self) -> int:
-        """How many have ended, and well."""
+        """Returns the number of flushes that ended well."""
         return self.number("SELECT count(*) FROM readtrack_flushrun WHERE ended IS NOT NULL AND error = ''")
 
     def number(self, query: str, *values: int) -> int:
@@ -77,7 +77,7 @@ def watched() -> Iterator[Watched]:
 
 @pytest.fixture
 def post(watched: Watched) -> int:
-    """One that nobody has opened yet."""
+    """Returns the number of a post that nobody has opened yet."""
     return next(watched.posts)
 
 

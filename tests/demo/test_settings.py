@@ -1,4 +1,4 @@
-"""How the demo's settings read a DATABASE_URL."""
+"""The demo's settings read DATABASE_URL."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Commands at another terminal find the demo that runs, and nothing else."""
+"""Commands at another terminal find the running demo, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENV = {"REDIS_URL": "redis://127.0.0.1:1/0", "DATABASE_URL": "sqlite:////tmp/x"}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files are, for this test."""
+    """Returns the folder of temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 

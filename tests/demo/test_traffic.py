@@ -1,4 +1,4 @@
-"""The simulated visitors: where they go, and how they end."""
+"""The simulated visitors visit only this machine, and end when they are told to."""
 
 import signal
 import subprocess

@@ -138,7 +138,7 @@ def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, red
 
 
 def _begin_anew(redis: Redis, post: Post) -> None:
-    """Just as many views as SQL holds, and none of them among those."""
+    """Gives Redis a new total, as high as SQL's, of other views."""
     redis.delete(f"views:total:{subject_of(post)}")
     view(post, 3)
 
@@ -202,7 +202,7 @@ def test_nothing_leaves_redis_where_a_site_wants_it_so(post: Post, redis: Redis)
 
 
 def _archive() -> FlushRun:
-    """A full flush that finds the archive due."""
+    """Runs a full flush for which the archive is due."""
     flush()
     FlushRun.objects.update(flushed_until=1)
     run = flush()

@@ -1,4 +1,4 @@
-"""A flush that is killed, at any of its steps and at any other moment, is as good as one that never began."""
+"""A flush that is killed at any step, or at any time, loses nothing and counts nothing twice."""
 
 import os
 import random
@@ -29,7 +29,7 @@ BASE = 1000  # what SQL holds of each post before Redis ever heard of it
 
 
 class Flusher:
-    """A process of its own that flushes and can be killed."""
+    """A process that flushes and can be killed."""
 
     def __init__(self, redis_url: str, database_url: str) -> None:
         urls = {"READTRACK_TEST_REDIS_URL": redis_url, "DATABASE_URL": database_url}
@@ -44,7 +44,7 @@ class Flusher:
         self.pids: SimpleQueue[int] = SimpleQueue()
 
     def flush(self) -> int:
-        """Flushes once; gives the exit code, which is negative for a signal. The process id is in `pids`."""
+        """Flushes once. Returns the exit code, negative for a signal. Puts the process id into `pids`."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write("flush\n")
@@ -57,7 +57,7 @@ class Flusher:
 
 
 class Crowd:
-    """Visitors who look at a site's posts all the time, and what was acknowledged to them."""
+    """Visitors who view posts all the time, and the number of their views that Redis acknowledged."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[int, int] = {}
@@ -65,7 +65,7 @@ class Crowd:
         self._thread = threading.Thread(target=self._browse)
 
     def new_post(self) -> None:
-        """A post that Redis has not heard of, and its first visitor."""
+        """Creates a post that Redis does not know, and views it once."""
         post = factories.post(view_count=BASE)
         self._look_at(post.pk, {post.pk: BASE})
 
@@ -88,7 +88,7 @@ class Crowd:
 
 @pytest.fixture
 def wires(redis_url: str) -> Iterator[dict[str, Wire]]:
-    """What the flusher reaches each server through."""
+    """Returns a relay in front of each server, for the flusher."""
     options: Any = connection.settings_dict
     database_url = f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
     relays = {"redis": Wire(redis_url), "database": Wire(database_url)}
@@ -118,7 +118,7 @@ def stored() -> dict[int, int]:
 
 
 def check_all_is_well(crowd: Crowd, redis: Redis) -> None:
-    """One flush later SQL holds exactly what was acknowledged, and another has nothing to do."""
+    """Checks that after one flush SQL holds exactly what was acknowledged, and that another writes nothing."""
     crowd.stop()
     flush()
     assert stored() == crowd.acknowledged
@@ -148,7 +148,7 @@ def test_a_flush_is_killed_at_each_message_to_and_from_each_server(
 def _is_killed(
     flusher: Flusher, wires: dict[str, Wire], crowd: Crowd, *, server: str, moment: Moment, trip: int
 ) -> bool:
-    """Kills a flush at one step; False where it has no such step and ended well."""
+    """Kills a flush at one step. Returns False if the flush has no such step and ended well."""
     crowd.new_post()
     before, wire = stored(), wires[server]
     target = wire.trips + trip

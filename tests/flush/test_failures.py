@@ -1,4 +1,4 @@
-"""Whatever fails, and comes back: nothing is lost but what Redis lost, and nothing is counted twice."""
+"""Servers that fail and come back: nothing is lost but what Redis lost, and nothing counts twice."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -30,7 +30,7 @@ DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 @pytest.fixture
 def row() -> Post:
-    """A post with five views in SQL, and two more that only Redis has."""
+    """Creates a post with five views in SQL and two more in Redis."""
     row = post()
     view(row, 5)
     flush()
@@ -55,7 +55,7 @@ def live(row: Post, url: str) -> int:
 
 @pytest.fixture
 def database_down(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """The database's port with nobody behind it, until the patch is undone."""
+    """Points the database's port at nobody, until the patch is undone."""
     connection.close()
     monkeypatch.setitem(connection.settings_dict, "PORT", 1)
     yield monkeypatch

@@ -1,4 +1,4 @@
-"""The hours of models and of the whole site, whatever becomes of Redis. test_machine.py interleaves the same."""
+"""Hours of models and of the whole site, with every loss of Redis. test_machine.py interleaves flushes of them."""
 
 from datetime import datetime, timedelta
 from itertools import count
@@ -33,12 +33,12 @@ def view(post: Post | Product, times: int = 1, *, at: datetime | None = None) ->
 
 
 def shown(of: Post | type[Post] | None = None) -> int:
-    """All views of its chart. A test may run into the next hour."""
+    """Returns the sum of the chart. A test may run into the next hour."""
     return sum(point.views for point in reports.series(of, until=buckets.now() + HOUR))
 
 
 def name(at: datetime) -> str:
-    """Of the model's hour: its key, and what it is called in `views:unsettled`."""
+    """Returns the name of the model's hour in `views:unsettled`."""
     return f"views:hour:{buckets.hour_bucket(at)}:site.post"
 
 
@@ -47,7 +47,7 @@ def rows() -> list[int]:
 
 
 def agreed() -> int:
-    """What all charts and totals say, which is the same."""
+    """Returns the number that all charts and totals show, and checks that they agree."""
     posts = list(Post.objects.all())
     totals = sum(reports.views(posts).values())
     assert totals == sum(map(shown, posts)) == shown(Post) == shown() == sum(point.views for point in reports.series())

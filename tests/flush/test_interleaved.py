@@ -1,4 +1,4 @@
-"""A flush with something else going on at each of its steps: other flushes, views, a Redis that restarts."""
+"""A flush with an event at each of its steps: another flush, a view, a restart of Redis."""
 
 from collections.abc import Callable
 from itertools import count
@@ -26,7 +26,7 @@ BASE = 100  # what SQL holds of each post before Redis ever heard of it
 
 
 class Site:
-    """Three posts, what happens to them, and what must hold all the time."""
+    """Three posts, events that happen to them, and what must hold at all times."""
 
     def __init__(self, wire: Wire, redis: Redis) -> None:
         self.wire, self.redis = wire, redis
@@ -37,52 +37,52 @@ class Site:
         self.snapshot: Dump = {}
 
     def view(self, number: int = 1) -> None:
-        """Somebody new looks at one post."""
+        """Views one post as a new visitor."""
         self.acknowledged[number] += len(tracker.record(factories.hit(subject_of(self.posts[number]))).counted)
 
     def empty(self) -> None:
-        """Redis restarts with nothing."""
+        """Restarts Redis without data."""
         self.redis.flushdb()
         self.has_lost = True
 
     def save(self) -> None:
-        """Redis makes a snapshot."""
+        """Takes a snapshot of Redis."""
         self.snapshot = dump(self.redis)
 
     def restart(self) -> None:
-        """Redis restarts from its last snapshot."""
+        """Restarts Redis with its last snapshot."""
         restore(self.redis, self.snapshot)
         self.has_lost = True
 
     @property
     def total(self) -> str:
-        """The key of the second post's total."""
+        """Returns the key of the second post's total."""
         return f"views:total:{subject_of(self.posts[1])}"
 
     def begin_anew(self) -> None:
-        """Redis loses that total, and the next view begins a new one."""
+        """Deletes that total in Redis and starts a new one by a view."""
         self.redis.delete(self.total)
         self.view(1)
 
     def cut(self) -> None:
-        """Redis cannot be reached any more."""
+        """Cuts the connections to Redis."""
         self.wire.cut()
 
     def flush(self) -> None:
-        """A flush, which may fail."""
+        """Flushes. The flush may fail."""
         try:
             flush()
         except RedisError:
             self.wire.mend()
 
     def flush_with(self, deed: Callable[[], Any], trip: int, moment: Moment) -> bool:
-        """A flush during which something else happens; False where it has no such step."""
+        """Flushes, with an event at one step. Returns False if the flush has no such step."""
         with shared_connections() as sharing, at_step(self.wire, trip, moment, sharing(deed)) as done:
             self.flush()
         return bool(done)
 
     def check(self) -> None:
-        """SQL never falls and never holds more than was acknowledged; neither does what is shown."""
+        """Checks that SQL has not decreased, and holds and shows no more than was acknowledged."""
         rows = {post.pk: post for post in Post.objects.all()}
         now = [rows[post.pk].view_count for post in self.posts]
         assert all(new >= old for new, old in zip(now, self.stored, strict=True)), (self.stored, now)
@@ -90,7 +90,7 @@ class Site:
         self.stored = now
 
     def settle_down(self) -> None:
-        """In the end one flush makes all even, and another has nothing to do."""
+        """Checks that one flush makes both sides equal, and that another one writes nothing."""
         flush()
         self.check()
         run = flush()

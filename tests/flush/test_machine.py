@@ -1,4 +1,4 @@
-"""Flushes interleaved round trip by round trip, among views, kills and every loss, keep the promises of books.py."""
+"""A state machine: flushes that interleave at each round trip, views, kills and losses. books.py has the promises."""
 
 from datetime import timedelta
 from itertools import count
@@ -60,14 +60,14 @@ _numbers = count()
 
 
 def _empty() -> None:
-    """Without a signal: to the app these rows were never deleted."""
+    """Deletes all rows without signals, so the app does not notice."""
     with connection.cursor() as cursor:
         for model in TABLES:
             cursor.execute(f"DELETE FROM {connection.ops.quote_name(model._meta.db_table)}")
 
 
 class FlushMachine(RuleBasedStateMachine):
-    """What happens to a site, and what it must come to."""
+    """Events at a site, each followed by a check of the promises."""
 
     redis: Redis  # of bytes; set by the test
 
@@ -86,7 +86,7 @@ class FlushMachine(RuleBasedStateMachine):
 
     @initialize(has_past=st.booleans())
     def live_a_little(self, has_past: bool) -> None:
-        """Snapshot and backup are older than what follows; in the snapshot one total lacks its base, one is fresh."""
+        """Makes a snapshot and a backup, then goes on. In the snapshot one total is unsettled, and one is new."""
         if not has_past:
             return
         for index in (0, 1):
@@ -108,7 +108,7 @@ class FlushMachine(RuleBasedStateMachine):
 
     @rule(age=st.integers(0, 3))
     def view_other(self, age: int) -> None:
-        """A view of a post that only its model is looked at for, by the clock of a web server that is hours behind."""
+        """Views a post that only its model is checked for. The web server's clock may be hours behind."""
         visitor, at = f"visitor {next(_numbers)}", buckets.now() - age * HOUR
         dimensions = (("device", DEVICES[0]),)
         subject = subject_of_row(Post, self.other)
@@ -117,7 +117,7 @@ class FlushMachine(RuleBasedStateMachine):
 
     @rule(index=POST)
     def come_again(self, index: int) -> None:
-        """A view by somebody who viewed before, when the window and the pass have ended."""
+        """Views a post again as the same visitor, after the window and the pass of the funnel have ended."""
         subject = self._subject(index)
         self.redis.unlink(f"viewed:regular:{subject}", f"funnel:pass:regular:{subject}")
         self._view(index, "regular", DEVICES[0])
@@ -137,14 +137,14 @@ class FlushMachine(RuleBasedStateMachine):
 
     @rule(index=FLUSHER, times=st.integers(1, 30), only_changed=st.booleans())
     def step(self, index: int, times: int, only_changed: bool) -> None:
-        """One of the flushers goes on by some round trips; it starts if there is none yet."""
+        """Lets a flusher make some round trips. Starts the flusher if it does not run."""
         self._flusher(index, only_changed=only_changed).step(times)
         self._sweep()
 
     @precondition(lambda self: self.flushers)
     @rule(index=FLUSHER, is_kill=st.booleans())
     def fail(self, index: int, is_kill: bool) -> None:
-        """Promises 5 and 6: one of them is killed, or cut off from the database."""
+        """Kills a flusher, or cuts its connection to the database (promises 5 and 6)."""
         flusher = self.flushers[min(index, len(self.flushers) - 1)]
         if is_kill:
             flusher.kill()
@@ -154,7 +154,7 @@ class FlushMachine(RuleBasedStateMachine):
 
     @rule(only_changed=st.booleans())
     def finish(self, only_changed: bool) -> None:
-        """Everybody comes to an end, then one flush has the field to itself."""
+        """Lets all flushers end, then runs one flush alone."""
         for flusher in self.flushers:
             flusher.finish()
         self._sweep()
@@ -175,7 +175,7 @@ class FlushMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.flushers)
     @rule()
     def let_time_pass(self) -> None:
-        """Weeks in which only the flush runs: what is idle leaves Redis."""
+        """Lets weeks pass in which only flushes run, so that idle subjects leave Redis."""
         for subject, time in flushes.resets().items():
             self.redis.zadd(keys.reset(), {subject: time - MICROSECONDS})
         self._flush(only_changed=False)
@@ -198,7 +198,7 @@ class FlushMachine(RuleBasedStateMachine):
 
     @rule(index=POST)
     def delete(self, index: int) -> None:
-        """Another post takes its place."""
+        """Deletes a post and creates another one in its place."""
         Post.objects.get(pk=self.pks[index]).delete()
         self.books.gone.add(self.pks[index])
         self.books.forget_history()
@@ -208,7 +208,7 @@ class FlushMachine(RuleBasedStateMachine):
 
     @rule()
     def copy(self) -> None:
-        """Redis takes a snapshot, and the database a backup."""
+        """Takes a snapshot of Redis and a backup of the database."""
         redis: Any = self.redis
         self.snapshot = {key: (redis.dump(key), max(redis.pttl(key), 0)) for key in redis.scan_iter()}
         self.is_snapshot_of_a_run = bool(self.flushers)

@@ -42,7 +42,7 @@ def test_a_single_lost_total_goes_on_from_what_sql_has(database: str, redis: Red
 
 @contextmanager
 def restored(redis: Redis) -> Iterator[None]:
-    """What happens inside is lost by a restart of Redis from its snapshot."""
+    """Undoes in Redis what happens inside, as a restart from a snapshot does."""
     snapshot = dump(redis)
     yield
     restore(redis, snapshot)

@@ -1,4 +1,4 @@
-"""How many have read a category: kept by the hour, shown without gaps."""
+"""Numbers of readers: stored by the hour, shown without gaps."""
 
 from datetime import datetime, timedelta, timezone
 from typing import Any

@@ -1,4 +1,4 @@
-"""A reset is for good, whoever still carries the old count."""
+"""A reset lasts, even if a flush or a snapshot still holds the old count."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The flush: SQL never falls, never exceeds what was viewed, and loses nothing that Redis still had."""
+"""The flush: SQL never decreases, never exceeds the views, and gets all that Redis holds."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The flush: what it looks at, and that the two sides come to the same."""
+"""The scope of a flush: which subjects it looks at, and when it has to look at all of them."""
 
 from datetime import datetime, timedelta
 from typing import Any

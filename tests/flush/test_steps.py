@@ -1,4 +1,4 @@
-"""One flush after the other, stopped at every round trip: what hypothesis may miss."""
+"""Flushes that are stopped at each round trip, one after the other, so that no step depends on chance."""
 
 import random
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def binary(redis_url: str, settings: Settings) -> Iterator[Redis]:
-    """A client that leaves values as they are."""
+    """Returns a client that does not decode."""
     options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
     with Redis.from_url(redis_url) as client:
@@ -36,7 +36,7 @@ def binary(redis_url: str, settings: Settings) -> Iterator[Redis]:
 
 
 class Site:
-    """A post with views in SQL that a Redis begun anew has counted two more of."""
+    """A post with five views in SQL, of which Redis holds none, and two more in Redis."""
 
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
@@ -83,7 +83,7 @@ def test_a_snapshot_taken_at_any_step_never_inflates(binary: Redis) -> None:
 
 
 def test_a_flush_that_stands_still_while_redis_is_restored_never_inflates(binary: Redis) -> None:
-    """One flush is stopped anywhere, another one runs meanwhile, and Redis is restored from anywhen in between."""
+    """One flush stops at any step, another one runs, and Redis is restored from a snapshot in between."""
     length = _length(Site(binary))
     moments = list(product(range(length), range(length)))
     number = min(examples(30), len(moments))
@@ -146,7 +146,7 @@ def test_a_flush_that_loses_the_database_at_any_step_says_so_and_the_next_one_do
 
 
 def _length(site: Site) -> int:
-    """The round trips of one flush."""
+    """Returns the number of round trips of one flush."""
     flusher, steps = Stepper(flush), 0
     while not flusher.is_over:
         flusher.step()

@@ -68,7 +68,7 @@ def test_an_unsettled_total_is_never_written_as_if_it_were_whole(database: str, 
 
 @contextmanager
 def restored(redis: Redis) -> Iterator[None]:
-    """What happens inside is lost by a restart of Redis from its snapshot."""
+    """Undoes in Redis what happens inside, as a restart from a snapshot does."""
     snapshot = dump(redis)
     yield
     restore(redis, snapshot)

@@ -1,4 +1,4 @@
-"""Where a request comes from."""
+"""The client's address, behind proxies and without them."""
 
 import pytest
 from pytest_django import Settings

@@ -1,4 +1,4 @@
-"""What a request says of its visitor, in a few short words, whatever it sends."""
+"""Dimensions: short values out of a request, whatever the request sends."""
 
 import logging
 from typing import Any
@@ -24,16 +24,16 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 
 
 def plan(request: HttpRequest) -> str:
-    """A dimension of a site's own."""
+    """Returns the value of a dimension of the site's own."""
     return request.headers.get("X-Plan", "free")
 
 
 def nothing(request: HttpRequest) -> None:
-    """One that has no value."""
+    """Returns no value."""
 
 
 def broken(request: HttpRequest) -> str:
-    """One that fails."""
+    """Raises an error."""
     raise RuntimeError("no")
 
 

@@ -1,4 +1,4 @@
-"""Digests say nothing to whoever lacks the key."""
+"""Digests depend on the secret and on their purpose."""
 
 from pytest_django import Settings
 

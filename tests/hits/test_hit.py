@@ -1,4 +1,4 @@
-"""Which exchanges may count at all."""
+"""Requests and responses that can be a hit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who is one visitor and who are two; what is kept of them."""
+"""Visitors: which requests come from the same visitor, and which data of a visitor is stored."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.support.factories import BROWSER
 
 
 def identity(rf: Any, *, address: str = "192.0.2.1", agent: str = BROWSER) -> str:
-    """What somebody without a cookie is told apart by."""
+    """Returns the id of a visitor without a cookie."""
     found = visitors.visitor(rf.get("/", REMOTE_ADDR=address, headers={"User-Agent": agent}), None)
     return found.fallback_id or found.id
 
@@ -76,7 +76,7 @@ def test_signed_in_is_who_is_authenticated(rf: Any) -> None:
 
 
 def with_session(request: Any) -> Any:
-    """The request as Django's own middleware pass it on."""
+    """Returns the request as Django's own middleware passes it on."""
     SessionMiddleware(lambda request: HttpResponse()).process_request(request)
     AuthenticationMiddleware(lambda request: HttpResponse()).process_request(request)
     return request

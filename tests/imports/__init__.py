@@ -1,1 +1,1 @@
-"""Tests of the imports, with a site's paths and logs of their own."""
+"""Tests of the imports, with URLs and logs of their own."""

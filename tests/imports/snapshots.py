@@ -1,4 +1,4 @@
-"""A Redis that loses its latest data, as one does that comes back with an older dump."""
+"""A snapshot of Redis, to go back to."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from redis import Redis
 
 
 class Snapshot:
-    """What Redis holds now."""
+    """The present data of Redis."""
 
     def __init__(self, redis: Redis) -> None:
         client: Any = redis
         self._redis, self._values = redis, {key: client.dump(key) for key in client.keys("*")}
 
     def restore(self) -> None:
-        """Makes Redis hold that again, and nothing else."""
+        """Replaces the data of Redis by the snapshot."""
         self._redis.flushdb()
         for key, value in self._values.items():
             self._redis.restore(key, 0, value)

@@ -1,4 +1,4 @@
-"""The charts of the past, which an import fills, and that no view is in them twice."""
+"""Charts of the past: an import fills them, and no view is in them twice."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -49,7 +49,7 @@ def add(*times: datetime) -> None:
 
 
 def begin(added: Batch) -> Import:
-    """An import up to where the part is in Redis and SQL knows nothing of it."""
+    """Imports a part up to the point where Redis has it and SQL does not know of it."""
     record, at = Import.objects.create(source="test"), buckets.now()
     assert scripts.run(imports.intend("test", before=0, after=100))
     Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
@@ -75,7 +75,7 @@ def keep(subject: str, views: dict[datetime, int]) -> None:
 
 
 def shown(of: Any, *, since: datetime, by: Any = "hour") -> Counter[datetime]:
-    """The views of a chart where there are any."""
+    """Returns the views of a chart, without its zeros."""
     points = series(of, since=since, until=buckets.now() + HOUR, by=by)
     return +Counter({point.start: point.views for point in points})
 

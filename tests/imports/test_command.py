@@ -1,4 +1,4 @@
-"""`manage.py readtrack import`, as an operator meets it."""
+"""`manage.py readtrack import`, for operators."""
 
 import re
 from collections.abc import Iterator

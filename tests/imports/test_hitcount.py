@@ -1,4 +1,4 @@
-"""Taking over django-hitcount's tables, which are made here as its migrations make them."""
+"""The import of django-hitcount's tables, which the tests create as its migrations do."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 class Tables:
-    """The peer's tables."""
+    """The tables of django-hitcount."""
 
     def __init__(self, using: str = "default") -> None:
         self.connection = connections[using]

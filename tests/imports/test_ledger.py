@@ -1,4 +1,4 @@
-"""An import that is disturbed: killed at any step, beside another one, with Redis lost."""
+"""Imports that are disturbed: by a kill at any step, by another import, by a loss of Redis."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ def views(post: Post) -> int:
 
 
 def begin(record: Import, *, after: int) -> None:
-    """What an import does before it adds anything."""
+    """Starts an import, up to the point where it adds something."""
     assert scripts.run(imports.intend(record.source, before=record.position, after=after))
     Import.objects.filter(pk=record.pk).update(intended=after)
     record.refresh_from_db()
@@ -200,7 +200,7 @@ def test_a_part_announced_to_another_redis_is_refused(record: Import, post: Post
 
 
 class Victim:
-    """A process that imports on request and kills itself at a step."""
+    """A process that imports and kills itself at a given step."""
 
     def __init__(self) -> None:
         options = connection.settings_dict
@@ -215,7 +215,7 @@ class Victim:
         )
 
     def run(self, path: str, *, step: int) -> int:
-        """Imports the log and dies at that step; gives the exit code, which is negative for a signal."""
+        """Imports the log and dies at that step. Returns the exit code, negative for a signal."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(f"{step} {path}\n")

@@ -1,4 +1,4 @@
-"""Lines of logs: what they say, and that no line does any harm."""
+"""Lines of logs are read, and no line raises an error."""
 
 import json
 from datetime import datetime, timedelta, timezone

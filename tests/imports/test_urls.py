@@ -1,4 +1,4 @@
-"""Paths and what they show."""
+"""Paths of a log are resolved to the objects that they show."""
 
 import uuid
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def post() -> Post:
 
 
 def subject(path: str) -> str | None:
-    """The subject of what a path shows; "" for what does not exist, None for what no view tells."""
+    """Returns the subject that a path shows; "" if it does not exist, None if no view tells."""
     target = Urls().target(path)
     return Objects().subjects([target])[target] if target else None
 

@@ -1,4 +1,4 @@
-"""Taking over logs: what counts, what does not, and that nothing counts twice."""
+"""The import of logs: which lines count, which do not, and that no line counts twice."""
 
 import gzip
 from collections.abc import Callable, Sequence
@@ -166,7 +166,7 @@ def pks() -> list[int]:
 
 
 def same(pks: Sequence[int], log: Sequence[str], tmp_path: Path) -> dict[int, tuple[int, int]]:
-    """What a single import of the whole log gives: the yardstick of all other ways."""
+    """Returns the result of a single import of the whole log, to compare others with."""
     take(weblogs.write(tmp_path / "whole.log", log))
     expected = stored()
     assert sum(views for views, _ in expected.values()) > 500

@@ -1,4 +1,4 @@
-"""Rate and window by the times of a log."""
+"""Rate limit and window by the times in a log."""
 
 import pytest
 

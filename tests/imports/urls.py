@@ -1,4 +1,4 @@
-"""Paths of every kind that a log may hold."""
+"""URLs of every kind that a log may hold."""
 
 from typing import Any
 

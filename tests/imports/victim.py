@@ -1,4 +1,4 @@
-"""Imports the log of each line it reads in a fork that kills itself at a step: `python -m tests.imports.victim`."""
+"""`python -m tests.imports.victim`: imports a log for each line it reads, in a fork that kills itself at a step."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ FUNCTIONS = {"_exchange", "_pipelined", "_execute_with_wrappers", "_execute_comm
 
 
 def main() -> None:
-    """Prints how each fork ended."""
+    """Prints the exit code of each fork."""
     django.setup()
     from django.db import connections
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 class Killer:
-    """Counts the steps, and ends this process at one of them."""
+    """Counts the steps and kills this process at one of them."""
 
     def __init__(self, step: int) -> None:
         self.left = step

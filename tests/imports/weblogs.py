@@ -1,4 +1,4 @@
-"""Makes a web server's logs."""
+"""Logs of web servers."""
 
 import gzip
 import json
@@ -24,20 +24,20 @@ def line(
     status: int = 200,
     start: datetime = START,
 ) -> str:
-    """A line of the combined form, so many seconds after the start."""
+    """Returns a line of the combined format, with a time in seconds after the start."""
     at = start + timedelta(seconds=after)
     return f'{address} - - [{at:%d/%b/%Y:%H:%M:%S %z}] "{method} {path} HTTP/1.1" {status} 512 "-" "{agent}"'
 
 
 def write(path: Path, lines: Iterable[str], *, packed: bool = False) -> str:
-    """The name of a file with those lines."""
+    """Writes the lines to a file. Returns its name."""
     data = "".join(f"{text}\n" for text in lines).encode()
     path.write_bytes(gzip.compress(data) if packed else data)
     return str(path)
 
 
 def day(pks: list[int], *, lines: int, seed: int = 1, start: datetime = START) -> Iterator[str]:
-    """A log such as a site has: visitors who come back, reload and hurry, robots, errors, and noise."""
+    """Returns the log of a day: visitors who come back, reload and hurry, robots, errors, and noise."""
     rng, after = random.Random(seed), 0.0
     for _ in range(lines):
         after += rng.expovariate(1)
@@ -56,7 +56,7 @@ def day(pks: list[int], *, lines: int, seed: int = 1, start: datetime = START) -
 
 
 def nginx(**values: Any) -> str:
-    """A line of JSON as nginx is usually told to write it."""
+    """Returns a line of JSON as nginx is often told to write it."""
     return json.dumps(
         {
             "remote_addr": "192.0.2.1",

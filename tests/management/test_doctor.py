@@ -1,4 +1,4 @@
-"""`manage.py readtrack doctor`"""
+"""`manage.py readtrack doctor`."""
 
 import json
 from io import StringIO
@@ -30,7 +30,7 @@ def doctor(*options: str, **kwargs: Any) -> tuple[int, str]:
 
 @pytest.fixture
 def well(start_redis: Start, settings: Settings) -> Valkey:
-    """A site with nothing wrong."""
+    """Makes a site without faults."""
     settings.READTRACK = {"TIMEOUT": 0.25}
     valkey = start_redis(appendonly="yes")
     tracker.record(hit(subject_of(post())))

@@ -1,4 +1,4 @@
-"""`manage.py readtrack erase`"""
+"""`manage.py readtrack erase`."""
 
 import uuid
 from io import StringIO

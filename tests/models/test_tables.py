@@ -1,4 +1,4 @@
-"""The app's own models, as people meet them."""
+"""The app's own models in the admin."""
 
 from datetime import datetime, timedelta
 

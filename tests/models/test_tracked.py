@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 def raise_count(post: Any, views: int) -> None:
-    """What a flush does meanwhile."""
+    """Writes counts as a flush does."""
     type(post).objects.filter(pk=post.pk).update(view_count=views, visitor_count=views)
 
 

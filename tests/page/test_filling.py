@@ -1,4 +1,4 @@
-"""Counts and dots in finished pages: filled in together, for this reader, and only where we left a place for them."""
+"""Finished pages are filled in: counts and dots together, for this reader, and only in our placeholders."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What a tag leaves is known again, and nothing else is."""
+"""Placeholders of tags are found again, and nothing else is taken for one."""
 
 import pytest
 from django.db.models import F

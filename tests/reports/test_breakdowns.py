@@ -1,4 +1,4 @@
-"""Funnels and breakdowns between a loss of Redis and the settling after it: never less than SQL keeps."""
+"""Funnels and breakdowns after a loss of Redis never show less than SQL stores."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def dimensions(settings: Settings) -> None:
 
 @pytest.fixture
 def post() -> Post:
-    """Stored with three views on phones, of which one was clicked."""
+    """Creates a post with three views on phones, of which one clicked, all stored in SQL."""
     flush()
     post = factories.post()
     view(post, 3)

@@ -1,4 +1,4 @@
-"""Calls on read state: of many at once, of a whole model, and awaited."""
+"""Read state of many categories at once, of a whole model, and from the event loop."""
 
 from typing import Any
 

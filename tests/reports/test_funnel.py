@@ -1,4 +1,4 @@
-"""What happens after a view: steps that requests take, and how they are shown."""
+"""Steps after a view: how requests take them, and how reports show them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is shown: live where Redis knows it, what SQL stores where it does not."""
+"""Reports show live counts, and what SQL stores where Redis does not know."""
 
 from datetime import datetime, timedelta
 from functools import partial

@@ -1,4 +1,4 @@
-"""Unique visitors as a site asks for them."""
+"""Unique visitors in reports."""
 
 from datetime import datetime
 from typing import Any

@@ -12,11 +12,11 @@ class PostAdmin(TrackedAdmin):
 
 
 class Titled:
-    """Something else that a site's admin classes may extend."""
+    """A mixin of the site's own for admin classes."""
 
     list_display = ("slug",)
 
 
 @admin.register(Page)
 class PageAdmin(TrackedAdmin, Titled, admin.ModelAdmin):  # type: ignore[misc]
-    """Mixed in, with everything else left as it is."""
+    """An admin class with the count column as a mixin."""

@@ -10,7 +10,7 @@ from readtrack.models import CountField, Tracked
 
 
 class Category(models.Model):
-    """Carries dots."""
+    """A category with dots."""
 
     name = models.CharField(max_length=50)
 
@@ -19,7 +19,7 @@ class Category(models.Model):
 
 
 class Post(Tracked):
-    """The ordinary case."""
+    """An ordinary tracked model."""
 
     title = models.CharField(max_length=100)
     category = models.ForeignKey(Category, on_delete=models.CASCADE, null=True)
@@ -32,7 +32,7 @@ class Post(Tracked):
 
 
 class Review(Post):
-    """A child with a table of its own: its counts are its parent's."""
+    """A child with a table of its own. Its counts are in the parent's table."""
 
     stars = models.IntegerField(default=5)
 
@@ -45,20 +45,20 @@ class Headline(Post):
 
 
 class Product(Tracked):
-    """Known by a UUID, with a column of another name."""
+    """A model with a UUID as its key, and another column for it."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     name = models.CharField(max_length=100, db_column="label")
 
 
 class Department(Category):
-    """A child of what carries dots, as sites have whose queries give each row as what it is."""
+    """A child of a model with dots, as in sites whose queries return each row as its own class."""
 
     head = models.CharField(max_length=50)
 
 
 class Page(Tracked):
-    """Known by text that may hold anything; news for two categories of its own naming."""
+    """A model with text as its key. It is news for two categories, by fields that it names."""
 
     slug = models.CharField(max_length=100, primary_key=True)
     section = models.ForeignKey(Category, on_delete=models.CASCADE, null=True, related_name="+")
@@ -72,19 +72,19 @@ class Page(Tracked):
 
 
 class Shelf(models.Model):
-    """Pointed at by something else than its primary key."""
+    """A category that a foreign key refers to by a field other than the primary key."""
 
     code = models.CharField(max_length=10, unique=True)
 
 
 class Topic(models.Model):
-    """Articles are in several."""
+    """A category of a many-to-many field."""
 
     name = models.CharField(max_length=50)
 
 
 class Article(Tracked):
-    """News once it is published, for its category and its topics, to all but its author."""
+    """News from its publication on, for its category and its topics, except to its author."""
 
     title = models.CharField(max_length=100, default="Title")
     text = models.TextField(blank=True)
@@ -102,34 +102,34 @@ class Article(Tracked):
 
 
 class Manual(models.Model):
-    """Has read state by setting only."""
+    """A model with read state by a setting only."""
 
     title = models.CharField(max_length=100)
 
 
 class Instruction(Manual):
-    """A child of it, with a key of the parent's."""
+    """A child of Manual, with the parent's key."""
 
 
 class Counted(Tracked):
-    """Chooses for itself how its visitors are counted, and that views enter a funnel."""
+    """A model with a strategy of its own for unique visitors, and with funnels."""
 
     unique_strategy = "bitmap"
     has_funnel = True
 
 
 class Publication(models.Model):
-    """Counts nothing itself."""
+    """A parent that is not tracked."""
 
     name = models.CharField(max_length=50)
 
 
 class Journal(Publication, Tracked):  # type: ignore[misc]
-    """A child that counts in its own table, known by its link to the parent."""
+    """A tracked child with counts in its own table. Its key is the link to the parent."""
 
 
 class Profile(Tracked):
-    """Known by somebody else's key, with a count under another name."""
+    """A model with another row's key as its own, and another column for the count."""
 
     user = models.OneToOneField("auth.User", on_delete=models.CASCADE, primary_key=True)
     view_count = CountField("views", db_column="Hits, all")

@@ -1,3 +1,3 @@
-"""A site with no page at all."""
+"""A site without any page."""
 
 urlpatterns: list[object] = []

@@ -1,4 +1,4 @@
-"""Pages that a site might have."""
+"""Pages of the test site."""
 
 from collections.abc import Iterator
 
@@ -62,7 +62,7 @@ def listing(request: TrackedRequest) -> HttpResponse:
 
 
 def bare_listing(request: TrackedRequest) -> HttpResponse:
-    """The same page without counts and dots."""
+    """The list without counts and dots."""
     lists = {"posts": Post.objects.order_by("pk"), "categories": Category.objects.order_by("pk")}
     return render(request, "site/bare.html", {**lists, "name": request.user.get_username()})
 
@@ -83,7 +83,7 @@ def json_page(request: TrackedRequest) -> JsonResponse:
 
 
 def buy(request: TrackedRequest, pk: int) -> HttpResponse:
-    """A form that leads on: the visitor has gone to the end of the post's funnel."""
+    """A form that takes the visitor to the last stage of the post's funnel."""
     post = get_object_or_404(Post, pk=pk)
     request.readtrack.step(post, request.GET.get("stage", "convert"))
     if "view" in request.GET:

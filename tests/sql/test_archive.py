@@ -1,4 +1,4 @@
-"""What SQL keeps of a subject beside its row's counts."""
+"""Sketches and breakdowns of a subject in SQL."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every kind of key, model and database comes to the same."""
+"""Every kind of key, model and database gives the same results."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite
 
 
 class Lite:
-    """Everything on SQLite."""
+    """Keeps all models in SQLite."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
         return "lite"
@@ -31,7 +31,7 @@ class Lite:
 
 
 class Apart:
-    """The site's rows on one database, the app's on the other."""
+    """Keeps the site's rows in one database, and the app's in the other."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
         return "lite" if model._meta.app_label == "readtrack" else "default"

@@ -1,4 +1,4 @@
-"""History: rows by the hour, charts without gaps in local time, and what is thinned."""
+"""History: rows by the hour, charts without gaps in local time, and old rows made fewer."""
 
 from datetime import datetime, timedelta, timezone
 from functools import partial

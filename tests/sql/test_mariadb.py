@@ -1,4 +1,4 @@
-"""The flush on MariaDB, by the portable path: what holds on the other databases holds there."""
+"""The tests of the flush and of SQL, run on MariaDB."""
 
 import os
 import subprocess

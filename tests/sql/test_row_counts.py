@@ -1,4 +1,4 @@
-"""The rows of SQL are read, and raised, never lowered, many at a time."""
+"""Counts in the rows of SQL are read and raised many at a time, and never lowered."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

@@ -1,4 +1,4 @@
-"""Stages and values are counted in hashes that stay small, whoever fills them."""
+"""Stages and values are counted in hashes that stay small."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Whichever way a django-redis cache is configured, readtrack counts there, or says plainly why it cannot."""
+"""readtrack counts with every configuration of django-redis, or says why it cannot."""
 
 import shutil
 import ssl
@@ -47,21 +47,21 @@ class OwnFactory:
 
 
 class OwnPools(ConnectionFactory):  # type: ignore[misc]
-    """A factory that makes django-redis's connections a little different."""
+    """A factory that makes slightly different connections."""
 
     def get_connection_pool(self, params: dict[str, Any]) -> Any:
         return super().get_connection_pool({**params, "client_name": "ours"})
 
 
 class Cluster(OwnFactory):
-    """A connection factory such as sites write for clusters."""
+    """A connection factory for a cluster."""
 
     def connect(self, url: str) -> Any:
         return RedisCluster.from_url(url)
 
 
 class Missing(Cluster):
-    """The same of a cluster that nobody finds."""
+    """A connection factory for a cluster that does not answer."""
 
     def connect(self, url: str) -> Any:
         return super().connect(NOBODY)
@@ -72,7 +72,7 @@ def use(settings: Settings, location: Any, **cache: Any) -> None:
 
 
 def assert_it_counts() -> None:
-    """The whole path: a page is viewed and a category read, both are shown, and the count is flushed and reported."""
+    """Views a page and reads a category. Checks what is shown, flushed and reported."""
     assert [message for message in check_setup(None) if message.id != "readtrack.W013"] == []
     category = factories.category()
     post, browser = factories.post(category=category), factories.browser(factories.user())
@@ -157,7 +157,7 @@ def test_a_user_with_a_password_counts(settings: Settings, start_redis: Start, p
 
 @pytest.fixture
 def tls(redis_url: str, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """A rediss:// URL, and the certificate that was made for it. The wheel's own server speaks no TLS."""
+    """Returns a rediss:// URL and its certificate. A relay speaks TLS, because the wheel's server cannot."""
     if not shutil.which("openssl"):
         pytest.skip("openssl is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
@@ -237,7 +237,7 @@ def test_a_prefix_of_the_caches_own_is_pointed_out(settings: Settings, redis_url
 
 @pytest.fixture
 def cluster(start_redis: Start) -> str:
-    """The URL of a cluster of one server."""
+    """Returns the URL of a cluster of one server."""
     valkey = start_redis(cluster_enabled="yes")
     with Redis.from_url(valkey.url) as client:
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)

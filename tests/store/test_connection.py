@@ -1,4 +1,4 @@
-"""Redis slow, gone and back again under a running site: a page is always served, and waits once."""
+"""Redis is slow, gone and back again: every page is served, and waits once at most."""
 
 import logging
 import socketserver
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def server(settings: Settings) -> Iterator[Valkey]:
-    """A Redis of the test's own, which the site uses, to be killed and paused."""
+    """Starts a Redis for this test alone, to be killed and paused."""
     with Valkey() as engine:
         use_redis(settings, engine.url)
         settings.READTRACK = {"CIRCUIT": 60.0}
@@ -43,7 +43,7 @@ def server(settings: Settings) -> Iterator[Valkey]:
 
 @pytest.fixture
 def failures() -> Iterator[list[Exception]]:
-    """What `redis_failed` was sent with."""
+    """Collects the errors that `redis_failed` sends."""
     errors: list[Exception] = []
 
     def note(*, error: Exception, **kwargs: Any) -> None:
@@ -56,7 +56,7 @@ def failures() -> Iterator[list[Exception]]:
 
 @pytest.fixture(params=["kill", "pause"])
 def lost(request: pytest.FixtureRequest, server: Valkey, settings: Settings) -> Valkey:
-    """The site's Redis after it died, and after it froze."""
+    """Kills the site's Redis, or freezes it."""
     settings.READTRACK = {"TIMEOUT": 0.1, "CIRCUIT": 60.0}
     assert comes_true(answers)
     getattr(server, request.param)()
@@ -285,7 +285,7 @@ def test_a_server_that_takes_no_writes_at_all_costs_no_page(server: Valkey, capl
 
 
 class _Old(socketserver.BaseRequestHandler):
-    """A replica of the age of Redis 6.2, in its own words."""
+    """A replica that refuses writes in the words of Redis 6.2."""
 
     def handle(self) -> None:
         while self.request.recv(65536):

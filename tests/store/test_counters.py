@@ -1,4 +1,4 @@
-"""Totals and hours as they are read."""
+"""Reading of totals and hours."""
 
 from readtrack.store import counters
 

@@ -1,4 +1,4 @@
-"""Visitors of the last days come from a sketch for each day."""
+"""Visitors of the last days come from one sketch a day."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Read state by either strategy and either numbering: one contract, and what it costs."""
+"""Read state by each strategy and each numbering of readers: one contract, and its memory."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ COUNTING = [BY_ID[1], BY_ORDINAL[1]]
 
 @pytest.fixture(params=[*BY_ID, *BY_ORDINAL], ids=str)
 def ann(request: pytest.FixtureRequest, settings: Any) -> Reader:
-    """A reader, by each strategy and numbering."""
+    """Returns a reader, by each strategy and each numbering."""
     settings.READTRACK = request.param
     return readers.reader_by_id(4)
 

@@ -1,4 +1,4 @@
-"""Whatever a site turns on rides along with the view: one round trip, and every key is declared."""
+"""Options of a site are recorded with the view: in one round trip, with every key declared."""
 
 from typing import Any
 

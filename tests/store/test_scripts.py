@@ -1,4 +1,4 @@
-"""Scripts are run by their digest, in one round trip, and learnt again by a server that forgot them."""
+"""Scripts run by their digest in one round trip, and are loaded again if a server has lost them."""
 
 from importlib.resources import files
 

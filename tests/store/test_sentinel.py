@@ -1,4 +1,4 @@
-"""Redis behind Sentinel: everything works, and a failover costs no page and no more views than its replica lagged."""
+"""Redis behind Sentinel: a failover breaks no page, and loses only the views that the replica lagged behind."""
 
 import time
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _addresses = cycle(range(1, 255))
 
 @pytest.fixture
 def watched(settings: Settings) -> Iterator[Watched]:
-    """A primary, a replica and their Sentinel, which the site uses."""
+    """Starts a primary, a replica and their Sentinel, which the site uses."""
     with Watched() as servers:
         settings.CACHES = {"default": servers.cache()}
         settings.READTRACK = {"CIRCUIT": 0.01}
@@ -37,7 +37,7 @@ def watched(settings: Settings) -> Iterator[Watched]:
 
 
 def page(post: Post) -> str:
-    """What a visitor nobody has seen before gets."""
+    """Returns the page that a new visitor gets."""
     browser = factories.browser(REMOTE_ADDR=f"10.0.0.{next(_addresses)}")
     response = browser.get(f"/posts/{post.pk}/")
     assert response.status_code == 200
@@ -45,7 +45,7 @@ def page(post: Post) -> str:
 
 
 def view(post: Post, times: int = 1) -> int:
-    """Views of different visitors that Redis took."""
+    """Records views of different visitors. Returns their number."""
     for _ in range(times):
         assert tracker.record(factories.hit(f"site.post:{post.pk}")).counted
     return times
@@ -62,14 +62,14 @@ def live(post: Post) -> int:
 
 
 def held(server: Valkey, post: Post) -> int:
-    """What that server itself counts."""
+    """Returns the views that this server holds."""
     with Redis(port=server.port, decode_responses=True) as client:
         count: Any = client.get(f"views:total:site.post:{post.pk}")
         return int(count or 0)
 
 
 def until_shown(post: Post, views: int) -> None:
-    """Visitors come until one of them is counted and sees that number; nobody sees an error."""
+    """Opens the page as new visitors until it shows that number. No page may be an error."""
     assert any(f">{views}<" in page(post) for _ in range(100))
 
 
@@ -170,7 +170,7 @@ def test_a_flush_without_a_primary_fails_and_the_next_one_makes_up_for_it(watche
 
 @pytest.fixture
 def silent() -> Iterator[socket]:
-    """A Sentinel that takes connections and never answers, as one does whose machine hangs."""
+    """Starts a Sentinel that takes connections and never answers."""
     with create_server(("127.0.0.1", 0)) as listener:
         yield listener
 
@@ -180,7 +180,7 @@ def use_sentinels(settings: Settings, cache: dict[str, Any], *addresses: tuple[s
 
 
 def asked(listener: socket) -> int:
-    """How many connections wait there."""
+    """Returns the number of connections that wait there."""
     listener.settimeout(0)
     count = 0
     with suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""The keys in a Redis are weighed by kind, and keys of other sizes are weighed for a moment."""
+"""The memory of keys is estimated by kind."""
 
 import pytest
 from django.test.utils import override_settings

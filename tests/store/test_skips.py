@@ -1,4 +1,4 @@
-"""Skips on their way to Redis."""
+"""Skips are counted in the process first, then sent to Redis."""
 
 import os
 import subprocess

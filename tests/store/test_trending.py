@@ -1,4 +1,4 @@
-"""The list of what is trending slides with the minutes, and is exactly the sum of the last sixty."""
+"""The list of trending subjects is exactly the sum of the last sixty minutes."""
 
 import random
 from collections import Counter
@@ -23,14 +23,14 @@ def view(redis: Redis, subject: str, at: datetime, views: int = 1) -> None:
 
 
 def listed(redis: Any) -> dict[str, float]:
-    """What the list holds, without the mark that says how far it is."""
+    """Returns the list without the mark of its last minute."""
     found: dict[str, float] = dict(redis.zrange("trending:top", 0, -1, withscores=True))
     assert found.pop("") < 0
     return found
 
 
 def summed(redis: Any, at: datetime, minutes: int = 60) -> dict[str, float]:
-    """What the buckets hold, added up one by one."""
+    """Returns the sum of the buckets."""
     total: Counter[str] = Counter()
     pipeline = redis.pipeline(transaction=False)
     for slot in buckets.minute_starts(minutes, until=at):

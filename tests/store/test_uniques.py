@@ -1,4 +1,4 @@
-"""Four ways of counting unique visitors come to the same, each as exactly as it says."""
+"""The four strategies for unique visitors give the same numbers, as exactly as each of them can."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def use(settings: Settings, strategy: str) -> None:
 
 
 def come(redis: Redis, subject: str, *visitors: int, **values: Any) -> None:
-    """Each of the visitors views the subject, in a window of its own."""
+    """Lets each of the visitors view the subject, each in a window of its own."""
     for number in visitors:
         redis.delete(*redis.keys("viewed:*"), "-")
         tracker.record(factories.hit(subject, visitor=Visitor(f"v{number}"), reader=number, **values))

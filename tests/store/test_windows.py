@@ -1,4 +1,4 @@
-"""Both forms of the dedup window count a view once; the compact one takes a twentieth of the room."""
+"""Both stores of windows count a view once. The compact one takes a twentieth of the memory."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

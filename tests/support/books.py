@@ -47,12 +47,12 @@ def on(device: str) -> Name:
 
 
 def slack(count: int) -> int:
-    """By how many a sketch of so few visitors may be wrong."""
+    """Returns the error that a sketch of so few visitors may have."""
     return 1 + count // 30
 
 
 class Books:
-    """Counts by primary key and name."""
+    """Counts by primary key and name, and the promises as checks."""
 
     def __init__(self) -> None:
         self.counted: defaultdict[Any, Counter[Name]] = defaultdict(Counter)
@@ -121,7 +121,7 @@ class Books:
         self.forget_history()
 
     def haunt(self, pks: Iterable[Any]) -> None:
-        """What was before a reset came back where nobody remembers the reset."""
+        """Counts from before a reset may be back, because the reset was forgotten."""
         for pk in pks:
             if pk in self.before_reset:
                 self.carried[pk] = self.carried.get(pk, Counter()) + self.before_reset[pk]
@@ -133,7 +133,7 @@ class Books:
     # What must hold
 
     def check(self) -> None:
-        """Promises 1 and 2."""
+        """Checks promises 1 and 2."""
         stored = self.stored()
         for pk, counts in stored.items():
             for name, count in counts.items():
@@ -149,7 +149,7 @@ class Books:
         self._check_history()
 
     def _is_passing(self, pk: Any, name: Name) -> bool:
-        """Whether it may have been written late of a hash of a post that was reset: that goes when the mark does."""
+        """Returns True for a count of a reset post's hash: if written late, it goes with the reset's mark."""
         return pk in self.before_reset and name not in (VIEWS, VISITORS)
 
     def _check_history(self) -> None:
@@ -163,7 +163,7 @@ class Books:
         self._history = found
 
     def check_shown(self, pks: Sequence[Any]) -> None:
-        """Promise 8; and no more is shown than was counted."""
+        """Checks promise 8, and that no more is shown than was counted."""
         posts = {post.pk: post for post in Post.objects.filter(pk__in=pks)}
         shown, visitors = reports.views(posts.values()), reports.visitors(posts.values())
         assert all(shown[post] >= post.view_count for post in shown)
@@ -188,7 +188,7 @@ class Books:
             assert stored <= shown.get(name, 0) <= counted, f"{name}: not {stored} <= {shown.get(name, 0)} <= {counted}"
 
     def check_flushed(self, pks: Sequence[Any], *, redis: Redis, is_full: bool) -> None:
-        """Promises 3, 9 and 10, after a flush that had the field to itself."""
+        """Checks promises 3, 9 and 10 after a flush that ran alone."""
         for pk, counts in self.carried.items():
             # A row is put right by now, its hashes in SQL when the mark of the reset goes (see resets.finish).
             self.counted[pk] += Counter({name: n for name, n in counts.items() if name not in (VIEWS, VISITORS)})
@@ -216,7 +216,7 @@ class Books:
         self.is_vague = False
 
     def _check_alike(self, pks: Sequence[Any]) -> None:
-        """Redis has what SQL has, of all that it has."""
+        """Checks that Redis and SQL agree on all that Redis holds."""
         subjects = {subject_of_row(Post, pk): pk for pk in pks}
         for subject, total in scripts.run(counters.totals(list(subjects))).items():
             assert total == (self.seen[subjects[subject]][VIEWS], True), "Redis and SQL differ"
@@ -227,7 +227,7 @@ class Books:
             assert total == (hours.get(hour, 0), True), "Redis and history differ"
 
     def _check_sketches(self, redis: Redis) -> None:
-        """An archived sketch never holds fewer than before."""
+        """Checks that no archived sketch holds fewer visitors than before."""
         found = {}
         for subject, sketch in Archive.objects.exclude(sketch=b"").values_list("subject", "sketch"):
             redis.set("sketch", bytes(sketch))
@@ -237,7 +237,7 @@ class Books:
         self._sketches = found
 
     def _check_series(self, pks: Sequence[Any]) -> None:
-        """Where nothing was lost, history adds up to the totals."""
+        """Checks that the history of posts adds up to their totals if nothing was lost."""
         posts = Post.objects.filter(pk__in=pks)
         for post in posts:
             assert sum(point.views for point in reports.series(post)) == self.counted[post.pk][VIEWS]
@@ -245,17 +245,17 @@ class Books:
             assert sum(point.views for point in reports.series(of)) == self.model_counted, of
 
     def check_gone(self, redis: Redis) -> None:
-        """Promise 11."""
+        """Checks promise 11."""
         for pk in self.gone:
             subject = subject_of_row(Post, pk)
             assert not redis.exists(keys.total(subject), keys.hll(subject)), "11: keys of a deleted row stay"
 
     def model_stored(self) -> int:
-        """The views of the model that history holds, of any time."""
+        """Returns the views of the model in history."""
         return max(History.objects.filter(subject=MODEL).values_list("views", flat=True), default=0)
 
     def stored(self) -> defaultdict[Any, Counter[Name]]:
-        """What SQL holds."""
+        """Returns the counts in SQL."""
         rows = Post.objects.values_list("pk", "view_count", "visitor_count")
         found = defaultdict(Counter, {pk: Counter({VIEWS: views, VISITORS: more}) for pk, views, more in rows})
         for subject, kind, field, count in Breakdown.objects.values_list("subject", "kind", "field", "count"):

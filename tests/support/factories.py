@@ -1,4 +1,4 @@
-"""Things to test with."""
+"""Rows, browsers and hits for tests."""
 
 import uuid
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def user(**values: Any) -> User:
 
 
 def browser(user: User | None = None, **values: Any) -> Client:
-    """A visitor's browser, with a cookie jar of its own; signed in as the user if one is given."""
+    """Returns a browser with a cookie jar of its own; signed in, if a user is given."""
     client = Client(**{"headers": {"User-Agent": BROWSER}, **values})
     if user:
         client.force_login(user)
@@ -41,12 +41,12 @@ def browser(user: User | None = None, **values: Any) -> Client:
 
 
 def fetch_async(client: AsyncClient, url: str, **values: Any) -> Any:
-    """The page as ASGI serves it to that browser. Its synchronous parts share the test's thread and transaction."""
+    """Returns the page as ASGI serves it. Its synchronous parts share the test's thread and transaction."""
     return async_to_sync(client.get)(url, headers={"User-Agent": BROWSER}, **values)
 
 
 def hit(*subjects: str, **values: Any) -> Hit:
-    """A view of the subjects by a visitor nobody has seen before."""
+    """Returns a view of the subjects by a new visitor."""
     fresh = {"visitor": Visitor(f"visitor{next(_numbers)}"), "at": buckets.now(), "views": subjects}
     return Hit(**{**fresh, **values})
 

@@ -8,7 +8,7 @@ import django
 
 
 def main() -> None:
-    """Prints the fork's process id, then how it ended."""
+    """Prints the process id of each fork, then its exit code."""
     django.setup()
     from django.db import connection, connections
 

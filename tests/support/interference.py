@@ -1,4 +1,4 @@
-"""What can happen to a flush from outside, at any of its steps."""
+"""Events that disturb a flush at any of its steps."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ Dump = dict[str, bytes]
 
 
 def dump(redis: Redis) -> Dump:
-    """What a snapshot of Redis holds."""
+    """Returns a snapshot of Redis."""
     client: Any = redis
     found = {key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")}
     return {key: value for key, value in found.items() if value is not None}
 
 
 def restore(redis: Redis, snapshot: Dump) -> None:
-    """A restart of Redis from a snapshot: what came later is lost."""
+    """Replaces the data of Redis by the snapshot, as a restart does."""
     redis.flushdb()
     for key, value in snapshot.items():
         redis.restore(key, 0, value)
@@ -31,7 +31,7 @@ def restore(redis: Redis, snapshot: Dump) -> None:
 
 @contextmanager
 def at_step(wire: Wire, trip: int, moment: Moment, deed: Callable[[], Any]) -> Iterator[list[int]]:
-    """Does the deed once, at that round trip from now on, while who made it waits; the list then holds the trip."""
+    """Calls `deed` once, at that round trip from now on, while the caller waits. The list then holds the trip."""
     done: list[int] = []
     target = wire.trips + trip
 
@@ -48,7 +48,7 @@ def at_step(wire: Wire, trip: int, moment: Moment, deed: Callable[[], Any]) -> I
 
 @contextmanager
 def shared_connections() -> Iterator[Callable[[Callable[[], Any]], Callable[[], Any]]]:
-    """Wraps what another thread is to do while this one waits, on this one's database connections."""
+    """Wraps a function so that another thread can run it on this thread's database connections."""
     own = connections.all()
     for connection in own:
         connection.inc_thread_sharing()
@@ -68,7 +68,7 @@ def shared_connections() -> Iterator[Callable[[Callable[[], Any]], Callable[[], 
 
 @contextmanager
 def database_down(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """The PostgreSQL database throws everybody out and lets nobody in."""
+    """Ends all connections to the PostgreSQL database, and lets nobody in."""
     name = connection.settings_dict["NAME"]
     with _administrator(connection.settings_dict) as administrator:
         administrator.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(Identifier(name)))
@@ -81,14 +81,14 @@ def database_down(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def disconnect(options: dict[str, Any]) -> None:
-    """The PostgreSQL database throws everybody out, as at a restart."""
+    """Ends all connections to the PostgreSQL database, as a restart does."""
     with _administrator(options) as administrator:
         everybody = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
         administrator.execute(everybody, [options["NAME"]])
 
 
 def _administrator(options: dict[str, Any]) -> psycopg.Connection:
-    """Beside the tests' own database, so that it outlives everybody's being thrown out of that."""
+    """Connects to another database, whose connections are not ended."""
     address = {
         "host": options["HOST"],
         "port": options["PORT"],

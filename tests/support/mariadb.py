@@ -1,4 +1,4 @@
-"""A MariaDB server, where one is installed: no wheel brings it."""
+"""A MariaDB server, if one is installed. There is no wheel of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_installed() -> bool:
 
 
 class MariaDB(Engine):
-    """A server with the user `root`, who needs no password."""
+    """A server with the user `root`, without a password."""
 
     @property
     def url(self) -> str:

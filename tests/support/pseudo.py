@@ -1,4 +1,4 @@
-"""A language in which every text that is marked for translation stands in brackets."""
+"""A language that puts every text marked for translation into brackets."""
 
 import re
 from collections.abc import Callable

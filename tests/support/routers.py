@@ -1,10 +1,10 @@
-"""Where models live when a test is not about the default database."""
+"""Routers for tests that are not about the default database."""
 
 from typing import Any
 
 
 class Lite:
-    """Everything on SQLite."""
+    """Keeps all models in SQLite."""
 
     def db_for_read(self, model: Any, **hints: Any) -> str:
         return "lite"

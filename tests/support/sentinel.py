@@ -1,4 +1,4 @@
-"""A Valkey primary with a replica, and the Sentinel that promotes it once the primary is gone."""
+"""A Valkey primary with a replica, and the Sentinel that promotes the replica."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wait_until(condition: Callable[[], bool], *, server: Valkey) -> None:
 
 
 class Sentinel(Valkey):
-    """A Sentinel that decides alone."""
+    """A Sentinel that needs no others to agree."""
 
     options = ("--sentinel",)
 
@@ -41,7 +41,7 @@ class Sentinel(Valkey):
         super().__init__(config={f"sentinel monitor {SERVICE}": f"127.0.0.1 {primary.port} 1"})
 
     def start(self) -> None:
-        """Start it, and wait until it knows the replica."""
+        """Starts the Sentinel and waits until it knows the replica."""
         super().start()
         with Redis(port=self.port) as client:
             for name, milliseconds in HASTE.items():
@@ -80,7 +80,7 @@ class Watched:
         self._stack.close()
 
     def cache(self) -> dict[str, Any]:
-        """What CACHES needs for it."""
+        """Returns the cache of CACHES."""
         return {
             "BACKEND": "django_redis.cache.RedisCache",
             "LOCATION": f"redis://{SERVICE}/0",
@@ -101,7 +101,7 @@ class Watched:
             wait_until(lambda: _offset(replica) >= offset, server=self.replica)
 
     def detach(self) -> None:
-        """Cut the replica off: from now on it lags behind."""
+        """Cuts the replica off, so that it lags behind from now on."""
         with Redis(port=self.primary.port) as client:
             client.execute_command("ACL", "SETUSER", "default", "-psync", "-sync")
             client.execute_command("CLIENT", "KILL", "TYPE", "replica")

@@ -1,4 +1,4 @@
-"""Work that goes one round trip at a time: it stops ahead of every Redis command and every SQL statement.
+"""Work that goes one round trip at a time: it stops before every Redis command and every SQL statement.
 
 Redis's side is a connection class for `CONNECTION_POOL_KWARGS`, the database's an execute wrapper, so the
 code that is tested knows nothing of it.
@@ -17,11 +17,11 @@ _current = threading.local()
 
 
 class Killed(BaseException):
-    """Ends the work as SIGKILL would: nothing that it does from here on reaches a server."""
+    """Ends the work as SIGKILL does: nothing more reaches a server."""
 
 
 class SteppedConnection(Connection):
-    """Waits for its thread's turn before it sends anything."""
+    """A connection that waits for its thread's turn before it sends anything."""
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT002 - its signature
         _wait_for_turn()
@@ -29,7 +29,7 @@ class SteppedConnection(Connection):
 
 
 class Stepper:
-    """A thread that does the work, and stands still until it is stepped."""
+    """A thread that does the work, and waits before each round trip."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.is_over = False
@@ -43,7 +43,7 @@ class Stepper:
         self._stopped.acquire()
 
     def step(self, times: int = 1) -> None:
-        """Lets it make that many round trips."""
+        """Lets the work make that many round trips."""
         for _ in range(times):
             if self.is_over:
                 return
@@ -51,17 +51,17 @@ class Stepper:
             self._stopped.acquire()
 
     def finish(self) -> None:
-        """Lets it go on to its end."""
+        """Lets the work go on to its end."""
         while not self.is_over:
             self.step()
 
     def kill(self) -> None:
-        """Ends it where it stands."""
+        """Ends the work where it is."""
         self._is_killed = True
         self.finish()
 
     def lose_database(self) -> None:
-        """Cuts its connection to the database, and lets it find nobody when it connects again."""
+        """Cuts the work's connection to the database, and refuses a new one."""
         self._loses_database = True
 
     def wait(self) -> None:

@@ -1,4 +1,4 @@
-"""A relay in front of a real server: it counts round trips, can step in between two of them, and can be cut."""
+"""A relay in front of a real server. It counts round trips, can call a hook at each of them, and can be cut."""
 
 import selectors
 import socket
@@ -14,10 +14,10 @@ Hook = Callable[[Moment, int], None]
 
 
 class Wire:
-    """Relays one port. `url` is the server's own with the relay in its place."""
+    """A relay for one port. `url` is the server's URL with the relay's address."""
 
     def __init__(self, url: str, *, tls: ssl.SSLContext | None = None) -> None:
-        """With `tls` clients have to speak it, as in front of a server that cannot."""
+        """With `tls`, clients have to speak TLS, even if the server cannot."""
         parts = urlsplit(url)
         self._tls = tls
         self._server = (parts.hostname or "127.0.0.1", parts.port or 0)
@@ -42,12 +42,12 @@ class Wire:
         found.append(self.trips - before)
 
     def cut(self) -> None:
-        """Break every connection, and each new one at once, until `mend`."""
+        """Breaks every connection, and each new one at once, until `mend`."""
         self._is_cut = True
         self.drop()
 
     def drop(self) -> None:
-        """Break every connection; new ones may be made at once."""
+        """Breaks every connection. New ones work."""
         with self._lock:
             for end in self._open:
                 with suppress(OSError):
@@ -57,7 +57,7 @@ class Wire:
         self._is_cut = False
 
     def lead_to(self, port: int) -> None:
-        """From now on new connections end at another server, as after a change of DNS; the others stay."""
+        """Leads new connections to another server, as a change of DNS does. Open connections stay."""
         self._server = (self._server[0], port)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a call makes unread, for whom, and what happens while Redis is gone."""
+"""Publishing by a call: what becomes unread, for whom, and what happens while Redis is gone."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""No lost news: what a page may mark read, whatever happens between its first query and the recording of its read."""
+"""A page marks a category read only if it showed all of it, whatever happens while the page is built."""
 
 import threading
 import time
@@ -45,7 +45,7 @@ def _forgotten_clock() -> Iterator[None]:
 
 
 class Page:
-    """One visit to a category's page by one reader, step by step."""
+    """One visit of a reader to a category's page, in steps."""
 
     def __init__(self, category: Category, reader: Any) -> None:
         self.category, self.reader = category, reader
@@ -59,7 +59,7 @@ class Page:
         self.seen = set(Post.objects.filter(category=self.category).values_list("pk", flat=True))
 
     def record(self) -> bool:
-        """Whether the category is now read."""
+        """Records the visit. Returns True if the category is now read."""
         return bool(tracker.record(self.hit()).read)
 
     def hit(self, **values: Any) -> Any:
@@ -71,12 +71,12 @@ class Page:
         return self.record()
 
     def is_read_soon(self) -> bool:
-        """Visits until it is read: when a page began is known but for the way of an answer."""
+        """Visits until the category is read: when a page began is known only to within an answer's way."""
         return any(self.visit() for _ in range(100))
 
 
 class News:
-    """One post: committed, then published."""
+    """One post: committed first, then published."""
 
     def __init__(self, category: Category) -> None:
         self.category = category
@@ -247,7 +247,7 @@ def test_a_moment_is_redis_own_however_far_the_clocks_have_drifted_apart(redis: 
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[ThreadPoolExecutor]:
-    """Threads that keep their database connection from one example to the next."""
+    """Returns threads that keep their database connections from one example to the next."""
     with ThreadPoolExecutor(6) as pool:
         yield pool
         barrier = threading.Barrier(6)

@@ -1,4 +1,4 @@
-"""A link out of the site counts a stage, and leads only where we said."""
+"""A link out of the site counts a stage, and leads only to allowed places."""
 
 import pytest
 from django.template import Context, Template

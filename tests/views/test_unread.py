@@ -1,4 +1,4 @@
-"""The JSON that apps and front ends ask for what is unread, and mark it read with."""
+"""The JSON views: apps and front ends ask for unread categories, and mark them read."""
 
 import json
 import uuid
@@ -36,7 +36,7 @@ def client(user: User) -> Client:
 
 
 def own(request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-    """What a site might allow: what is named like the user."""
+    """Returns the rows that a site might allow: those named like the user."""
     return queryset.filter(name=request.user.get_username())
 
 
