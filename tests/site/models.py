@@ -45,7 +45,7 @@ class Headline(Post):
 
 
 class Product(Tracked):
-    """A model with a UUID as its key, and another column for it."""
+    """A model with a UUID as its key, and a field whose column has another name."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     name = models.CharField(max_length=100, db_column="label")
