@@ -78,7 +78,7 @@ def test_a_visitor_is_a_short_name(headers: dict[str, Any]) -> None:
 
 @many
 @given(agent=text)
-def test_agents_are_judged_and_what_is_remembered_is_bounded(agent: str) -> None:
+def test_agents_are_judged_and_the_memory_for_them_is_bounded(agent: str) -> None:
     request = RequestFactory(headers={}).get("/")
     request.META["HTTP_USER_AGENT"] = agent
     assert refusal(request, HttpResponse()) in {None, "bot"}

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from readtrack import buckets
 
 
-def test_a_naive_time_is_of_the_sites_time_zone_whatever_the_machines_is(
+def test_a_naive_time_is_in_the_time_zone_of_the_site_and_not_of_the_machine(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TIME_ZONE = "Europe/Berlin"

@@ -25,7 +25,7 @@ def view(obj: Tracked) -> None:
 
 
 @pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
-def test_what_a_deleted_row_had_goes_with_it(make: Callable[[], Tracked], redis: Redis) -> None:
+def test_keys_and_rows_of_a_deleted_object_are_deleted(make: Callable[[], Tracked], redis: Redis) -> None:
     obj, other = make(), factories.post()
     subject = subject_of(obj)
     view(obj)

@@ -142,7 +142,7 @@ def test_templates_of_jinja_compile(code: str) -> None:
 
 
 @pytest.mark.parametrize("path", each_page())
-def test_what_a_page_names_exists(path: Path) -> None:
+def test_every_file_and_function_that_a_page_names_exists(path: Path) -> None:
     text = read(path)
     for module, name in re.findall(r"\b(reports|tracker)\.(?!py\b)([a-z]\w+)", text):
         assert hasattr({"reports": reports, "tracker": tracker}[module], name), name

@@ -71,7 +71,7 @@ def test_a_dot_is_there_while_there_is_news(tag: str, rf: Any) -> None:
     assert page(rf, user, source, c=category) == rendered(source, c=category, user=user) == ""
 
 
-def test_a_whole_part_depends_on_what_is_unread(rf: Any) -> None:
+def test_a_block_of_the_template_depends_on_what_is_unread(rf: Any) -> None:
     user, category = factories.user(), factories.category(name="<Old>")
     html = page(rf, user, BRANCHES, c=category)
     assert html == rendered(BRANCHES, c=category, user=user)

@@ -102,7 +102,7 @@ def test_two_visitors_count_twice_and_are_two_unique_visitors(redis: Redis) -> N
         {"User-Agent": "   "},
     ],
 )
-def test_who_is_not_a_person_looking_does_not_count_but_is_served(redis: Redis, headers: dict[str, str]) -> None:
+def test_robots_and_prefetches_are_served_and_not_counted(redis: Redis, headers: dict[str, str]) -> None:
     post = factories.post()
     response = factories.browser().get(f"/posts/{post.pk}/", headers=headers)
     assert post.title in response.text
@@ -111,7 +111,7 @@ def test_who_is_not_a_person_looking_does_not_count_but_is_served(redis: Redis, 
 
 
 @pytest.mark.parametrize("agent", ["MyShop/3.1 CFNetwork/1410", "curl/8.5.0", ""])
-def test_what_a_signed_in_user_saw_is_read_whatever_the_agent_and_no_view(redis: Redis, wire: Wire, agent: str) -> None:
+def test_a_page_that_a_signed_in_robot_saw_is_read_and_no_view(redis: Redis, wire: Wire, agent: str) -> None:
     category, post, user = factories.category(), factories.post(), factories.user()
 
     def page(request: Any) -> HttpResponse:
@@ -139,7 +139,9 @@ def test_what_a_signed_in_user_saw_is_read_whatever_the_agent_and_no_view(redis:
         ("get", {"User-Agent": "curl/8.5.0"}, 404),
     ],
 )
-def test_what_a_signed_in_user_did_not_see_stays_unread(method: str, headers: dict[str, str], status: int) -> None:
+def test_a_page_that_a_signed_in_user_did_not_see_stays_unread(
+    method: str, headers: dict[str, str], status: int
+) -> None:
     category, user = factories.category(), factories.user()
 
     def page(request: Any) -> HttpResponse:
@@ -338,7 +340,7 @@ def test_a_response_that_shared_caches_may_keep_sets_no_cookie(redis: Redis, rf:
     assert redis.pfcount(f"views:hll:site.post:{post.pk}") == 1
 
 
-def test_a_page_that_is_shared_at_times_knows_who_was_just_there(redis: Redis, rf: Any) -> None:
+def test_a_page_that_is_shared_at_times_recognises_a_visitor_of_a_moment_ago(redis: Redis, rf: Any) -> None:
     post, pages = factories.post(), iter([{"Cache-Control": "public"}, {}, {"Cache-Control": "public"}])
 
     def page(request: Any) -> HttpResponse:

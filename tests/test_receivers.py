@@ -68,7 +68,7 @@ def test_a_fixture_that_is_loaded_is_no_news(is_unread: Callable[..., bool]) -> 
     assert Post.objects.filter(pk=1000).exists()
 
 
-def test_a_post_without_a_category_is_nobodys_news(is_unread: Callable[..., bool]) -> None:
+def test_a_post_without_a_category_is_no_news(is_unread: Callable[..., bool]) -> None:
     assert not is_unread(factories.category(), factories.post)
 
 
@@ -81,7 +81,7 @@ def test_news_is_news_when_everybody_can_see_it_and_not_before() -> None:
     assert reports.unread(user, [category]) == {category}
 
 
-def test_what_is_rolled_back_never_was_news() -> None:
+def test_a_post_that_is_rolled_back_is_no_news() -> None:
     category, user = factories.category(), factories.user()
     tracker.mark_read(user, [category])
     with transaction.atomic():
@@ -160,7 +160,7 @@ def test_a_deferred_field_that_is_loaded_later_hides_no_change(
     assert is_unread(category, article.save)
 
 
-def test_what_was_loaded_anew_is_known(is_unread: Callable[..., bool], category: Category) -> None:
+def test_refreshed_fields_are_remembered(is_unread: Callable[..., bool], category: Category) -> None:
     article = Article.objects.create(category=category)
     Article.objects.update(title="Elsewhere")
     article.refresh_from_db()
@@ -204,7 +204,7 @@ def test_a_post_taken_out_of_a_rolled_back_topic_is_no_news(is_unread: Callable[
     assert not is_unread(topic, fail)
 
 
-def test_the_author_gets_no_dot_unless_there_was_one(category: Category) -> None:
+def test_the_author_gets_no_dot_unless_there_was_one_before(category: Category) -> None:
     author, reader = factories.user(), factories.user()
     for user in (author, reader):
         tracker.mark_read(user, [category])
@@ -230,7 +230,7 @@ def test_a_post_that_carries_dots_itself_is_unread_to_all_but_its_author(setting
     assert reports.unread(reader, [article]) == {article}
 
 
-def test_what_is_remembered_of_a_row_costs_no_query(
+def test_remembering_the_fields_of_a_row_costs_no_query(
     category: Category, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     Article.objects.create(category=category)

@@ -68,7 +68,7 @@ def test_a_visit_over_midnight_is_one_visitor(
     assert redis.pfcount("views:hll:site.post:1") == views
 
 
-def test_nobody_anonymous_counts_where_the_site_says_none(settings: Settings, client: Client, page: str) -> None:
+def test_with_anonymous_none_no_anonymous_visitor_counts(settings: Settings, client: Client, page: str) -> None:
     settings.READTRACK = {"ANONYMOUS": "none", "DEBUG_HEADER": True}
     response = fetch(client, page)
     assert response["X-Readtrack"] == "skipped; reason=anonymous"
@@ -78,7 +78,7 @@ def test_nobody_anonymous_counts_where_the_site_says_none(settings: Settings, cl
 
 
 @pytest.mark.parametrize("header", ["Sec-GPC", "DNT"])
-def test_who_opts_out_is_given_no_cookie_and_a_hash_of_the_day(
+def test_a_visitor_who_opts_out_gets_no_cookie_and_a_hash_of_the_day(
     settings: Settings, client: Client, page: str, header: str
 ) -> None:
     response = fetch(client, page, **{header: "1"})
@@ -186,7 +186,7 @@ def test_a_page_without_a_subject_is_no_hit(client: Client, redis: Redis) -> Non
     assert redis.keys("*") == []
 
 
-def test_what_stays_away_has_no_skips() -> None:
+def test_a_site_without_hits_has_no_skips() -> None:
     assert reports.skips() == dict.fromkeys(REASONS, 0)
 
 

@@ -78,7 +78,7 @@ def test_a_uuid_leads_back_to_itself() -> None:
     "subject",
     ["", "x", "site.post", "site.nothing:1", "nowhere.post:1", "site.post:x", "site.product:no-uuid", "a.b.c:1"],
 )
-def test_what_this_site_does_not_have_is_none(subject: str) -> None:
+def test_a_name_of_nothing_on_this_site_is_no_subject(subject: str) -> None:
     assert parse_subject(subject) is None
 
 

@@ -56,7 +56,7 @@ def test_a_count_in_words_or_figures_is_such_under_a_name_too() -> None:
         "{% for o in objs %}{% view_count o as x %}{% if not forloop.first %}{{ x }}{% endif %}{% endfor %}",
     ],
 )
-def test_what_an_object_does_not_have_shows_nothing_under_a_name_either(source: str) -> None:
+def test_an_object_without_a_count_or_a_dot_is_empty_under_a_name_too(source: str) -> None:
     post, category = factories.post(view_count=5), factories.category()
     assert render(source, c=category, p=post, objs=[post, category], user=factories.user()) == ""
 

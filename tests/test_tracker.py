@@ -103,7 +103,7 @@ def test_marking_nothing_does_nothing(redis: Redis) -> None:
     assert redis.keys("*") == []
 
 
-def test_what_is_trending_can_be_computed_ahead(redis: Redis) -> None:
+def test_the_trending_list_can_be_computed_ahead(redis: Redis) -> None:
     for subject in ("a.b:1", "a.b:2", "a.b:1"):
         tracker.record(factories.hit(subject))
     assert tracker.refresh_trending() == 2

@@ -61,7 +61,7 @@ def test_a_row_looks_different_while_it_is_unread(user: Any, pair: list[Any]) ->
     assert rendered(source, cs=pair) == "<i>read</i><i>new</i>"
 
 
-def test_without_a_second_part_there_is_nothing_for_what_is_read(user: Any, pair: list[Any]) -> None:
+def test_without_an_else_part_a_read_category_shows_nothing(user: Any, pair: list[Any]) -> None:
     source = "{% for c in cs %}{% if_unread c %}{{ c.name }}{% endif_unread %}{% endfor %}"
     assert page(source, user, cs=pair) == "new"
 
@@ -176,7 +176,7 @@ def test_a_post_without_read_state_has_no_dot(user: Any, settings: Any) -> None:
     assert "new" in page(source, user, p=post)
 
 
-def test_what_is_new_is_counted_where_the_site_counts(user: Any, pair: list[Any], settings: Any) -> None:
+def test_the_number_of_news_is_shown_where_the_strategy_counts(user: Any, pair: list[Any], settings: Any) -> None:
     source = (
         "{% unread_count c as items %}{% unread_dot c as is_unread %}{{ items }} {{ is_unread }} {% unread_count c %}"
     )

@@ -28,7 +28,7 @@ def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None
         ({"unexplained": 1}, "A PROMISE WAS BROKEN"),
     ],
 )
-def test_a_broken_promise_is_said(broken: dict[str, int], verdict: str) -> None:
+def test_the_verdict_names_a_broken_promise(broken: dict[str, int], verdict: str) -> None:
     sums = dict.fromkeys(Result._fields, 0)
     result = Result(**{**sums, **broken, "blows": {"Redis killed": 1234}})  # type: ignore[arg-type]
     assert table(result).endswith(verdict)

@@ -85,7 +85,7 @@ def test_a_factory_of_ones_own_may_understand_other_locations(settings: Settings
     assert found() == []
 
 
-def test_a_location_is_told_without_its_password(settings: Settings) -> None:
+def test_a_location_is_shown_without_its_password(settings: Settings) -> None:
     settings.CACHES = at(LOCATION="redis//:secret@host:6379")
     message = the_message("readtrack.E015")
     assert message.msg == "The cache 'default' has the LOCATION 'host:6379', which is no URL of a Redis."

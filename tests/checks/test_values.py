@@ -58,7 +58,7 @@ def test_a_setting_has_to_fit_its_type(settings: Settings, name: str, value: Any
 
 @pytest.mark.parametrize("name", DEFAULTS)
 @pytest.mark.parametrize("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
-def test_whatever_a_setting_is_the_checks_go_on(settings: Settings, name: str, value: Any) -> None:
+def test_the_checks_go_on_with_any_value_of_a_setting(settings: Settings, name: str, value: Any) -> None:
     settings.READTRACK = {name: value}
     assert "readtrack.E002" in found() or isinstance(value, dict)
 
@@ -95,7 +95,7 @@ def test_a_hint_says_what_fits_and_is_the_only_one(settings: Settings, options: 
     assert message.msg == f"READTRACK['{name}'] is {value!r}."
 
 
-def test_a_name_that_resembles_nothing_is_told_all_there_are(settings: Settings) -> None:
+def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Settings) -> None:
     settings.READTRACK = {"ZZZZZZZZ": 1}
     assert "FLUSH_CHUNK" in str(the_message("readtrack.W003").hint)
 

@@ -81,7 +81,7 @@ def test_labels_are_written_out_where_there_is_room(
     assert written(ElementTree.fromstring(drawing)) == shown
 
 
-def test_two_hours_of_one_name_are_told_apart_where_clocks_are_set_back() -> None:
+def test_two_hours_of_one_name_stay_apart_where_clocks_are_set_back() -> None:
     labels = ["01:00", "02:00", "02:00", "03:00"]
     drawing = charts.bars("Views", labels, [1, 2, 3, 4], description="", steps=(2,))
     assert written(ElementTree.fromstring(drawing)) == ["02:00", "03:00"]

@@ -181,7 +181,7 @@ def test_only_who_may_sees_it(page: str, permission: str) -> None:
     assert factories.browser().get(page).status_code == 302
 
 
-def test_the_dashboard_is_in_the_app_list_of_who_may_see_it() -> None:
+def test_the_dashboard_is_in_the_app_list_of_users_who_may_see_it() -> None:
     assert DASHBOARD in staff("view_dashboard").get("/admin/").text
     assert DASHBOARD not in staff("view_post").get("/admin/").text
 

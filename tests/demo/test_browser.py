@@ -138,7 +138,7 @@ def test_one_publishes_and_the_others_dot_appears_until_the_section_is_opened(ta
     expect(dot(one, "Sport")).to_be_visible()
 
 
-def test_a_count_rises_for_somebody_new_and_not_on_reload(newcomer: Callable[[], BrowserContext]) -> None:
+def test_a_count_rises_for_a_new_visitor_and_not_on_reload(newcomer: Callable[[], BrowserContext]) -> None:
     def live(page: Page) -> int:
         return int(page.locator("dt:text('Live, in Redis') + dd").inner_text().replace(",", ""))
 

@@ -151,7 +151,7 @@ def test_postgres_keeps_what_was_committed(postgres: Postgres, *, immediate: boo
         assert connection.execute("SELECT number FROM kept").fetchone() == (42,)
 
 
-def test_a_killed_postgres_is_gone_and_a_durable_one_waits_for_the_disk() -> None:
+def test_a_killed_postgres_frees_its_port_and_a_durable_one_waits_for_the_disk() -> None:
     with Postgres(durable=True) as engine:
         with psycopg.connect(engine.url) as connection:
             assert connection.execute("SHOW fsync").fetchone() == ("on",)

@@ -180,7 +180,7 @@ def test_a_command_at_another_terminal_is_on_the_demo_that_runs(watched: Watched
 
 
 @needs_process_table
-def test_a_redis_of_ones_own_keeps_what_is_not_the_demos_when_everything_else_ends() -> None:
+def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_everything_else() -> None:
     own = {"views:total:blog.post:1": "7", "celery": "x", "readtrack": "y"}
     with Valkey() as valkey, Redis.from_url(valkey.url, decode_responses=True) as redis:
         redis.mset({**own, f"{PREFIX}views:total:blog.post:1": "99"})
@@ -197,7 +197,7 @@ def test_a_redis_of_ones_own_keeps_what_is_not_the_demos_when_everything_else_en
 
 
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "80000000", "http"])
-def test_what_is_no_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_that_is_no_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         parse(["--port", port])
     assert end.value.code == 2

@@ -66,7 +66,7 @@ def test_a_count_is_read_aloud_as_words(browser: Browser) -> None:
     assert 'title="1">1 view</span>' in page
 
 
-def test_who_writes_a_post_in_the_admin_is_its_author(demo_url: str) -> None:
+def test_the_user_who_adds_a_post_in_the_admin_is_its_author(demo_url: str) -> None:
     browser = Browser(demo_url, AGENT)
     login = browser.get("/admin/login/?next=/admin/blog/post/add/")
     page = browser.submit(login, {"username": "admin", "password": "admin", "next": "/admin/blog/post/add/"})

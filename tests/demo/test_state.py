@@ -30,20 +30,20 @@ def test_a_demo_is_known_while_it_runs() -> None:
     assert not state.path().exists()
 
 
-def test_what_fails_in_a_demo_is_not_hidden() -> None:
+def test_an_error_inside_a_demo_is_raised() -> None:
     with pytest.raises(OSError, match="disk full"), state.told(ENV):
         raise OSError("disk full")
     assert not state.path().exists()
 
 
-def test_of_two_demos_the_first_is_known() -> None:
+def test_of_two_demos_commands_use_the_first() -> None:
     with state.told(ENV), state.told({}) as is_told:
         assert not is_told
         assert state.known() == ENV
 
 
 @pytest.mark.parametrize("left", ["{}", "", '{"REDIS_URL": "redis://gone/0"}'])
-def test_what_a_killed_demo_left_is_not_believed(left: str) -> None:
+def test_files_of_a_killed_demo_are_ignored(left: str) -> None:
     state.path().write_text(left)
     assert state.known() == {}
     with state.told(ENV) as is_told:
@@ -51,7 +51,7 @@ def test_what_a_killed_demo_left_is_not_believed(left: str) -> None:
         assert state.known() == ENV
 
 
-def test_a_file_of_somebody_else_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     with state.told(ENV):
         mine = state.path()
         monkeypatch.setattr(os, "getuid", lambda: 12_345)

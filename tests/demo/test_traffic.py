@@ -39,7 +39,7 @@ def test_the_command_refuses_other_machines() -> None:
     assert "not on this machine" in done.stderr
 
 
-def test_people_are_told_apart_and_robots_are_robots() -> None:
+def test_simulated_people_differ_and_simulated_robots_are_recognised() -> None:
     rng = Random(1)
     people = {agents.person(rng) for _ in range(500)}
     assert len(people) > 350

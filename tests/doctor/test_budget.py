@@ -58,7 +58,7 @@ def test_the_advice_follows_the_numbers_and_who_is_counted(
     assert budget["numbers"] == {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers}
 
 
-def test_a_new_site_is_told_that_there_is_nothing_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_site_reads_that_there_is_nothing_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
     factories.post()
     call_command("readtrack", "budget")
     text = capsys.readouterr().out
@@ -80,7 +80,9 @@ def test_posts_of_a_new_site_are_reckoned_with_as_viewed(capsys: pytest.CaptureF
     ("posts", "visitors", "words"),
     [(1, 1, "For 1 post, 50.0 % of them viewed, by 1 visitor each, "), (2, 2, "For 2 posts, ")],
 )
-def test_one_is_not_many(capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str) -> None:
+def test_one_object_in_place_of_a_list_is_an_error(
+    capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str
+) -> None:
     call_command("readtrack", "budget", f"--posts={posts}", "--active=0.5", f"--visitors={visitors}")
     assert words in capsys.readouterr().out
 
@@ -113,7 +115,7 @@ def test_odd_numbers_are_refused(words: list[str]) -> None:
         call_command("readtrack", "budget", *words)
 
 
-def test_redis_gone_is_said() -> None:
+def test_the_command_says_that_redis_is_gone() -> None:
     cache = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}"}}
     with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
         call_command("readtrack", "budget")

@@ -11,7 +11,7 @@ from readtrack.doctor import findings
     ("seconds", "words"),
     [(-5, "0 s"), (1, "1 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (172_799, "47 h"), (172_800, "2 days")],
 )
-def test_a_time_is_told_as_far_as_one_has_to_know(seconds: int, words: str) -> None:
+def test_durations_are_rounded_to_what_matters(seconds: int, words: str) -> None:
     assert findings.duration(timedelta(seconds=seconds)) == words
 
 
@@ -31,5 +31,5 @@ def test_a_size_is_told_in_its_largest_unit(count: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 keys"), (1, "1 key"), (2000, "2,000 keys")])
-def test_one_is_not_many(count: int, words: str) -> None:
+def test_one_object_in_place_of_a_list_is_an_error(count: int, words: str) -> None:
     assert findings.counted(count, "key") == words

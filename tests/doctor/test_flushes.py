@@ -36,7 +36,7 @@ def test_a_database_that_is_gone_is_one_error(monkeypatch: pytest.MonkeyPatch) -
     connection.close()
 
 
-def test_tables_that_are_missing_are_told_once() -> None:
+def test_missing_tables_are_named_once() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE readtrack_flushrun CASCADE")
     MigrationRecorder(connection).record_unapplied("readtrack", "0001_initial")

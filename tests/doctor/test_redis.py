@@ -48,7 +48,7 @@ def test_a_server_is_judged_by_how_it_is_configured(
     assert bool(finding.hint) == (level != "ok")
 
 
-def test_a_server_that_is_stopped_is_one_error_and_nothing_more_is_asked_of_it(start_redis: Start) -> None:
+def test_a_server_that_is_stopped_is_one_error_and_no_further_question(start_redis: Start) -> None:
     valkey = start_redis()
     valkey.stop()
     [finding] = found("connection")
@@ -58,7 +58,7 @@ def test_a_server_that_is_stopped_is_one_error_and_nothing_more_is_asked_of_it(s
     assert found("migrations")
 
 
-def test_a_user_that_redis_does_not_know_is_told_where_to_look(start_redis: Start, settings: Settings) -> None:
+def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(start_redis: Start, settings: Settings) -> None:
     use_redis(settings, start_redis().url.replace("redis://", "redis://nobody:wrong@"))
     [finding] = found("connection")
     assert finding.hint == "Correct the user or the password in CACHES['default']."
@@ -219,6 +219,8 @@ def test_time_outs_that_hold_pages_up_are_a_warning(settings: Settings, override
         ),
     ],
 )
-def test_windows_are_told_with_how_late_they_end(settings: Settings, overrides: dict[str, Any], words: str) -> None:
+def test_the_doctor_says_how_long_windows_are_and_how_late_they_end(
+    settings: Settings, overrides: dict[str, Any], words: str
+) -> None:
     settings.READTRACK = overrides
     assert found("windows")[0][:3] == ("ok", words, "")

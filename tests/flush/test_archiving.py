@@ -151,7 +151,7 @@ DEEDS: dict[str, tuple[Callable[[Redis, Post], object], tuple[int, int]]] = {
 
 
 @pytest.mark.parametrize(("deed", "expected"), DEEDS.values(), ids=DEEDS)
-def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
+def test_views_of_an_idle_subject_at_the_last_moment_are_not_lost(
     post: Post,
     redis: Redis,
     monkeypatch: pytest.MonkeyPatch,
@@ -179,9 +179,7 @@ def test_what_happens_to_an_idle_subject_at_the_last_moment_is_not_lost(
     assert (stored(post), clicks) == expected
 
 
-def test_a_step_that_no_bucket_tells_of_any_more_is_stored_before_an_idle_subject_leaves(
-    post: Post, redis: Redis
-) -> None:
+def test_a_step_that_is_in_no_bucket_any_more_is_stored_before_an_idle_subject_leaves(post: Post, redis: Redis) -> None:
     view(post)
     _archive()
     Archive.objects.update(hour=1)

@@ -108,7 +108,7 @@ DEEDS = ["view", "flush", "cut", "save", "empty", "restart"]
 @pytest.mark.django_db(databases=["default", "lite"])
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("deed", DEEDS)
-def test_whatever_happens_at_any_step_of_a_flush_is_made_good(
+def test_an_event_at_any_step_of_a_flush_loses_and_adds_nothing(
     database: str, wire: Wire, redis: Redis, deed: str, moment: Moment
 ) -> None:
     for trip in count(1):

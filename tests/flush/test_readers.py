@@ -42,7 +42,7 @@ def put(category: Category, counts: dict[datetime, int]) -> None:
 
 
 @pytest.mark.parametrize("state", ["bitmap", "sequence"])
-def test_what_changed_is_kept_and_falls_at_a_publication(
+def test_a_number_of_readers_is_stored_when_it_changes_and_falls_at_a_publication(
     state: str, noon: datetime, database: str, settings: Any
 ) -> None:
     settings.READTRACK = {"READ_STATE": state}

@@ -140,7 +140,7 @@ def test_a_snapshot_from_before_the_reset_brings_nothing_back(post: Post, redis:
     assert counts(post) == (1, 1)
 
 
-def test_what_was_counted_since_a_reset_outlives_a_loss_of_redis(post: Post, redis: Redis) -> None:
+def test_views_since_a_reset_survive_a_loss_of_redis(post: Post, redis: Redis) -> None:
     tracker.reset_views(post)
     view(post, 4)
     flush()
@@ -177,7 +177,7 @@ def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(po
     assert redis.get(f"views:total:{subject_of(post)}") == "4"
 
 
-def test_what_begins_between_a_snapshot_that_comes_back_and_the_next_flush_stays(post: Post, redis: Redis) -> None:
+def test_a_count_that_begins_between_a_restore_and_the_next_flush_stays(post: Post, redis: Redis) -> None:
     subject = subject_of(post)
     other = factories.post()
     click(post, "a")
@@ -258,7 +258,7 @@ def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Red
     assert redis.zscore("views:reset", "site.post:0") == 5
 
 
-def test_what_the_app_keeps_goes_too_but_not_that_of_others(post: Post) -> None:
+def test_a_reset_deletes_the_rows_of_the_app_for_this_subject_only(post: Post) -> None:
     other = factories.post()
     for column in (post, other):
         subject = subject_of(column)

@@ -144,7 +144,7 @@ def test_old_records_are_forgotten(database: str, settings: Settings) -> None:
     assert list(FlushRun.objects.all()) == runs[:1:-1]
 
 
-def test_progress_is_told_by_the_chunk(settings: Settings) -> None:
+def test_progress_is_reported_by_the_chunk(settings: Settings) -> None:
     settings.READTRACK = {"FLUSH_CHUNK": 4}
     view(*(factories.post() for _ in range(10)))
     steps: list[int] = []

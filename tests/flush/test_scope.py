@@ -68,7 +68,7 @@ def test_a_web_servers_clock_may_be_off_by_minutes(post: Post, minutes: float) -
 
 
 @pytest.mark.parametrize("days", [-1, 1])
-def test_what_a_clock_a_day_off_recorded_waits_for_the_full_flush(post: Post, days: int) -> None:
+def test_views_recorded_by_a_clock_a_day_off_wait_for_the_full_flush(post: Post, days: int) -> None:
     flush()
     view(post, at=buckets.now() + timedelta(days=days))
     assert flush(only_changed=True).written == 0
@@ -126,7 +126,7 @@ def test_a_restored_snapshot_is_lifted_by_the_next_changed_flush(post: Post, red
     assert stored(post) == 7
 
 
-def test_a_snapshot_from_in_the_midst_of_a_flush_is_an_old_one_too(
+def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view(post)

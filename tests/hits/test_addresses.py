@@ -59,9 +59,7 @@ def test_configured_proxies_are_believed(
 @pytest.mark.parametrize(
     "options", [{"TRUSTED_PROXIES": ["10.0.0.0/99"]}, {"TRUSTED_PROXIES": "10.0.0.1"}, {"PROXY_COUNT": -1}]
 )
-def test_settings_that_cannot_be_used_are_named_and_believe_nobody(
-    settings: Settings, options: dict[str, object]
-) -> None:
+def test_unusable_settings_are_named_and_no_header_is_trusted(settings: Settings, options: dict[str, object]) -> None:
     settings.READTRACK = options
     assert bad_proxies()
     assert network({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": "1.1.1.1"}) == "203.0.113.9"

@@ -84,7 +84,7 @@ def test_the_country_is_found_by_address(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("code", "country"), [("de", "DE"), (" FR ", "FR"), ("XX", None), ("T1", None), ("ÄÖ", None)])
-def test_a_trusted_proxy_knows_the_country_better(settings: Settings, code: str, country: str | None) -> None:
+def test_the_country_comes_from_a_trusted_proxy_first(settings: Settings, code: str, country: str | None) -> None:
     settings.READTRACK = {"DIMENSIONS": ["country"], "COUNTRY_HEADER": "CF-IPCountry"}
     request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8", HTTP_CF_IPCOUNTRY=code)
     assert dict(dimensions.values(request)).get("country") == country
@@ -122,7 +122,7 @@ def test_a_value_is_one_short_printable_line(value: Any, cleaned: str) -> None:
 
 
 @given(st.text(max_size=600))
-def test_whatever_is_sent_is_short_and_printable(text: str) -> None:
+def test_any_value_becomes_short_and_printable(text: str) -> None:
     found = dimensions.clean(text)
     assert len(found) <= 64
     assert found.isprintable()
@@ -143,7 +143,7 @@ def test_whatever_is_sent_is_short_and_printable(text: str) -> None:
         ("tests.hits.test_dimensions.UNCALLABLE", "not callable"),
     ],
 )
-def test_what_is_wrong_with_a_dimension_is_said_in_words(path: str, words: str) -> None:
+def test_the_message_names_what_is_wrong_with_a_dimension(path: str, words: str) -> None:
     problem = dimensions.problem(path)
     assert bool(problem) is bool(words)
     assert words in problem

@@ -31,7 +31,7 @@ from tests.support import factories
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_the_users_key_decides_who_numbers_the_readers(
+def test_the_type_of_the_users_key_decides_how_readers_are_numbered(
     field: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, has_ordinals: bool
 ) -> None:
     model = SimpleNamespace(_meta=SimpleNamespace(pk=field if field.remote_field is None else _profile_key()))

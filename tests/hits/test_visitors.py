@@ -66,7 +66,7 @@ def test_nothing_personal_is_kept(rf: Any) -> None:
         assert "1234567" not in str(found[:2])
 
 
-def test_signed_in_is_who_is_authenticated(rf: Any) -> None:
+def test_an_authenticated_user_is_signed_in(rf: Any) -> None:
     request = rf.get("/")
     assert visitors.signed_in(request) is None
     request.user = AnonymousUser()
@@ -84,7 +84,7 @@ def with_session(request: Any) -> Any:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("has_cookie", [False, True])
-def test_who_signs_in_or_out_on_the_way_is_known_as_such_at_the_end(rf: Any, *, has_cookie: bool) -> None:
+def test_a_user_who_signs_in_or_out_in_the_view_is_judged_by_the_state_at_its_end(rf: Any, *, has_cookie: bool) -> None:
     request, user = with_session(rf.get("/")), factories.user()
     if has_cookie:
         request.COOKIES["sessionid"] = "none of ours"

@@ -110,12 +110,12 @@ def test_times_are_dates_or_moments(
         ["--from", "hitcount"],
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(words: list[str]) -> None:
+def test_an_impossible_import_is_one_line_of_error(words: list[str]) -> None:
     with pytest.raises(CommandError, match=r"^[^\n]+$"):
         call_command("readtrack", "import", *words)
 
 
-def test_redis_gone_or_the_database_gone_is_said(path: str) -> None:
+def test_the_command_says_that_redis_or_the_database_is_gone(path: str) -> None:
     cache = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}"}}
     with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
         call_command("readtrack", "import", path)
@@ -142,7 +142,9 @@ def test_an_import_that_is_overtaken_is_said(tmp_path: Path) -> None:
     assert Post.objects.get().view_count == 0
 
 
-def test_hitcount_is_taken_over_and_what_was_lost_is_told(tables: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hitcount_is_imported_and_the_report_names_what_was_lost(
+    tables: Tables, capsys: pytest.CaptureFixture[str]
+) -> None:
     post = factories.post()
     tables.count(Post, post.pk, 7)
     tables.count(Category, 1, 7)

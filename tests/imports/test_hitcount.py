@@ -108,7 +108,7 @@ def test_their_visitors_are_ours(tables: Tables, redis: Redis) -> None:
     assert redis.pfadd(f"views:hll:site.post:{post.pk}", logged("192.0.2.1", BROWSER, at=NOW).id) == 0
 
 
-def test_what_is_no_subject_of_ours_is_told(tables: Tables) -> None:
+def test_counts_of_unknown_objects_are_named_in_the_report(tables: Tables) -> None:
     tables.create()
     post = factories.post()
     tables.count(Post, post.pk, 3)

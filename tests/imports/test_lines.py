@@ -86,7 +86,7 @@ def test_fields_of_ones_own_are_named() -> None:
         ("*", "/"),
     ],
 )
-def test_a_path_is_what_the_site_is_asked_for(request_line: str, path: str) -> None:
+def test_the_path_of_a_line_is_the_one_that_the_site_was_asked_for(request_line: str, path: str) -> None:
     line = parse(weblogs.line(request_line))
     assert line is not None
     assert line.path == path
@@ -151,7 +151,7 @@ def test_times_are_utc_or_nothing(value: object, expected: datetime | None) -> N
     ],
 )
 @pytest.mark.parametrize("form", ["combined", "common", "json"])
-def test_what_is_no_line_is_refused_at_once(text: str, form: str) -> None:
+def test_text_that_is_no_log_line_gives_none(text: str, form: str) -> None:
     assert parse(text, form) is None
 
 

@@ -68,7 +68,7 @@ def test_of_a_damaged_file_the_sound_part_is_read(path: Path, harm: str) -> None
     log.close()
 
 
-def test_digests_tell_what_is_before_a_position(path: Path) -> None:
+def test_digests_identify_the_log_before_a_position(path: Path) -> None:
     path.write_bytes(b"one\ntwo\nthr")
     log = Log(str(path))
     lines = log.lines()

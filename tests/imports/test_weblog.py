@@ -95,7 +95,7 @@ def test_imported_views_are_added_to_those_counted_live(post: Post, write: Write
     assert stored()[1][0] == 104
 
 
-def test_a_site_that_counts_nobody_unknown_imports_nobody(post: Post, write: Write) -> None:
+def test_a_site_that_does_not_count_anonymous_visitors_imports_none(post: Post, write: Write) -> None:
     with override_settings(READTRACK={"ANONYMOUS": "none"}):
         assert take(write(line())).skipped == {"anonymous": 1}
     assert stored() == {post.pk: (0, 0)}
@@ -175,7 +175,9 @@ def same(pks: Sequence[int], log: Sequence[str], tmp_path: Path) -> dict[int, tu
     return expected
 
 
-def test_a_log_is_known_again_however_it_is_called_or_packed(pks: list[int], tmp_path: Path, redis: Redis) -> None:
+def test_a_log_is_recognised_under_another_name_and_compressed_or_not(
+    pks: list[int], tmp_path: Path, redis: Redis
+) -> None:
     log = list(weblogs.day(pks, lines=3000))
     expected = same(pks, log, tmp_path)
     redis.flushdb()
@@ -203,7 +205,7 @@ def test_a_growing_log_is_counted_as_the_whole_one(
     assert stored() == expected
 
 
-def test_logs_that_hold_nothing_new_are_told_among_those_that_do(post: Post, tmp_path: Path) -> None:
+def test_logs_without_new_lines_are_named_among_the_others(post: Post, tmp_path: Path) -> None:
     days = [timedelta(days=day) // timedelta(seconds=1) for day in range(3)]
     paths = [weblogs.write(tmp_path / f"{day}.log", [line(after=day), line("/x/", after=day)]) for day in days]
     take(*paths[:2])
@@ -306,7 +308,7 @@ def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("post")
-def test_what_memory_does_not_hold_is_told(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_says_that_visitors_were_forgotten(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weblog, "LogDeduplicator", partial(LogDeduplicator, limit=1))
     report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
     assert "forgotten" in report.notes[0]

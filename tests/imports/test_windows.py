@@ -31,7 +31,7 @@ def test_more_than_five_hits_in_ten_seconds_do_not_count() -> None:
     ]
 
 
-def test_without_a_limit_nobody_is_too_fast(settings: object) -> None:
+def test_without_a_limit_no_visitor_is_too_fast(settings: object) -> None:
     settings.READTRACK = {"RATE_LIMIT": 0}  # type: ignore[attr-defined]
     assert outcomes(*(("a", f"x{number}", 0) for number in range(20))) == [None] * 20
 
@@ -45,7 +45,7 @@ def test_another_log_that_begins_earlier_has_windows_of_its_own() -> None:
     assert outcomes(("a", "x", 0), ("a", "x", -5000), ("a", "x", -4000)) == [None, None, "repeat"]
 
 
-def test_memory_is_bounded_and_what_it_costs_is_told() -> None:
+def test_memory_is_bounded_and_the_report_names_the_cost() -> None:
     windows = LogDeduplicator(limit=10)
     for number in range(100):
         assert windows.refusal(f"v{number}", "x", 1_000_000) is None

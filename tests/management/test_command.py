@@ -79,7 +79,7 @@ def test_settings_that_name_no_redis_are_said_in_words(settings: Settings, words
 
 
 @pytest.mark.django_db
-def test_redis_being_down_is_said_in_words(wire: Wire) -> None:
+def test_that_redis_is_down_is_said_in_words(wire: Wire) -> None:
     wire.cut()
     with pytest.raises(CommandError, match=r"(?s)^Redis failed: .*CACHES.*\nWhat was written stays. Flush again.$"):
         call_command("readtrack", "flush")

@@ -72,7 +72,7 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
     assert redis.get("si*te:category:x.y:1:published") == "1"
 
 
-def test_a_reader_with_an_ordinal_leaves_a_number_that_nobody_gets(redis: Redis) -> None:
+def test_an_erased_reader_leaves_a_number_that_no_other_reader_gets(redis: Redis) -> None:
     name = str(uuid.uuid4())
     redis.hset("readers", mapping={"a": 0, name: 1, "b": 2})
     redis.bitfield("category:x.y:1:seen:ordinal").set("u32", "#2", 3).execute()
@@ -126,7 +126,7 @@ def test_an_id_that_is_also_a_name_is_asked_about() -> None:
     assert namesake.pk != user.pk
 
 
-def test_who_is_nobody_is_said_so() -> None:
+def test_the_command_says_that_it_knows_no_such_user() -> None:
     with pytest.raises(CommandError, match="no user 'nobody'"):
         erase("nobody")
     with pytest.raises(CommandError, match="not the id"):
@@ -137,7 +137,7 @@ def test_silence_is_kept_on_demand() -> None:
     assert erase(factories.user().pk, verbosity=0) == ""
 
 
-def test_a_lost_redis_is_said_so(settings: Settings) -> None:
+def test_the_command_says_that_redis_fails(settings: Settings) -> None:
     user = factories.user()
     settings.CACHES = {
         "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"},

@@ -98,7 +98,7 @@ def test_only_what_is_asked_for_is_held_by_field_or_column() -> None:
     )
 
 
-def test_what_is_remembered_adds_up() -> None:
+def test_remembered_fields_add_up() -> None:
     article = Article(title="x")
     tracked.remember_fields(article, {"title": "x", "is_published": True})
     tracked.remember_fields(article, {"category": None})

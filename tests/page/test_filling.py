@@ -130,7 +130,7 @@ def test_text_and_placeholders_may_stand_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("typed", ["!rt!count!a!1!AAAAAAAAAAAAAAAA", "!rt!if!a!0!AAAAAAAAAAAAAAAA", "!rt", "!"])
-def test_what_a_visitor_types_right_before_ours_swallows_nothing_of_it(typed: str) -> None:
+def test_text_of_a_visitor_right_before_a_placeholder_does_not_damage_it(typed: str) -> None:
     ours = str(Placeholder("exact", "site.post:1", 3))
     assert filling.filled(f"{typed}{ours}{ours[1:]}".encode(), lambda: None).decode() == f"{typed}3{ours[1:]}"
     assert filling.filled(f"{typed}{ours}{ours}".encode(), lambda: None).decode() == f"{typed}33"
@@ -166,11 +166,11 @@ def test_a_page_that_its_view_packed_is_filled_in(redis: Redis) -> None:
     assert response["Content-Length"] == str(len(response.content))
 
 
-def test_what_only_says_that_it_is_packed_is_left_alone() -> None:
+def test_a_response_with_a_wrong_content_encoding_stays_as_it_is() -> None:
     assert factories.browser(factories.user()).get("/mistaken/").content == b"as it is"
 
 
-def test_a_response_with_a_length_gets_its_new_one() -> None:
+def test_a_response_with_a_content_length_gets_the_new_length() -> None:
     factories.post(view_count=1234)
     response = factories.browser().get("/sized/")
     assert response.text == "1,234"
@@ -217,7 +217,7 @@ def test_a_page_in_another_charset_is_filled_in_too(charset: str, separator: str
     assert response.content.decode(charset) == f"a1{separator}234"
 
 
-def test_a_page_in_no_known_charset_keeps_every_byte_that_is_not_ours(rf: Any) -> None:
+def test_a_page_in_an_unknown_charset_keeps_every_byte_outside_our_placeholders(rf: Any) -> None:
     def page(request: Any) -> HttpResponse:
         content = f"é{Placeholder('exact', 'site.post:1', 5)}".encode()
         return HttpResponse(content, content_type="text/html; charset=klingon")
@@ -237,7 +237,7 @@ def test_a_file_is_left_for_the_server_to_send(content_type: str, rf: Any) -> No
     response.close()
 
 
-def test_caches_are_told_that_dots_are_each_readers_own(rf: Any) -> None:
+def test_a_page_with_dots_may_not_be_cached_for_all_readers(rf: Any) -> None:
     factories.category()
     headers = {"Cache-Control": "public, max-age=60", "ETag": '"1"', "Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT"}
 

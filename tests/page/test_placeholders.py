@@ -30,7 +30,7 @@ def test_a_placeholder_is_found_by_its_text(kind: str) -> None:
     ],
     ids=["binary", "no number", "huge number", "foreign digits", "no subject"],
 )
-def test_what_only_looks_like_a_placeholder_passes_unharmed(content: bytes) -> None:
+def test_text_that_looks_like_a_placeholder_stays_as_it_is(content: bytes) -> None:
     ours = str(Placeholder(COUNT, "site.post:1")).encode()
     assert placeholders.found(content) == {}
     assert list(placeholders.found(content + ours)) == [ours]
@@ -42,7 +42,7 @@ def test_a_long_name_in_another_script_is_found_too() -> None:
     assert ours == (COUNT, subject_of(Page(slug="é" * 100)), 5)
 
 
-def test_what_sql_stores_rides_along_if_it_was_loaded() -> None:
+def test_the_stored_count_comes_from_the_loaded_row() -> None:
     assert Placeholder.of(COUNT, Post(pk=1, view_count=7)) == (COUNT, "site.post:1", 7)
     assert Placeholder.of(DOT, Category(pk=1)) == (DOT, "site.category:1", 0)
 
@@ -84,7 +84,7 @@ def test_the_dots_of_a_page_are_rendered_once() -> None:
     assert len(templates) == 2  # the page's, and ours to compare with
 
 
-def test_what_is_alike_in_a_page_is_still_told_apart() -> None:
+def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
     waiting = {
         b"a": Placeholder(EXACT, "site.post:1", 5),
         b"b": Placeholder(EXACT, "site.post:2", 5),

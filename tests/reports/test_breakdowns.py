@@ -54,14 +54,14 @@ def test_an_empty_redis_shows_what_sql_keeps_and_counts_on_from_there(post: Post
     assert shown(post) == ({"phone": 5}, [6, 1, 0])
 
 
-def test_what_redis_holds_of_one_object_does_not_hide_what_sql_keeps_of_another(post: Post, redis: Redis) -> None:
+def test_counts_of_one_object_in_redis_do_not_hide_those_of_another_in_sql(post: Post, redis: Redis) -> None:
     redis.flushdb()
     other = factories.post()
     view(other)
     assert shown([post, other]) == ({"phone": 4}, [5, 1, 0])
 
 
-def test_with_redis_gone_sql_tells(post: Post, settings: Settings) -> None:
+def test_with_redis_gone_reports_show_what_sql_stores(post: Post, settings: Settings) -> None:
     settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
     assert shown(post) == ({"phone": 3}, [4, 1, 0])
 

@@ -61,14 +61,14 @@ def test_more_than_a_script_takes_is_marked_in_portions(
         lambda user, _, as_of: tracker.mark_all_read(user, Category, as_of=as_of),
     ],
 )
-def test_what_came_after_a_moment_stays_unread(mark: Any, user: Any, categories: list[Category]) -> None:
+def test_news_after_a_moment_stays_unread(mark: Any, user: Any, categories: list[Category]) -> None:
     as_of = reports.as_of()
     tracker.mark_unread(categories[:1])
     mark(user, categories, as_of=as_of)
     assert reports.unread(user, categories) == {categories[0]}
 
 
-def test_the_moment_is_known_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_present_moment_needs_no_question_to_redis(monkeypatch: pytest.MonkeyPatch) -> None:
     clock._offsets.clear()
     before = reports.as_of()
     monkeypatch.setattr(clock, "FRESH", 60.0)
@@ -100,7 +100,7 @@ def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> Non
     async_to_sync(calls)()
 
 
-def test_a_child_of_what_carries_dots_has_its_parents(
+def test_a_child_of_a_model_with_dots_has_the_dots_of_its_parent(
     user: Any, redis: Redis, django_capture_on_commit_callbacks: Any
 ) -> None:
     department = Department.objects.create(name="Research")

@@ -146,7 +146,9 @@ def test_a_breakdown_is_in_order(redis: Redis, settings: Settings) -> None:
     assert list(reports.breakdown(post, "device").items()) == [("phone", 3), ("a", 1), ("b", 1)]
 
 
-def test_who_opted_out_is_counted_and_not_broken_down(visitor: Client, settings: Settings, redis: Redis) -> None:
+def test_a_visitor_who_opted_out_is_counted_and_not_broken_down(
+    visitor: Client, settings: Settings, redis: Redis
+) -> None:
     settings.READTRACK = {"DIMENSIONS": ["browser"]}
     post = factories.post()
     visitor.get(f"/posts/{post.pk}/", headers={"Sec-GPC": "1"})
@@ -154,7 +156,7 @@ def test_who_opted_out_is_counted_and_not_broken_down(visitor: Client, settings:
     assert not redis.exists(f"views:browser:site.post:{post.pk}")
 
 
-def test_a_refused_view_and_a_step_are_both_said_to_developers(visitor: Client, settings: Settings) -> None:
+def test_the_header_for_developers_names_a_refused_view_and_a_step(visitor: Client, settings: Settings) -> None:
     settings.READTRACK = {"DEBUG_HEADER": True}
     post = factories.post()
     response = visitor.post(f"/posts/{post.pk}/buy/?view=1")

@@ -74,12 +74,12 @@ def test_many_counts_of_all_kinds_are_one_round_trip_and_no_query(
         lambda post: tracker.publish_to([], post),
     ],
 )
-def test_one_object_where_many_are_taken_is_told_to_be_a_list(take: Any) -> None:
+def test_one_object_in_place_of_a_list_is_an_error(take: Any) -> None:
     with pytest.raises(TypeError, match=r"pass a list, \[post\]"):
         take(factories.post())
 
 
-def test_nobody_has_no_dots_and_has_seen_nothing() -> None:
+def test_an_anonymous_user_has_no_dots_and_has_seen_nothing() -> None:
     category = factories.category()
     for nobody in (None, AnonymousUser()):
         assert reports.unread(nobody, [category]) == set()

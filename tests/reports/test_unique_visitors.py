@@ -66,7 +66,7 @@ def test_visitors_of_several_objects_together() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["set", "bitmap"])
-def test_who_has_seen_what_is_known_to_the_exact_strategies(settings: Settings, strategy: str) -> None:
+def test_exact_strategies_know_which_objects_a_visitor_has_seen(settings: Settings, strategy: str) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
     post, user, other = factories.post(), factories.user(), factories.user()
     view(post, user_id(user.pk), reader=user.pk)
@@ -82,7 +82,9 @@ def test_a_user_without_a_reader_number_has_seen_nothing_in_a_bitmap(settings: S
 
 
 @pytest.mark.parametrize("strategy", ["hll", "daily"])
-def test_who_has_seen_what_is_an_error_where_it_is_not_known(settings: Settings, strategy: str) -> None:
+def test_asking_for_seen_objects_is_an_error_where_visitors_are_only_sketched(
+    settings: Settings, strategy: str
+) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
     with pytest.raises(UniquesError, match=f"'{strategy}' does not know who viewed what; 'set' and 'bitmap' do"):
         reports.has_seen(factories.user(), factories.post())

@@ -9,7 +9,7 @@ SUBJECT = "site.post:1"
 
 
 @pytest.mark.django_db
-def test_of_a_subjects_hashes_only_those_asked_for_are_given() -> None:
+def test_only_the_requested_hashes_of_a_subject_are_returned() -> None:
     for kind, field in (("funnel", "view"), ("views:device", "phone")):
         Breakdown.objects.create(subject=SUBJECT, kind=kind, field=field, count=2)
     assert archive.breakdowns([("funnel", SUBJECT)]) == {("funnel", SUBJECT): {"view": 2}}

@@ -121,7 +121,7 @@ def test_only_conflicts_are_worth_another_try(error: tuple[Any, ...], is_conflic
     assert databases.is_conflict(OperationalError(*error)) == is_conflict
 
 
-def test_a_conflict_that_lasts_is_told() -> None:
+def test_a_conflict_that_lasts_is_an_error() -> None:
     def write() -> None:
         raise OperationalError("database is locked")
 

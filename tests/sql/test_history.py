@@ -87,7 +87,7 @@ def test_a_day_without_a_midnight_starts_at_one() -> None:
 
 
 @pytest.mark.parametrize("by", ["minute", "nonsense"])
-def test_a_period_that_there_is_not_is_told_which_there_are(by: Any) -> None:
+def test_an_unknown_period_is_an_error_that_lists_the_known_ones(by: Any) -> None:
     for ask in (reports.series, partial(reports.reader_series, factories.category())):
         with pytest.raises(ValueError, match=f"no period '{by}'; choose one of: hour, day, week, month"):
             ask(by=by)
@@ -109,7 +109,7 @@ def test_an_overview_has_the_last_24_hours_beside_any_series(
     assert (overview.day, sum(point.views for point in overview.points)) == (4, shown)
 
 
-def test_what_is_not_flushed_yet_is_shown(redis: Redis) -> None:
+def test_a_chart_includes_views_that_are_not_flushed_yet(redis: Redis) -> None:
     post = factories.post()
     now = buckets.now()
     flush()
@@ -130,7 +130,7 @@ def test_a_count_from_before_there_was_history_is_no_views_of_today() -> None:
     assert sum(point.views for point in series(post)) == 0
 
 
-def test_views_whose_hour_nobody_knows_follow_the_last_row(redis: Redis) -> None:
+def test_views_of_an_unknown_hour_follow_the_last_row(redis: Redis) -> None:
     post = factories.post()
     now = buckets.now()
     keep(subject_of(post), {now - 30 * HOUR: 5})
@@ -174,6 +174,6 @@ def test_thinning_nothing_is_no_error(noon: datetime) -> None:
 
 
 @pytest.mark.parametrize("by", ["hour", "day"])
-def test_what_came_at_the_end_is_of_no_period_before_it(by: Any) -> None:
+def test_views_at_the_end_of_a_range_are_in_no_period_before_it(by: Any) -> None:
     keep("site.post", {utc(2026, 3, 1, 8): 1, utc(2026, 3, 2, 0): 5})
     assert sum(point.views for point in series(since=utc(2026, 3, 1), until=utc(2026, 3, 2), by=by)) == 1

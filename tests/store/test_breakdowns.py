@@ -145,7 +145,7 @@ def test_after_fifty_values_the_rest_is_other(redis: Redis, values: int) -> None
     assert sum(found.values()) + values - 50 == int(redis.get("views:total:site.post:1") or 0)
 
 
-def test_who_followed_the_honeypot_takes_no_step() -> None:
+def test_a_robot_of_the_honeypot_takes_no_step() -> None:
     tracker.mark_robot(["a", "address"])
     assert not step(Visitor("a"), "click")
     assert not step(Visitor("b", fallback_id="address"), "click")

@@ -176,7 +176,7 @@ def test_tls_with_a_certificate_that_is_known_counts(settings: Settings, tls: tu
     assert_it_counts()
 
 
-def test_tls_with_a_certificate_that_nobody_checks_counts(settings: Settings, tls: tuple[str, Path]) -> None:
+def test_tls_with_a_certificate_that_is_not_checked_counts(settings: Settings, tls: tuple[str, Path]) -> None:
     use(settings, f"{tls[0]}?ssl_cert_reqs=none")
     assert_it_counts()
 

@@ -96,7 +96,9 @@ def test_an_async_page_is_served_without_redis(lost: Valkey) -> None:
     assert ">7<" in factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/").content.decode()
 
 
-def test_a_failed_redis_is_left_alone_until_the_circuit_lets_somebody_try(wire: Wire, settings: Settings) -> None:
+def test_a_failed_redis_is_not_asked_again_until_the_circuit_lets_one_request_try(
+    wire: Wire, settings: Settings
+) -> None:
     settings.READTRACK = {"CIRCUIT": 60.0}
     post, browser = factories.post(), factories.browser()
     wire.cut()
@@ -181,7 +183,7 @@ def test_a_listener_that_fails_does_not_break_the_page(server: Valkey, caplog: p
         signals.redis_failed.disconnect(listener)
 
 
-def test_a_lost_connection_is_made_anew_without_anyone_noticing(wire: Wire, redis: Redis) -> None:
+def test_a_lost_connection_is_replaced_without_an_error(wire: Wire, redis: Redis) -> None:
     post = factories.post()
     wire.cut()
     wire.mend()
@@ -292,7 +294,7 @@ class _Old(socketserver.BaseRequestHandler):
             self.request.sendall(b"-ERR Error running script: @user_script:1: -READONLY You can't write here\r\n")
 
 
-def test_a_replica_of_an_older_redis_is_known_by_its_words(settings: Settings) -> None:
+def test_a_replica_of_an_older_redis_is_recognised_by_its_message(settings: Settings) -> None:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Old) as replica:
         replica.daemon_threads = True
         threading.Thread(target=replica.serve_forever, daemon=True).start()

@@ -51,7 +51,7 @@ def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, setting
 
 
 @pytest.mark.parametrize("prefix", ["", "site:"])
-def test_the_kinds_of_a_thing_are_told_apart(prefix: str, redis: Redis, settings: Settings) -> None:
+def test_the_keys_of_each_kind_are_found_by_their_own_pattern(prefix: str, redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {"PREFIX": prefix}
     for key in (keys.unique("a.b:1"), keys.bitmap("a.b:1"), keys.state("a.c:1", "read"), keys.state("a.c:1", "seen")):
         redis.set(key, 1)

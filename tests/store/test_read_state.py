@@ -44,7 +44,7 @@ def publish(*news: Publication) -> None:
     assert scripts.run(read_state.publish(news)) == len(news)
 
 
-def test_what_nobody_has_opened_is_unread(ann: Reader) -> None:
+def test_a_category_that_was_never_opened_is_unread(ann: Reader) -> None:
     assert unread(ann, ONE, TWO) == [1, 1]
 
 
@@ -85,7 +85,7 @@ def test_an_author_who_has_never_been_there_gets_no_read_state(ann: Reader, redi
     assert not redis.exists("readers")
 
 
-def test_what_one_wrote_oneself_is_read(ann: Reader, bob: Reader) -> None:
+def test_an_authors_own_post_is_read(ann: Reader, bob: Reader) -> None:
     read(ann, TWO)
     publish(Publication(ONE, author=ann, is_own=True))
     assert unread(ann, ONE) == [0]
@@ -103,7 +103,7 @@ def test_readers_are_counted_until_there_is_news(ann: Reader, bob: Reader) -> No
     assert read_state.count_readers([ONE]) == {ONE: 1}
 
 
-def test_a_page_asks_in_one_go_for_as_many_as_one_likes(ann: Reader) -> None:
+def test_a_page_asks_for_any_number_of_counts_in_one_round_trip(ann: Reader) -> None:
     subjects = [f"site.category:{number}" for number in range(scripts.SLICE)]
     assert set(scripts.run(read_state.unread(ann, subjects)).values()) == {1}
     publish(*map(Publication, subjects))
@@ -112,7 +112,7 @@ def test_a_page_asks_in_one_go_for_as_many_as_one_likes(ann: Reader) -> None:
 
 
 @pytest.mark.parametrize("options", COUNTING, ids=str)
-def test_a_sequence_tells_how_much_is_new(options: dict[str, Any], settings: Any) -> None:
+def test_a_sequence_counts_the_news(options: dict[str, Any], settings: Any) -> None:
     settings.READTRACK = options
     ann, bob = readers.reader_by_id(4), readers.reader_by_id(5)
     publish(Publication(ONE, items=2))
@@ -124,7 +124,7 @@ def test_a_sequence_tells_how_much_is_new(options: dict[str, Any], settings: Any
     assert unread(bob, ONE) == [6]
 
 
-def test_ordinals_are_handed_out_once_and_only_to_who_reads(redis: Redis, settings: Any) -> None:
+def test_ordinals_are_given_once_and_only_to_readers(redis: Redis, settings: Any) -> None:
     settings.READTRACK = {"READERS": "ordinal"}
     names = ["2b0d7b3d-3d5c-4f5e-9d53-1f1d8c8f9f10", str(2**63), "a%20slug"]
     for name in names:

@@ -60,7 +60,7 @@ def test_a_key_that_is_gone_weighs_nothing(redis: Redis) -> None:
     assert server._weigh(redis, [b"gone"]) == 0
 
 
-def test_what_is_measured_is_like_the_textbook_and_leaves_nothing(redis: Redis) -> None:
+def test_the_measured_size_equals_that_of_a_new_key_and_no_key_remains(redis: Redis) -> None:
     visitors, sketch, bitmap = server.measure(members=20_000, highest=8_000_000)
     assert 30 < visitors / 20_000 < 120
     assert 12_288 < sketch < 20_000

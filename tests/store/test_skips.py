@@ -37,7 +37,7 @@ def test_the_first_skip_is_told_at_once_and_a_flood_once_a_second(redis: Redis, 
     assert 48 * 3600 < redis.ttl("views:skips:2026112012") <= LIFE
 
 
-def test_what_waits_goes_along_with_the_next_view(redis: Redis, noon: datetime) -> None:
+def test_waiting_skips_are_sent_with_the_next_view(redis: Redis, noon: datetime) -> None:
     skip_buffer.add(["bot", "bot", "status"], at=noon)
     hit = factories.hit("site.post:1")
     assert tracker.record(hit).counted == ("site.post:1",)
@@ -61,7 +61,7 @@ def test_hours_are_kept_apart_and_added_up(noon: datetime) -> None:
     assert [reports.skips(hours, at=noon)["bot"] for hours in (1, 2, 24, 25)] == [1, 2, 3, 4]
 
 
-def test_a_lost_redis_loses_no_skips_and_hurts_nobody(settings: Settings, redis: Redis, noon: datetime) -> None:
+def test_skips_wait_while_redis_is_gone_and_no_page_fails(settings: Settings, redis: Redis, noon: datetime) -> None:
     there = settings.CACHES
     settings.CACHES = NOWHERE
     for _ in range(3):
@@ -86,7 +86,7 @@ def test_views_that_redis_could_not_take_are_errors(settings: Settings, client: 
     assert reports.skips()["error"] == 1
 
 
-def test_what_waits_is_bounded(noon: datetime) -> None:
+def test_the_number_of_waiting_skips_is_bounded(noon: datetime) -> None:
     for back in range(500, -1, -1):
         skip_buffer.add(["bot", "status"], at=noon - back * HOUR)
     assert len(skip_buffer.skips) <= HOURS * 9

@@ -155,7 +155,7 @@ def test_one_refresher_at_a_time(redis: Redis, noon: datetime, monkeypatch: pyte
     assert not redis.exists("trending:lock")
 
 
-def test_a_refresher_that_died_holds_nobody_up_for_long(redis: Redis, noon: datetime) -> None:
+def test_a_refresher_that_died_delays_the_others_only_for_a_short_time(redis: Redis, noon: datetime) -> None:
     redis.set("trending:lock", "dead", ex=30)
     assert refresh_lists(at=noon) == 0
     redis.delete("trending:lock")  # as its life ends
@@ -220,7 +220,7 @@ def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime)
     assert top_subjects(2, at=noon, label="site.product") == []
 
 
-def test_what_a_lost_bucket_gave_is_not_given_up_twice(redis: Redis, noon: datetime) -> None:
+def test_the_counts_of_a_lost_bucket_are_subtracted_once(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon, 3)
     refresh_lists(at=noon)
     redis.delete("trending:top", f"trending:bucket:{buckets.minute_bucket(noon)}")
@@ -230,7 +230,7 @@ def test_what_a_lost_bucket_gave_is_not_given_up_twice(redis: Redis, noon: datet
         assert listed(redis) == {"site.post:1": 2}
 
 
-def test_a_list_that_somebody_finished_meanwhile_is_taken(
+def test_a_list_that_another_process_finished_meanwhile_is_used(
     redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = _alone

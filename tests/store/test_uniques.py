@@ -99,7 +99,7 @@ def test_an_unknown_strategy_is_the_default(settings: Settings, redis: Redis) ->
     assert redis.exists("views:hll:site.post:1")
 
 
-def test_who_is_not_signed_in_is_no_visitor_of_a_bitmap(settings: Settings, redis: Redis) -> None:
+def test_an_anonymous_visitor_is_not_counted_in_a_bitmap(settings: Settings, redis: Redis) -> None:
     use(settings, "bitmap")
     tracker.record(factories.hit("site.post:1"))
     assert count("site.post:1") == [0]
@@ -130,7 +130,9 @@ def test_estimates_are_as_close_as_they_claim_and_the_rest_is_exact(redis: Redis
 
 
 @pytest.mark.parametrize("strategy", ["hll", "set", "bitmap"])
-def test_who_views_several_is_one_of_all_together(settings: Settings, redis: Redis, strategy: str) -> None:
+def test_a_visitor_of_several_objects_is_one_visitor_of_all_together(
+    settings: Settings, redis: Redis, strategy: str
+) -> None:
     use(settings, strategy)
     come(redis, "site.post:1", 1, 2, 3)
     come(redis, "site.post:2", 2, 3, 4)
@@ -165,7 +167,7 @@ def test_sets_too_large_to_be_looked_at_are_refused(
         uniques.visitors_together(["site.post:1", "site.post:2"])
 
 
-def test_what_a_strategy_cannot_tell_is_an_error_that_says_so(settings: Settings) -> None:
+def test_a_question_that_a_strategy_cannot_answer_is_an_error(settings: Settings) -> None:
     use(settings, "daily")
     with pytest.raises(UniquesError, match="'daily' cannot tell"):
         uniques.visitors_together(["site.post:1"])

@@ -47,7 +47,7 @@ def test_eight_identical_requests_at_once_count_once_in_a_thousand_trials(
 
 
 @both
-def test_visitors_and_subjects_are_told_apart(choose: Callable[..., None], form: str) -> None:
+def test_different_visitors_and_subjects_count_separately(choose: Callable[..., None], form: str) -> None:
     choose(form)
     a, b = Visitor("a"), Visitor("b")
     for visitor, subject, counts in ((a, "1", True), (b, "1", True), (a, "2", True), (a, "1", False), (b, "1", False)):
@@ -57,7 +57,9 @@ def test_visitors_and_subjects_are_told_apart(choose: Callable[..., None], form:
 
 
 @both
-def test_who_refuses_the_cookie_is_told_by_what_was_seen_before(choose: Callable[..., None], form: str) -> None:
+def test_a_visitor_who_refuses_the_cookie_is_recognised_by_the_fallback_id(
+    choose: Callable[..., None], form: str
+) -> None:
     choose(form)
     assert tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie1", fallback_id="address"))).counted
     assert not tracker.record(factories.hit("site.post:1", visitor=Visitor("cookie1"))).counted

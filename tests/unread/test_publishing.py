@@ -31,7 +31,7 @@ def test_news_belongs_to_the_categories_that_are_set() -> None:
     assert list(categories_of(Product())) == []
 
 
-def test_what_several_people_wrote_is_news_to_all_of_them(category: Category) -> None:
+def test_posts_of_several_authors_are_news_to_each_of_them(category: Category) -> None:
     users = [factories.user(), factories.user()]
     for user in users:
         tracker.mark_read(user, [category])

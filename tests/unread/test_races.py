@@ -107,7 +107,7 @@ ORDERS = [
 
 @every_strategy
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: " ".join(order))
-def test_whatever_the_order_a_post_that_was_not_on_the_page_stays_unread(
+def test_a_post_that_was_not_on_the_page_stays_unread_in_any_order_of_events(
     order: tuple[str, ...], options: dict[str, Any], settings: Any
 ) -> None:
     settings.READTRACK = options
@@ -216,7 +216,7 @@ def test_with_rows_that_may_be_old_fresh_news_stays_unread(
 
 
 @pytest.mark.parametrize(("age", "is_marked"), [(0, True), (DAY - 60_000_000, True), (DAY + 60_000_000, False)])
-def test_a_page_older_than_what_is_remembered_marks_nothing(*, age: int, is_marked: bool) -> None:
+def test_a_page_older_than_the_remembered_publications_marks_nothing(*, age: int, is_marked: bool) -> None:
     page = Page(factories.category(), 7)
     tracker.mark_subjects_read(7, [page.subject], as_of=reports.as_of() - age)
     assert is_unread(page) is not is_marked
@@ -267,7 +267,7 @@ PAUSES = st.lists(st.integers(0, 3), min_size=6, max_size=6)
 @pytest.mark.django_db(transaction=True)
 @settings(max_examples=examples(25))
 @given(visits=st.lists(PAUSES, min_size=3, max_size=3), writers=st.lists(PAUSES, min_size=3, max_size=3))
-def test_a_category_is_read_only_by_who_saw_all_of_it(
+def test_a_category_is_read_only_by_readers_whose_pages_showed_all_of_it(
     threads: ThreadPoolExecutor,
     redis: Redis,
     options: dict[str, Any],

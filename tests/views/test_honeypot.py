@@ -16,7 +16,7 @@ def view(client: Client, pk: int, user_agent: str = BROWSER) -> str:
 
 
 @pytest.mark.django_db
-def test_whoever_follows_the_honeypot_is_a_robot_for_a_day(client: Client, redis: Redis) -> None:
+def test_a_visitor_who_follows_the_honeypot_is_a_robot_for_a_day(client: Client, redis: Redis) -> None:
     post = factories.post()
     assert client.get("/readtrack/archive/", headers={"User-Agent": BROWSER}).status_code == 204
     assert view(client, post.pk) == "skipped; reason=honeypot"
@@ -64,7 +64,7 @@ def test_the_honeypot_outlasts_midnight_where_hashes_change(settings: Settings, 
         {},
     ],
 )
-def test_a_stray_click_of_a_user_and_what_a_browser_fetches_ahead_mark_nobody(
+def test_a_stray_click_of_a_user_and_a_prefetch_of_a_browser_mark_no_robot(
     client: Client, redis: Redis, headers: dict[str, str]
 ) -> None:
     if not headers:
@@ -85,7 +85,7 @@ def test_the_honeypot_takes_no_forms(client: Client) -> None:
     assert client.post("/readtrack/archive/").status_code == 405
 
 
-def test_the_link_is_in_nobodys_way() -> None:
+def test_the_link_is_hidden_from_people_and_screen_readers() -> None:
     page = Template("{% load readtrack %}{% readtrack_honeypot %}")
     assert page.render(Context()) == (
         '<a href="/readtrack/archive/" rel="nofollow" aria-hidden="true" tabindex="-1"></a>'

@@ -48,7 +48,7 @@ def test_the_same_link_is_the_same_text_each_time() -> None:
 @pytest.mark.parametrize(
     "change", [lambda path: path[:-2] + "aa", lambda path: path + "x", lambda path: path.split(":")[0]]
 )
-def test_what_is_not_signed_leads_nowhere(visitor: Client, redis: Redis, change: object) -> None:
+def test_a_link_without_signature_leads_nowhere(visitor: Client, redis: Redis, change: object) -> None:
     post = factories.post()
     response = visitor.get(change(link(post)))  # type: ignore[operator]
     assert response.status_code == 404
@@ -59,7 +59,7 @@ def test_what_is_not_signed_leads_nowhere(visitor: Client, redis: Redis, change:
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "data:text/html,x", "http://[", "\ud800", "https://a.b/" + "x" * 2048]
 )
-def test_what_is_no_web_page_is_refused(visitor: Client, url: str) -> None:
+def test_a_target_that_is_no_web_page_is_refused(visitor: Client, url: str) -> None:
     response = visitor.get(link(factories.post(), url))
     assert response.status_code == 400
     assert b"no web page" in response.content
@@ -95,7 +95,7 @@ def test_a_link_leads_on_without_the_middleware(visitor: Client, settings: objec
     assert visitor.get(link(factories.post())).status_code == 302
 
 
-def test_a_stage_that_there_is_not_is_an_error_that_names_those_there_are() -> None:
+def test_an_unknown_stage_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="no stage 'buy'; it has: view, click, convert"):
         link(factories.post(), stage="buy")
     with pytest.raises(ValueError, match="no stage 'buy'"):

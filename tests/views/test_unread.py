@@ -57,7 +57,7 @@ def test_it_tells_what_is_unread_and_marks_it_read(client: Client) -> None:
     assert {key: value["unread"] for key, value in answer["categories"].items()} == {one: False, two: True}
 
 
-def test_where_one_model_has_read_state_keys_are_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_enough_where_only_one_model_has_read_state(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("readtrack.views.unread.read_state_models", lambda: [Category])
     category = factories.category()
     assert post(client, {"categories": [category.pk]}).json() == {"read": [str(category.pk)], "unread": []}
@@ -71,7 +71,7 @@ def test_a_form_marks_read_too(client: Client) -> None:
     assert client.post(READ, {"category": [one, two]}).json() == {"read": [one, two], "unread": []}
 
 
-def test_what_was_published_after_the_content_was_fetched_stays_unread(client: Client) -> None:
+def test_news_published_after_the_content_was_fetched_stays_unread(client: Client) -> None:
     quiet, busy = factories.category(), factories.category()
     as_of = client.get(UNREAD, {"category": name(quiet)}).json()["as_of"]
     tracker.mark_unread([busy])
@@ -95,7 +95,7 @@ def factories_page(slug: str) -> Any:
     return Page.objects.create(slug=slug)
 
 
-def test_nobody_makes_up_keys(client: Client, redis: Redis) -> None:
+def test_an_object_that_does_not_exist_gets_no_keys(client: Client, redis: Redis) -> None:
     missing = "site.category:999999"
     assert post(client, {"categories": [missing]}).json() == {"read": [], "unread": [missing]}
     assert client.get(UNREAD, {"category": missing}).json()["categories"][missing]["unread"] is True
@@ -154,7 +154,7 @@ def test_a_textual_key_that_no_row_can_have_is_a_clear_error(text: str, client: 
 @pytest.mark.parametrize(
     "text", ["site.page:\ud800", "\udfff", "\ud800:1", "x" * 100_000 + ":1", "site.page:" + "x" * 100_000]
 )
-def test_what_can_name_nothing_is_not_even_remembered(text: str, client: Client, settings: Any) -> None:
+def test_a_path_that_can_name_no_object_is_not_remembered(text: str, client: Client, settings: Any) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
     model_with_label.cache_clear()
     answer = post(client, {"categories": [text]})
@@ -194,7 +194,7 @@ def test_names_that_are_neither_text_nor_number_are_passed_over(client: Client) 
     assert post(client, {"categories": [category, None, [1], {"a": 1}]}).json() == {"read": [category], "unread": []}
 
 
-def test_anonymous_visitors_are_told_to_sign_in(client: Client) -> None:
+def test_anonymous_visitors_get_a_401(client: Client) -> None:
     category = name(factories.category())
     client.logout()
     for answer in (client.get(UNREAD, {"category": category}), post(client, {"categories": [category]})):
