@@ -80,9 +80,7 @@ def test_posts_of_a_new_site_are_reckoned_with_as_viewed(capsys: pytest.CaptureF
     ("posts", "visitors", "words"),
     [(1, 1, "For 1 post, 50.0 % of them viewed, by 1 visitor each, "), (2, 2, "For 2 posts, ")],
 )
-def test_one_object_in_place_of_a_list_is_an_error(
-    capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str
-) -> None:
+def test_one_is_in_the_singular(capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str) -> None:
     call_command("readtrack", "budget", f"--posts={posts}", "--active=0.5", f"--visitors={visitors}")
     assert words in capsys.readouterr().out
 

@@ -31,5 +31,5 @@ def test_a_size_is_told_in_its_largest_unit(count: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 keys"), (1, "1 key"), (2000, "2,000 keys")])
-def test_one_object_in_place_of_a_list_is_an_error(count: int, words: str) -> None:
+def test_one_is_in_the_singular(count: int, words: str) -> None:
     assert findings.counted(count, "key") == words

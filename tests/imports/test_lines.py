@@ -4,7 +4,7 @@ import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from readtrack.imports.lines import Line, clock, parser
@@ -159,23 +159,19 @@ FORMS = st.sampled_from(["combined", "common", "json"])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = SCALARS | st.lists(SCALARS) | st.dictionaries(st.text(), SCALARS)
 NAMES = st.sampled_from(["remote_addr", "time_iso8601", "ts", "request", "request_method", "request_uri", "status"])
-no_hurry = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@no_hurry
 @given(FORMS, st.binary())
 def test_no_bytes_raise(form: str, raw: bytes) -> None:
     line = parser(form)(raw)
     assert line is None or line.path.startswith("/")
 
 
-@no_hurry
 @given(FORMS, st.binary(), st.binary(), st.binary(), st.integers(0, 999))
 def test_no_bytes_in_a_line_raise(form: str, time: bytes, request: bytes, agent: bytes, status: int) -> None:
     parser(form)(b'a - - [%b] "%b" %03d 1 "-" "%b"' % (time, request, status, agent))
 
 
-@no_hurry
 @given(st.dictionaries(NAMES, VALUES))
 def test_no_json_raises(entry: dict[str, object]) -> None:
     parser("json")(json.dumps(entry).encode())
