@@ -1,17 +1,23 @@
-"""Settling: a counter that Redis began anew gets the count of SQL, once."""
+"""Merging: settling adds SQL's count once, writing raises rows, lifting raises counters that are below their row."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
+from django.test.utils import override_settings
 from redis import Redis
 
-from readtrack import reports
+from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
+from readtrack.models import FlushRun, History
+from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
-from tests.support.counts import live, stored, view
+from tests.support.counts import live, remaining_keys, stored, view
 from tests.support.interference import dump, restore
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])
 
@@ -77,3 +83,164 @@ def test_a_view_between_an_old_snapshot_and_the_next_flush_is_not_counted_twice(
     assert stored(post) <= 102
     assert stored(post) >= 101
     assert stored(fresh) == 11
+
+
+def test_only_rows_that_changed_are_written(database: str) -> None:
+    posts = [factories.post() for _ in range(5)]
+    view(*posts)
+    flush()
+    view(posts[2])
+    assert flush().written == 1
+
+
+def test_sql_holding_more_views_still_learns_of_new_visitors(database: str, redis: Redis) -> None:
+    post = factories.post(view_count=50)
+    view(post)
+    redis.zrem("views:unsettled", subject_of(post))
+    flush()
+    post.refresh_from_db()
+    assert (post.view_count, post.visitor_count) == (50, 1)
+
+
+def test_sql_knowing_more_visitors_keeps_them(database: str) -> None:
+    post = factories.post(visitor_count=40)
+    view(post)
+    flush()
+    post.refresh_from_db()
+    assert (post.view_count, post.visitor_count) == (1, 40)
+
+
+def test_an_unsettled_total_is_never_written_as_if_it_were_whole(database: str, wire: Wire, redis: Redis) -> None:
+    post = factories.post(view_count=2)
+    view(post)
+
+    def lose_and_view_again(moment: str, trip: int) -> None:
+        if redis.zcard("views:unsettled") == 0:  # the flush has just settled
+            wire.hook = None
+            redis.delete(f"views:total:site.post:{post.pk}")
+            for _ in range(9):
+                tracker.record(factories.hit(subject_of(post)))
+
+    wire.hook = lose_and_view_again
+    flush()
+    assert stored(post) == 2
+    assert reports.views([Post.objects.get()]) == {post: 11}
+    flush()
+    assert stored(post) == 11
+
+
+def test_an_old_snapshot_is_lifted_to_what_sql_has(database: str, redis: Redis) -> None:
+    post = factories.post()
+    view(post)
+    flush()
+    with restored(redis):
+        view(post, post)
+        flush()
+    assert live(redis, post) == 1
+    assert reports.views([Post.objects.get()]) == {post: 3}
+    run = flush()
+    assert (run.lifted, run.written) == (2, 0)  # the total and the model's hour
+    assert stored(post) == live(redis, post) == 3
+    view(post)
+    flush()
+    assert stored(post) == 4
+
+
+def test_an_sql_backup_that_was_restored_is_healed(database: str, redis: Redis) -> None:
+    post = factories.post()
+    view(post, post, post)
+    flush()
+    Post.objects.update(view_count=1, visitor_count=1)
+    assert flush().written == 1
+    post.refresh_from_db()
+    assert (post.view_count, post.visitor_count) == (3, 3)
+
+
+@pytest.fixture
+def post() -> Post:
+    return factories.post()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_has_to_be_missing_twice_before_its_keys_go(post: Post, redis: Redis) -> None:
+    subject = subject_of(post)
+    view(post, post)
+    flush()
+    with connection.cursor() as cursor:  # no signal
+        cursor.execute("DELETE FROM site_post")
+    with override_settings(READTRACK={"ORPHAN_AGE": 0}):
+        assert flush().orphans == 1
+        assert redis.exists(f"views:total:{subject}")
+        assert flush().orphans == 1
+    assert remaining_keys(redis, post) == []
+    assert not History.objects.filter(subject=subject).exists()
+    assert flush().orphans == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_is_missing_for_a_moment_keeps_its_count(post: Post, redis: Redis) -> None:
+    view(post, post)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM site_post")
+    assert [flush().orphans for _ in range(2)] == [1, 1]
+    post.save(force_insert=True)
+    flush()
+    assert stored(post) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's way to fail on purpose")
+def test_a_deadlock_is_tried_again(post: Post) -> None:
+    view(post)
+    flush()
+    view(post)
+    failures = iter([1])
+
+    def fail_once(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("WITH raised") and next(failures, None):
+            return execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40P01'; END $$", (), many, context)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fail_once):
+        assert flush().written == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's way to fail on purpose")
+def test_another_failure_is_not(post: Post) -> None:
+    view(post)
+
+    def fail(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("WITH raised"):
+            return execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014'; END $$", (), many, context)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fail), pytest.raises(OperationalError):
+        flush()
+    assert FlushRun.objects.get().error
+    assert flush().written == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_history_is_kept_by_the_hour_for_row_and_model(post: Post) -> None:
+    flush()
+    view(post, post)
+    flush(only_changed=True)
+    view(post)
+    flush(only_changed=True)
+    hour = buckets.hour_index(buckets.now())
+    rows = History.objects.order_by("subject").values_list("subject", "views", "visitors")
+    assert list(rows.filter(hour__in=[hour, hour - 1])) == [
+        ("site.post", 3, 0),
+        (subject_of(post), 3, 3),
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+@override_settings(READTRACK={"HISTORY": False})
+def test_a_site_may_do_without_history(post: Post) -> None:
+    view(post)
+    flush()
+    view(post)
+    flush(only_changed=True)
+    assert not History.objects.exists()

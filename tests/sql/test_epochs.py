@@ -1,4 +1,4 @@
-"""SQL follows Redis step by step, and knows one that is not its own."""
+"""Epochs: SQL follows the settlings of Redis, and notices a Redis that was restored."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it
     read = merging._live
 
     def be_late(*args: Any) -> Any:
-        """Settled on one's own part, one reads what another flush, killed since, has settled."""
+        """Lets another flush settle, which is then killed, before this one reads."""
         monkeypatch.setattr(merging, "_live", read)
         redis.delete(f"views:total:{subject_of(post)}")
         view(post)
@@ -118,7 +118,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
 
 
 def settle_and_die() -> Epoch:
-    """A flush that is killed when it has settled, before it tells SQL; gives what it would have told."""
+    """Settles without telling SQL, as a flush does that is killed in between. Returns what it would have told."""
     bases = merging._stored(counters.unsettled(until=counters.clock()))
     settled = scripts.run(counters.settle(bases, known=known_epoch()))
     assert settled.counters == 1

@@ -18,7 +18,7 @@ FILES = [
     "tests/flush/test_readers.py",
     "tests/flush/test_resets.py",
     "tests/flush/test_scope.py",
-    "tests/flush/test_writing.py",
+    "tests/flush/test_merging.py",
 ]
 
 pytestmark = [
