@@ -1,7 +1,7 @@
-"""Takes over what django-hitcount 1.3 has counted, by its tables alone: the app need not be installed."""
+"""Takes over the counts of django-hitcount 1.3 from its tables alone: the app need not be installed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ HITS = 5_000  # fetched at once
 
 @dataclass(slots=True)
 class Report:
-    """What was taken over, in subjects and views, and what not."""
+    """Rows, subjects and views that were taken over, and rows that were not."""
 
     rows: int = 0
     subjects: int = 0
@@ -34,7 +34,7 @@ class Report:
     known: int = 0  # rows taken over before
     untracked: Counter[str] = field(default_factory=Counter)  # rows by the name of a model without counts
     gone: int = 0  # rows whose object does not exist
-    lost: int = 0
+    lost: int = 0  # primary keys that had to be passed over
 
 
 class MissingTablesError(LookupError):
@@ -42,7 +42,7 @@ class MissingTablesError(LookupError):
 
 
 class HitCount(models.Model):  # noqa: DJ008 - nobody looks at one
-    """A row of theirs, in a registry of its own, so that this site has no such model."""
+    """Row of django-hitcount, in a registry of its own, so that this site has no such model."""
 
     hits = models.PositiveIntegerField()
     content_type_id = models.IntegerField()
@@ -55,14 +55,14 @@ class HitCount(models.Model):  # noqa: DJ008 - nobody looks at one
         managed = False
 
 
-class Hit(models.Model):  # noqa: DJ008 - nor at this
-    """One hit of theirs."""
+class Hit(models.Model):  # noqa: DJ008
+    """One hit of django-hitcount."""
 
     hitcount_id = models.IntegerField()
     ip = models.TextField()
     user_agent = models.TextField()
     created = models.DateTimeField()
-    user_id = models.TextField(null=True)  # noqa: DJ001 - theirs
+    user_id = models.TextField(null=True)  # noqa: DJ001 - not ours to change
 
     class Meta:
         apps = Apps()
@@ -74,9 +74,9 @@ class Hit(models.Model):  # noqa: DJ008 - nor at this
 def run(
     *, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = lambda rows: None
 ) -> Report:
-    """Adds their counts to ours, each row once; rows that come later are added by the next run.
+    """Adds the counts, each row once. Rows that come later are added by the next run.
 
-    `progress` is called with the number of rows just taken. Raises MissingTablesError, ledger.ImportConflictError,
+    Calls `progress` with the number of rows just taken. Raises MissingTablesError, ledger.ImportConflictError,
     redis.RedisError or django.db.Error.
     """
     tables = connections[using].introspection.table_names()
@@ -84,33 +84,23 @@ def run(
         raise MissingTablesError(HitCount._meta.db_table)
     source = f"hitcount.{using}"
     record = Import.objects.filter(source=source).first() or Import(source=source, name="django-hitcount")
-    resumed = ledger.resume(record, dry_run=dry_run)
+    position, lost = ledger.resume(record, dry_run=dry_run)
     if not dry_run:
         record.save()
-        flush()  # a Redis restored from before the last flush catches up with SQL first
+        flush()  # a Redis that was restored from before the last flush catches up with SQL first
     rows = HitCount._base_manager.using(using).order_by("pk")
-    report = Report(known=rows.filter(pk__lte=resumed.position).count(), lost=resumed.lost)
-    for some in _chunks(rows, after=resumed.position):
+    report = Report(known=rows.filter(pk__lte=position).count(), lost=lost)
+    while some := list(rows.filter(pk__gt=position)[:ROWS]):
+        position = some[-1].pk
         batch = _batch(some, report, using=using, has_hits=Hit._meta.db_table in tables)
         if not dry_run:
-            ledger.add(record, batch, position=some[-1].pk)
+            ledger.add(record, batch, position=position)
         progress(len(some))
     return report
 
 
-def total(*, using: str = "default") -> int:
-    """How many rows there are."""
-    return HitCount._base_manager.using(using).count()
-
-
-def _chunks(rows: "models.QuerySet[HitCount]", *, after: int) -> Iterator[list[HitCount]]:
-    while some := list(rows.filter(pk__gt=after)[:ROWS]):
-        yield some
-        after = some[-1].pk
-
-
-def _batch(rows: list[HitCount], report: Report, *, using: str, has_hits: bool) -> Batch:
-    """What those rows add: their views as they are, and the visitors that are still on record."""
+def _batch(rows: Sequence[HitCount], report: Report, *, using: str, has_hits: bool) -> Batch:
+    """Returns the views of the rows, and the visitors that are still on record."""
     batch, subjects = Batch(), _subjects(rows, report)
     report.rows += len(rows)
     for row in rows:
@@ -120,20 +110,22 @@ def _batch(rows: list[HitCount], report: Report, *, using: str, has_hits: bool) 
     report.subjects += len(batch.views)
     if not has_hits:
         return batch
-    found = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
+    hits = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
     columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
-    for row_id, ip, agent, user, at in found.values_list(*columns).iterator(HITS):
+    for row_id, ip, agent, user, at in hits.values_list(*columns).iterator(HITS):
         report.hits += 1
-        who = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
-        batch.visitors[subjects[row_id]][who] = None
+        visitor = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
+        batch.visitors[subjects[row_id]].add(visitor)
     return batch
 
 
-def _subjects(rows: list[HitCount], report: Report) -> dict[int, str]:
-    """Our subjects by the ids of their rows, of objects that exist and have counts."""
+def _subjects(rows: Sequence[HitCount], report: Report) -> dict[int, str]:
+    """Returns the subjects of rows whose objects exist and have counts, by the rows' primary keys."""
+    kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
     wanted: dict[type[Tracked], dict[int, Any]] = {}
     for row in rows:
-        model = _model(row.content_type_id)
+        kind = kinds.get(row.content_type_id)
+        model = kind.model_class() if kind else None
         if model is None or not issubclass(model, Tracked):
             report.untracked[model._meta.label if model else "?"] += 1
             continue
@@ -147,10 +139,3 @@ def _subjects(rows: list[HitCount], report: Report) -> dict[int, str]:
         report.gone += sum(pk not in present for pk in pks.values())
         subjects.update({row: subject_of_row(model, pk) for row, pk in pks.items() if pk in present})
     return subjects
-
-
-def _model(content_type: int) -> type[models.Model] | None:
-    try:
-        return ContentType.objects.get_for_id(content_type).model_class()
-    except ContentType.DoesNotExist:
-        return None

@@ -1,20 +1,29 @@
-"""How far an import has come, so that each part of it is counted once, wherever it is killed.
+"""Records how far an import has come, so that each batch is counted once, wherever the import is killed.
 
-A part is announced to Redis, noted in SQL as intended, added in Redis in one step with its position,
-carried into SQL like any count, and noted in SQL as done, in one transaction with its history:
+A batch takes five steps:
 
-- killed before it was added: Redis has the announcement, not the position; the part is added again;
-- killed after it was added: Redis has the position; the part is carried and noted, not added;
-- Redis lost its data after the part was noted: SQL's counts have it;
-- Redis lost its data in between: nobody can tell whether a flush carried some of the part, so it is
-  passed over and reported: at most one batch is missing, and nothing is ever counted twice.
+1. Redis announces it (`begun`).
+2. SQL notes the position that it reaches (`intended`), and what it adds to history (`part`).
+3. One script adds its views in Redis and moves the position (`done`).
+4. SQL's counts are raised, as by a flush.
+5. One SQL transaction moves the position and fills in the history.
+
+After a kill, `resume` compares the two sides:
+
+- before step 3: Redis has the announcement, not the position. The batch is added again.
+- after step 3: Redis has the position. Steps 4 and 5 are done.
+- Redis lost its data after step 5: SQL has the counts.
+- Redis lost its data between steps 2 and 5: a flush may have stored the batch, or not. The batch is passed
+  over and reported, so at most one batch is missing and no view is counted twice.
+
+To raise SQL's counts in the transaction that moves the position would take fewer steps, but they may be in another
+database, and a flush that read Redis before it may still write, or settle by, the counts from before it.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.utils.translation import gettext
 
 from readtrack import buckets
 from readtrack.flush.merging import settle
@@ -32,7 +41,7 @@ class ImportConflictError(RuntimeError):
 
 
 class Resumed(NamedTuple):
-    """Where an import goes on, and the size of a part that has to be passed over."""
+    """Position where an import goes on, and the size of a batch that has to be passed over."""
 
     position: int
     lost: int = 0
@@ -41,9 +50,9 @@ class Resumed(NamedTuple):
 def resume(
     record: Import, *, digest: Callable[[int], str | None] = lambda position: "", dry_run: bool = False
 ) -> Resumed:
-    """Where the import goes on. What was added but not carried is carried; a dry run only looks.
+    """Returns where the import goes on, and finishes a batch that was added in Redis; a dry run only looks.
 
-    `digest` tells what is before a position, so that the source is known again; None where it ends sooner.
+    `digest` returns the digest of the source up to a position, or None if the source ends sooner.
     """
     if record.pk is None:
         return Resumed(0)
@@ -52,7 +61,7 @@ def resume(
     if done is not None and done > before:
         if not dry_run and (found := digest(done)) is not None:
             flush()
-            # A database restored from a backup may not know of the part any more.
+            # A database that was restored from a backup may not know the batch any more.
             _confirm(record, done, digest=found, part=record.part if done == intended else "", totals=totals)
         return Resumed(done)
     if intended <= before or (begun, done) == (intended, before):
@@ -63,39 +72,35 @@ def resume(
 
 
 def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:
-    """Adds the batch to the counts, which takes the import to that position.
+    """Adds the batch to the counts and moves the import to the position.
 
     Raises ImportConflictError, redis.RedisError or django.db.Error; importing again then goes on from there.
     """
-    before = record.position
-    part = ""
+    source, before, part = record.source, record.position, ""
     totals: Sequence[int] = ()
     if batch.views:
-        scripts.run_all(
-            *imports.add_visitors({subject: list(ids) for subject, ids in batch.visitors.items()}), patient=True
-        )
-        _check(scripts.run(imports.intend(record.source, before=before, after=position), patient=True))
+        scripts.run_all(*imports.add_visitors(batch.visitors), patient=True)
+        _check(scripts.run(imports.intend(source, before=before, after=position), patient=True))
         at = buckets.now()
         part = backfill.part(batch, at=at)
         _check(_update(record, intended=position, part=part))
-        parts: Any = {"views": batch.views, "hours": batch.hours, "since": imports.first_hour(at)}
-        call = imports.apply(record.source, before=before, after=position, at=at, **parts)
+        call = imports.apply(source, before=before, after=position, views=batch.views, hours=batch.hours, at=at)
         while (answer := scripts.run(call, patient=True)) is imports.Applied.UNSETTLED:
             settle(SqlEpoch())
         _check(answer is imports.Applied.APPLIED)
         write_subjects(batch.views)
-        _, done, totals = imports.state(record.source)
+        _, done, totals = imports.state(source)
         _check(done == position)
     _confirm(record, position, digest=digest, part=part, totals=totals)
 
 
 def _confirm(record: Import, position: int, *, digest: str, part: str = "", totals: Sequence[int] = ()) -> None:
-    """Notes the part as done, and brings it into history: both or neither, whoever else tries it."""
-    done = {"position": position, "intended": position, "part": "", "digest": digest}
+    """Moves the position and fills in the history in one transaction, once, whoever else tries it."""
+    moved = {"position": position, "intended": position, "part": "", "digest": digest}
 
     def confirm() -> None:
         with transaction.atomic(using=connection.alias):
-            _check(_update(record, **done, since=record.since, until=record.until))
+            _check(_update(record, **moved, since=record.since, until=record.until))
             if part:
                 backfill.fill(part, totals)
 
@@ -105,11 +110,10 @@ def _confirm(record: Import, position: int, *, digest: str, part: str = "", tota
 
 
 def _update(record: Import, **values: Any) -> bool:
-    """Whether the record still had the position that we know, and now has the values."""
+    """Updates the record if it still has the position that we know. Returns True if it had."""
     return Import.objects.filter(pk=record.pk, position=record.position).update(**values) == 1
 
 
 def _check(is_ours: bool) -> None:  # noqa: FBT001 - the answer of a guard
     if not is_ours:
-        message = gettext("Another import of this came first, or Redis lost its data meanwhile. Import again.")
-        raise ImportConflictError(message)
+        raise ImportConflictError("Another import of this came first, or Redis lost its data meanwhile. Import again.")

@@ -1,10 +1,10 @@
-"""One line of a web server's log: combined, common or JSON. Whatever a line holds, it is parsed or refused."""
+"""Parses one line of a web server's log: combined, common or JSON. No line, whatever it holds, raises."""
 
 import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -15,7 +15,7 @@ LONGEST = 65_536  # bytes of a line that are looked at; a longer one is malforme
 
 
 class Line(NamedTuple):
-    """One exchange. The agent is None where the log does not hold it; the time is aware UTC."""
+    """One request and its answer. The agent is None if the log does not hold it; the time is aware UTC."""
 
     address: str
     at: datetime
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 Parser = Callable[[bytes], Line | None]
 
-# Where JSON logs keep things: nginx's usual names, then Caddy's, then Traefik's. The first one found is taken.
+# Fields of JSON logs: nginx's usual names, then Caddy's, then Traefik's. The first one found is taken.
 FIELDS: Mapping[str, Sequence[str]] = {
     "address": ("remote_addr", "request.client_ip", "request.remote_ip", "ClientHost"),
     "time": ("time_iso8601", "msec", "time_local", "ts", "StartUTC", "timestamp", "time"),
@@ -38,18 +38,18 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "agent": ("http_user_agent", "request.headers.User-Agent", "request_User-Agent", "user_agent"),
 }
 
-# No part can match what the one after it starts with, so that no line, however made, takes long.
+# No part can match what the next part starts with, so that no line takes long, however it is made.
 _TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
 _COMMON = re.compile(rf"(\S+) [^\[]*\[([^\]]{{1,40}})\] {_TEXT} (\d{{3}}) \S+")
 _COMBINED = re.compile(rf"{_COMMON.pattern} {_TEXT} {_TEXT}")
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
-_TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})")
+_TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _EPOCH_YEARS = 1e11  # seconds since 1970 stay below this; what is above counts milli-, micro- or nanoseconds
 
 
 def parser(form: str, fields: Mapping[str, str] | None = None) -> Parser:
-    """What reads a line of that form: the line, or None where it is malformed.
+    """Returns a function that parses a line of that form, and returns None for a malformed one.
 
     `fields` names, for JSON, where a log keeps something: `{"address": "client.ip"}`.
     """
@@ -59,12 +59,11 @@ def parser(form: str, fields: Mapping[str, str] | None = None) -> Parser:
 
 
 def _text(pattern: re.Pattern[str], raw: bytes) -> Line | None:
-    found = pattern.match(raw.decode("latin-1"))  # as WSGI hands headers on, so that agents come out alike
+    found = pattern.match(raw.decode("latin-1"))  # as WSGI decodes headers, so that agents are equal
     if found is None:
         return None
     address, time, request, status, *rest = found.groups()
-    agent = _unescaped(rest[1]) if rest else None
-    return _line(address, clock(time), request=_unescaped(request), status=int(status), agent=agent)
+    return _line(address, time, _unescaped(request), status=status, agent=_unescaped(rest[1]) if rest else None)
 
 
 def _unescaped(text: str) -> str:
@@ -84,16 +83,13 @@ def _json(fields: Mapping[str, Sequence[str]], raw: bytes) -> Line | None:
     request, status, agent = values["request"], str(values["status"]), values["agent"]
     if not isinstance(request, str):
         request = " ".join(str(values[name] or "") for name in ("method", "path")).rstrip()
-    if not re.fullmatch("[0-9]{3}", status):
+    if not isinstance(values["address"], str) or not re.fullmatch("[0-9]{3}", status):
         return None
-    at = clock(values["time"])
-    return _line(
-        values["address"], at, request=request, status=int(status), agent=None if agent is None else str(agent)
-    )
+    return _line(values["address"], values["time"], request, status=status, agent=None if agent is None else str(agent))
 
 
 def _first(entry: Mapping[str, Any], paths: Sequence[str]) -> Any:
-    """The first of the values at those dotted paths that is there; of a list its first item."""
+    """Returns the first value that the entry has at one of the dotted paths; of a list its first item."""
     for path in paths:
         value: Any = entry.get(path)
         if value is None:
@@ -107,48 +103,41 @@ def _first(entry: Mapping[str, Any], paths: Sequence[str]) -> Any:
     return None
 
 
-def _line(address: Any, at: datetime | None, *, request: str, status: int, agent: str | None) -> Line | None:
+def _line(address: str, time: Any, request: str, *, status: str, agent: str | None) -> Line | None:
     method, _, target = request.partition(" ")
-    if at is None or not target or not isinstance(address, str):
+    at = clock(time)
+    if at is None or not target:
         return None
     path = target.partition(" ")[0].partition("?")[0]
     if not path.startswith("/"):  # asked through a proxy: GET http://host/path
         path = "/" + path.partition("://")[2].partition("/")[2]
-    return Line(address, at, method, unquote(path), status, "" if agent == "-" else agent)
+    return Line(address, at, method, unquote(path), int(status), "" if agent == "-" else agent)
 
 
-# Many lines share a second, and logs hold few kinds of anything else.
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # because many lines share a second
 def clock(value: Any) -> datetime | None:
-    """The time as aware UTC: `20/Nov/2026:12:00:30 +0100`, ISO 8601, or a number since 1970; else None."""
+    """Returns the time as aware UTC, or None for what is no time.
+
+    Takes `20/Nov/2026:12:00:30 +0100`, ISO 8601 with a zone, or a number since 1970.
+    """
     try:
-        at = _epoch(float(value))
-    except (TypeError, ValueError):
-        at = _written(str(value))
-    except (OverflowError, OSError):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            at = _written(str(value))
+        else:
+            while math.isfinite(number) and abs(number) >= _EPOCH_YEARS:
+                number /= 1000
+            at = datetime.fromtimestamp(number, timezone.utc)
+    except (ValueError, OverflowError, OSError):
         return None
-    # Whoever subtracts a window from a time at the very edge of the calendar would fail.
+    # To subtract a window from a time at the edge of the calendar would fail.
     return at if at is not None and 1970 <= at.year < 9000 else None
 
 
-def _epoch(number: float) -> datetime | None:
-    while math.isfinite(number) and abs(number) >= _EPOCH_YEARS:
-        number /= 1000
-    return datetime.fromtimestamp(number, timezone.utc)
-
-
 def _written(text: str) -> datetime | None:
-    at: datetime | None
-    try:
-        if found := _TIME.fullmatch(text):
-            day, month, year, hour, minute, second, sign, *zone = found.groups()
-            offset = timedelta(hours=int(zone[0]), minutes=int(zone[1])) * (-1 if sign == "-" else 1)
-            parts = (int(year), _MONTHS.find(month) // 3 + 1, int(day), int(hour), int(minute), int(second))
-            at = datetime(*parts, tzinfo=timezone(offset))
-        else:
-            at = parse_datetime(text.strip())
-            if at is None or at.tzinfo is None:
-                return None  # a time without a zone says nothing
-        return at.astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        return None
+    if found := _TIME.fullmatch(text):
+        day, month, year, time, zone = found.groups()
+        text = f"{year}-{_MONTHS.find(month) // 3 + 1:02}-{day}T{time}{zone}"
+    at = parse_datetime(text.strip())
+    return at.astimezone(timezone.utc) if at and at.tzinfo else None  # a time without a zone says nothing

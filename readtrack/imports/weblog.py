@@ -1,14 +1,13 @@
-"""Takes over the views in a web server's logs: judged as live hits are, by the times of the log."""
+"""Takes over the views in a web server's logs: judges lines as live hits are judged, by the times of the log."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
-
-from django.utils.translation import gettext, ngettext
 
 from readtrack import buckets
 from readtrack.flush.run import flush
@@ -17,15 +16,17 @@ from readtrack.hits.hit import judged
 from readtrack.imports import ledger
 from readtrack.imports.backfill import Batch
 from readtrack.imports.lines import Line, parser
-from readtrack.imports.pieces import Log, LogLine, Piece, piece, unfinished
+from readtrack.imports.logs import LogFile, LogLine
 from readtrack.imports.urls import Objects, Target, Urls
 from readtrack.imports.windows import LogDeduplicator
 from readtrack.models import FlushRun
-from readtrack.numerals import exact
 from readtrack.store import imports
 
-PATTERNS = 1_000  # of paths that did not resolve, told apart
-LONGEST_PATTERN = 80  # characters of such a pattern
+LINES = 1_000  # judged together, so that their objects are looked up together
+PATIENCE = 200_000  # lines after which the position is stored even if little counted
+LATEST = datetime.max.replace(tzinfo=timezone.utc)
+PATTERNS = 1_000  # of paths that did not resolve, counted one by one
+LONGEST_PATTERN = 80  # characters
 OTHERS = "(others)"
 
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
@@ -33,7 +34,7 @@ _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-
 
 @dataclass(slots=True)
 class Report:
-    """Of `lines`, so many `counted`; every other one is in one of the rest."""
+    """Number of lines, and of those that were counted; every other line is in one of the other figures."""
 
     lines: int = 0
     counted: int = 0
@@ -47,31 +48,21 @@ class Report:
     until: datetime | None = None
     notes: list[str] = field(default_factory=list)
 
-    def see(self, at: datetime) -> None:
-        """Widens the report's times."""
-        self.since = min(at, self.since or at)
-        self.until = max(at, self.until or at)
-
     def miss(self, path: str) -> None:
-        """A path whose view does not say what it shows."""
+        """Counts a path whose view does not say what it shows."""
         pattern = _pattern(path)
         self.unresolved[pattern if pattern in self.unresolved or len(self.unresolved) < PATTERNS else OTHERS] += 1
 
 
 @lru_cache(maxsize=1024)
 def _pattern(path: str) -> str:
-    """The path without its numbers. A visitor chose its characters, and a terminal obeys some."""
+    """Returns the path without its numbers, and without characters that a terminal obeys."""
     return "".join(char if char.isprintable() else "?" for char in _NUMBERS.sub("…", path)[:LONGEST_PATTERN])
-
-
-LINES = 1_000  # judged together, so that their objects are looked up together
-PATIENCE = 200_000  # lines after which the position is kept even though little counted
-LATEST = datetime.max.replace(tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to read the logs, and what of them."""
+    """How to read the logs, and which lines."""
 
     form: str = "combined"
     fields: Mapping[str, str] = field(default_factory=dict)  # for JSON: where the log keeps what
@@ -98,97 +89,90 @@ class Importer:
 
         Raises OSError for a file that cannot be read, ledger.ImportConflictError, redis.RedisError or django.db.Error.
         """
-        logs = [Log(path) for path in paths]
-        try:
-            # The windows go on from one file to the next, and a shell sorts access.log before access.log.1.
-            ordered = sorted((log for log in logs if log.first()), key=self._begins)
-            found = [self._piece(log) for log in ordered]
-            pieces = unfinished(found)
-            self._pass_over([one for one in found if one not in pieces])
-            if pieces and not self.options.dry_run:
-                flush()  # a Redis restored from before the last flush catches up with SQL first
-            for one in pieces:
-                self._take(one)
-        finally:
-            for log in logs:
-                log.close()
-        self._note()
+        with ExitStack() as stack:
+            files = [stack.enter_context(closing(LogFile(path))) for path in paths]
+            # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
+            files = sorted((file for file in files if file.first()), key=self._begins)
+            for file in files:
+                self._identify(file)
+            new = next((index for index, file in enumerate(files) if file.has_more(file.position)), None)
+            # The windows of the last known file reach into the first new one.
+            known = len(files) if new is None else max(new - 1, 0)
+            self._pass_over(files[:known])
+            if files[known:] and not self.options.dry_run:
+                flush()  # a Redis that was restored from before the last flush catches up with SQL first
+            for file in files[known:]:
+                self._take(file)
+        self._note(files[known:])
         return self.report
 
-    def _begins(self, log: Log) -> datetime:
-        line = self._parse(log.first().strip())
+    def _begins(self, file: LogFile) -> datetime:
+        line = self._parse(file.first().strip())
         return line.at if line else LATEST
 
-    def _piece(self, log: Log) -> Piece:
-        found = piece(log, name=self.options.log, dry_run=self.options.dry_run)
-        if found.lost:
-            message = ngettext(
-                "%(name)s: Redis lost its data during an earlier import; %(lost)s byte is passed over.",
-                "%(name)s: Redis lost its data during an earlier import; %(lost)s bytes are passed over.",
-                found.lost,
-            )
-            self.report.notes.append(message % {"name": log.name, "lost": exact(found.lost)})
-        return found
+    def _identify(self, file: LogFile) -> None:
+        file.identify(log=self.options.log, dry_run=self.options.dry_run)
+        if file.lost:
+            lost = "1 byte is" if file.lost == 1 else f"{file.lost:,} bytes are"
+            self.report.notes.append(f"{file.name}: Redis lost its data during an earlier import; {lost} passed over.")
 
-    def _pass_over(self, pieces: Sequence[Piece]) -> None:
-        """Counts the lines of logs that hold nothing new."""
-        for one in pieces:
-            known = sum(1 for _ in one.log.lines())
-            self._progress(one.log.read)
+    def _pass_over(self, files: Sequence[LogFile]) -> None:
+        """Counts the lines of files that hold nothing new."""
+        for file in files:
+            known = file.line_count()
+            self._progress(file.read)
             self.report.lines += known
             self.report.known += known
-        if pieces:
-            message = ngettext(
-                "%(count)s log was imported before and holds nothing new.",
-                "%(count)s logs were imported before and hold nothing new.",
-                len(pieces),
-            )
-            self.report.notes.append(message % {"count": exact(len(pieces))})
+        if files:
+            one, many = "1 log was imported before and holds", f"{len(files):,} logs were imported before and hold"
+            self.report.notes.append(f"{one if len(files) == 1 else many} nothing new.")
 
-    def _take(self, piece: Piece) -> None:
+    def _take(self, file: LogFile) -> None:
         """Reads one file, batch by batch."""
-        lines, read, unsaved, end = piece.log.lines(), 0, 0, 0
+        lines, read, unsaved, end = file.lines(), 0, 0, 0
         while some := list(islice(lines, LINES)):
-            self._judge(piece, some)
-            self._progress(piece.log.read - read)
-            read, end, unsaved = piece.log.read, some[-1].end, unsaved + len(some)
+            self._judge(file, some)
+            self._progress(file.read - read)
+            read, end, unsaved = file.read, some[-1].end, unsaved + len(some)
             if self._batch.is_full or unsaved >= PATIENCE:
-                self._save(piece, end)
+                self._save(file, end)
                 unsaved = 0
-        self._save(piece, end)
+        self._save(file, end)
         if not self.options.dry_run:
-            imports.finish(piece.record.source)
-        if piece.log.is_damaged:
-            self.report.notes.append(gettext("%(name)s is damaged after what was read.") % {"name": piece.log.name})
+            imports.finish(file.record.source)
+        if file.is_damaged:
+            self.report.notes.append(f"{file.name} is damaged after what was read.")
 
-    def _save(self, piece: Piece, position: int) -> None:
+    def _save(self, file: LogFile, position: int) -> None:
         batch, self._batch = self._batch, Batch()
-        if not self.options.dry_run and position > piece.record.position:
-            ledger.add(piece.record, batch, position=position, digest=piece.log.digest)
+        if not self.options.dry_run and position > file.record.position:
+            if file.since and file.until:
+                file.record.since, file.record.until = buckets.for_field(file.since), buckets.for_field(file.until)
+            ledger.add(file.record, batch, position=position, digest=file.digest)
 
-    def _judge(self, piece: Piece, some: Sequence[LogLine]) -> None:
+    def _judge(self, file: LogFile, some: Sequence[LogLine]) -> None:
         """Puts into the batch what counts of these lines. Those imported before only move the windows."""
         wanted: list[tuple[Line, Target, Report]] = []
         self.report.lines += len(some)
         for raw, end in some:
-            report = self.report if end > piece.position else Report()
+            report = self.report if end > file.position else Report()
             self.report.known += report is not self.report
             line = self._parse(raw)
-            target = self._target(piece, line, report=report)
-            if line is not None and target is not None:
+            if line is None:
+                report.malformed += 1
+                continue
+            file.see(line.at)
+            if target := self._target(file, line, report=report):
                 wanted.append((line, target, report))
         subjects = self._objects.subjects(target for _, target, _ in wanted)
         for line, target, report in wanted:
             self._count(line, subjects[target], report=report)
 
-    def _target(self, piece: Piece, line: Line | None, *, report: Report) -> Target | None:
-        """What the line asks for; None where it cannot count, and the report then says why."""
-        if line is None:
-            report.malformed += 1
-            return None
-        piece.see(line.at)
-        report.see(line.at)
-        if not self._is_wanted(piece, line.at):
+    def _target(self, file: LogFile, line: Line, *, report: Report) -> Target | None:
+        """Returns what the line asks for; None if it cannot count, and the report then says why."""
+        since, until = self.options.since, self.options.until
+        is_unwanted = (since and line.at < since) or (until and line.at >= until)
+        if is_unwanted or any(first <= line.at <= last for first, last in file.elsewhere):
             report.outside += 1
             return None
         if reason := judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
@@ -198,12 +182,6 @@ class Importer:
         if target is None:
             report.miss(line.path)
         return target
-
-    def _is_wanted(self, piece: Piece, at: datetime) -> bool:
-        since, until = self.options.since, self.options.until
-        if (since and at < since) or (until and at >= until):
-            return False
-        return not any(since <= at <= until for since, until in piece.elsewhere)
 
     def _count(self, line: Line, subject: str, *, report: Report) -> None:
         if not subject:
@@ -217,18 +195,17 @@ class Importer:
         if report is self.report:
             self._batch.add(subject, visitor=visitor.id, at=line.at)
 
-    def _note(self) -> None:
-        """Says what may make the counts wrong."""
-        if self._windows.forgotten:
-            message = ngettext(
-                "%(visits)s visit was forgotten within its window, so its reloads count as views.",
-                "%(visits)s visits were forgotten within their window, so their reloads count as views.",
-                self._windows.forgotten,
-            )
-            self.report.notes.append(message % {"visits": exact(self._windows.forgotten)})
+    def _note(self, files: Sequence[LogFile]) -> None:
+        """Notes what may make the counts wrong."""
+        report = self.report
+        report.since = min((file.since for file in files if file.since), default=None)
+        report.until = max((file.until for file in files if file.until), default=None)
+        if forgotten := self._windows.forgotten:
+            visits = "1 visit was" if forgotten == 1 else f"{forgotten:,} visits were"
+            report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
         first = FlushRun.objects.order_by("started").values_list("started", flat=True).first()
-        if first and self.report.until and self.report.until >= buckets.now(first) and not self.options.until:
-            message = gettext(
-                "The log goes on after %(start)s. If views were counted live by then, give --until that moment."
+        if first and report.until and report.until >= buckets.now(first) and not self.options.until:
+            start = f"{buckets.now(first):%Y-%m-%d %H:%M} UTC"
+            report.notes.append(
+                f"The log goes on after {start}. If views were counted live by then, give --until that moment."
             )
-            self.report.notes.append(message % {"start": f"{buckets.now(first):%Y-%m-%d %H:%M} UTC"})

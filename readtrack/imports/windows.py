@@ -1,41 +1,43 @@
-"""The rate and the window of a live hit, by the times in a log instead of Redis's clock."""
+"""The rate limit and the window of a live hit, by the times in a log instead of Redis's clock."""
 
 from readtrack.conf import conf
 from readtrack.hits.hit import Reason
 
 LIMIT = 500_000  # entries of a generation: two of them take some 100 MB at most
+NEVER = (float("-inf"), 0)
 
 
 class Recent:
-    """What was seen lately, by generations: two dicts hold all of the last `life` seconds, and not much more."""
+    """Counts hits by name in windows of `life` seconds. Two generations of entries bound the memory."""
 
-    def __init__(self, life: float, *, limit: int = LIMIT) -> None:
+    def __init__(self, life: float, *, limit: int) -> None:
         self.life = life
         self.limit = limit
-        self.forgotten = 0  # entries dropped before their time, for there were too many
+        self.forgotten = 0  # entries dropped within their window, because there were too many
         self._since = float("-inf")
         self._young: dict[int, tuple[float, int]] = {}
         self._old: dict[int, tuple[float, int]] = {}
 
-    def get(self, name: int, at: float) -> tuple[float, int] | None:
-        """When the thing's window began, and how often it was seen in it; None outside of one.
+    def hit(self, name: int, at: float) -> int:
+        """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins.
 
-        Logs are written when a response ends, so a time may lie a little before one that was seen.
+        Servers write a line when its response ends, so a time may be a little before one that was seen.
         """
-        entry = self._young.get(name) or self._old.get(name)
-        return entry if entry is not None and abs(at - entry[0]) < self.life else None
-
-    def put(self, name: int, at: float, count: int = 1) -> None:
-        """Keeps that the thing's window began then."""
+        for seen in (self._young, self._old):
+            started, count = seen.get(name, NEVER)
+            if abs(at - started) < self.life:
+                seen[name] = (started, count + 1)
+                return count + 1
         is_over = abs(at - self._since) >= self.life  # or another log, which began earlier
         if is_over or len(self._young) >= self.limit:
             self.forgotten += 0 if is_over else len(self._old)
             self._old, self._young, self._since = self._young, {}, at
-        self._young[name] = (at, count)
+        self._young[name] = (at, 1)
+        return 1
 
 
 class LogDeduplicator:
-    """What record.lua decides with keys that expire."""
+    """Decides for the lines of logs what record.lua decides for live hits."""
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._rates = Recent(conf.RATE_WINDOW, limit=limit)
@@ -43,20 +45,12 @@ class LogDeduplicator:
 
     @property
     def forgotten(self) -> int:
-        """How many visits were forgotten within their window: their reloads count as views."""
+        """Returns how many visits were forgotten within their window: their reloads count as views."""
         return self._views.forgotten
 
     def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
-        """Why this hit does not count; None when it does, and then its window has begun."""
-        if conf.RATE_LIMIT and self._is_fast(hash(visitor), at):
+        """Returns why a hit at that time (seconds) does not count; None if it counts."""
+        if conf.RATE_LIMIT and self._rates.hit(hash(visitor), at) > conf.RATE_LIMIT:
             return "rate"
-        view = hash((visitor, subject))  # 8 bytes for a pair: two in a million million are taken for one
-        if self._views.get(view, at):
-            return "repeat"
-        self._views.put(view, at)
-        return None
-
-    def _is_fast(self, visitor: int, at: float) -> bool:
-        started, count = self._rates.get(visitor, at) or (at, 0)
-        self._rates.put(visitor, started, count + 1)
-        return count + 1 > conf.RATE_LIMIT
+        # 8 bytes for a pair: two in a million million are taken for one.
+        return "repeat" if self._views.hit(hash((visitor, subject)), at) > 1 else None

@@ -1,22 +1,36 @@
-"""Imports: adding a part of a log or table to the counts once, with the position it reaches."""
+"""Imports in Redis: adds a batch to the counts once, in the step that moves the import's position."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from enum import IntEnum
+from itertools import chain
 from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.store import keys, scripts, uniques
+from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.counters import MODEL_HOURS
 from readtrack.store.scripts import Call
-
-DAY = timedelta(days=1)  # that an hour of a subject is kept; one of a model is kept twice as long
-LIFE = 86_400  # seconds that the position of a finished import is kept
-ALMOST = timedelta(minutes=1)  # an hour that ends sooner is not begun any more
+from readtrack.store.uniques import strategy_of
 
 SPARE = 2  # of the oldest hours in Redis, which may expire before the next flush
+
+
+class Applied(IntEnum):
+    """Result of adding a batch."""
+
+    REFUSED = 0  # this Redis, as it is now, has no announcement of the batch
+    APPLIED = 1
+    UNSETTLED = 2  # a counter lacks SQL's count: settle, then try again
+
+
+class ImportState(NamedTuple):
+    """Positions that an import was announced for and has reached; None where this Redis does not know it."""
+
+    begun: int | None
+    done: int | None
+    totals: list[int]  # of the last batch's subjects, right after the batch was added
 
 
 def first_hour(at: datetime) -> int:
@@ -24,24 +38,8 @@ def first_hour(at: datetime) -> int:
     return buckets.hour_index(at) - MODEL_HOURS + 1 + SPARE
 
 
-class Applied(IntEnum):
-    """What became of a part."""
-
-    REFUSED = 0  # it was not announced to this Redis as it is now
-    APPLIED = 1
-    UNSETTLED = 2  # a counter has yet to get its base
-
-
-class ImportState(NamedTuple):
-    """How far an import was announced and applied; None where this Redis knows nothing of it."""
-
-    begun: int | None
-    done: int | None
-    totals: list[int]  # of the subjects, right after the part was applied
-
-
 def state(source: str) -> ImportState:
-    """What Redis knows of the import."""
+    """Returns what Redis knows of the import."""
     client: Any = connect(patient=True)
     begun, done, totals = client.hmget(keys.importing(source), ["begun", "done", "totals"])
     begun, done = (None if value is None else int(value) for value in (begun, done))
@@ -49,7 +47,7 @@ def state(source: str) -> ImportState:
 
 
 def intend(source: str, *, before: int, after: int) -> Call[bool]:
-    """Announces the part between those positions; False when another import went further."""
+    """Announces the batch between the two positions. Returns False if another import has gone further."""
     return Call("intend", [keys.importing(source)], (before, after), bool)
 
 
@@ -59,53 +57,45 @@ def apply(
     before: int,
     after: int,
     views: Mapping[str, int],
-    hours: Mapping[tuple[str, datetime], int],
+    hours: Mapping[tuple[str, int], int],
     at: datetime,
-    since: int,
 ) -> Call[Applied]:
-    """Adds the part's views to counters that have SQL's base; to a model's hours from `since` (since 1970) on."""
-    slots = list(_slots(hours, at=at, since=since))
-    names = [keys.importing(source), keys.unsettled(), *map(keys.total, views), *(slot[0] for slot in slots)]
-    args: list[str | int] = [before, after, len(views)]
-    for subject, count in views.items():
-        args += (subject, count)
-    for _, name, count, ends in slots:
-        args += (name, count, int(ends.timestamp()))
+    """Adds views by subject, and by subject and hour (hours since 1970), to the counters that Redis keeps at `at`."""
+    names, args = [keys.importing(source), keys.unsettled()], list[str | int]((before, after))
+    totals = ((keys.total(subject), subject, count, 0) for subject, count in views.items())
+    for key, name, count, ends in chain(totals, _hours(hours, at=at)):
+        names.append(key)
+        args += (name, count, ends)
     return Call("apply", names, args, Applied)
 
 
-def _slots(
-    hours: Mapping[tuple[str, datetime], int], *, at: datetime, since: int
-) -> Iterator[tuple[str, str, int, datetime]]:
-    """The keys of the hours that are young enough to be kept, a model's name in `views:unsettled`, views, and ends."""
-    models: Counter[tuple[datetime, str]] = Counter()
-    present = at.replace(minute=0, second=0, microsecond=0)
+def _hours(hours: Mapping[tuple[str, int], int], *, at: datetime) -> Iterator[tuple[str, str, int, int]]:
+    """Yields key, name in `views:unsettled` ("" for a subject's hour), views and end (seconds since 1970)."""
+    models: Counter[tuple[str, int]] = Counter()
     for (subject, hour), count in hours.items():
-        start = min(hour, present)  # a log may hold any time
-        models[start, subject.partition(":")[0]] += count
-        if at + ALMOST < start + DAY:
-            yield keys.hour(buckets.hour_bucket(start), subject), "", count, start + DAY
-    for (start, label), count in models.items():
-        if since <= buckets.hour_index(start):
-            name = keys.member(keys.hour_kind(buckets.hour_index(start)), label)
-            yield keys.hour(buckets.hour_bucket(start), label), name, count, start + 2 * DAY
+        models[subject.partition(":")[0], hour] += count
+        if (ends := hour * keys.HOUR + keys.hour.seconds) > at.timestamp():
+            yield keys.counter(keys.hour_kind(hour), subject), "", count, ends
+    for (model, hour), count in models.items():
+        if hour >= first_hour(at):
+            kind, ends = keys.hour_kind(hour), hour * keys.HOUR + keys.model_hour.seconds
+            yield keys.counter(kind, model), keys.member(kind, model), count, ends
 
 
-def add_visitors(visitors: Mapping[str, Sequence[str]]) -> Iterator[Call[int]]:
-    """Adds visitors to subjects whose strategy can, as many calls as it takes; doing so again changes nothing."""
-    able = {subject: ids for subject, ids in visitors.items() if uniques.strategy_of(subject).adds}
-    for some in scripts.sliced([(subject, visitor) for subject, ids in able.items() for visitor in ids]):
-        grouped: dict[str, list[str]] = {}
-        for subject, visitor in some:
-            grouped.setdefault(subject, []).append(visitor)
-        strategies = {subject: uniques.strategy_of(subject) for subject in grouped}
-        args: list[str | int] = [
-            x for subject, group in grouped.items() for x in (strategies[subject].adds, len(group))
-        ]
-        args += [visitor for group in grouped.values() for visitor in group]
-        yield Call("meet", [strategy.key(subject) for subject, strategy in strategies.items()], args, int)
+def add_visitors(visitors: Mapping[str, Iterable[str]]) -> list[Call[int]]:
+    """Adds visitors to the subjects whose strategy can add them later. Idempotent."""
+    found = [
+        (strategy.key(subject), strategy.adds, visitor)
+        for subject, ids in visitors.items()
+        if (strategy := strategy_of(subject)).adds
+        for visitor in ids
+    ]
+    return [
+        Call("add_visitors", [key for key, *_ in some], [word for _, *words in some for word in words], int)
+        for some in scripts.sliced(found)
+    ]
 
 
 def finish(source: str) -> None:
-    """Lets go of the position: SQL has it."""
-    connect(patient=True).expire(keys.importing(source), LIFE)
+    """Lets the position expire, because SQL has it."""
+    connect(patient=True).expire(keys.importing(source), keys.importing.seconds)

@@ -9,7 +9,7 @@ from tests.chaos.run import Chaos, Plan, Result
 def main() -> int:
     """Runs chaos once, as the command line says."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    for name in ("seconds", "flushers", "recorders", "seed"):
+    for name in ("seconds", "flushers", "recorders", "importers", "seed"):
         default = Plan._field_defaults[name]
         parser.add_argument(f"--{name}", type=type(default), default=default, metavar="N", help=f"{default} by default")
     parser.add_argument("--lose-redis", action="store_true", help="let Redis come back empty or with an old snapshot")

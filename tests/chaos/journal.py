@@ -1,6 +1,7 @@
 """Journals of the recorders: a line for each hit sent and each answer. They survive a kill."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,12 @@ class Sums(NamedTuple):
     attempted: Counter[int]
     acknowledged: Counter[int]
     answers: list[Entry]
+
+
+def imported_views(folder: Path) -> Counter[int]:
+    """By post: lines of the logs that are taken over. Each has a visitor of its own, so each counts."""
+    texts = (path.read_text() for path in folder.glob("*.access"))
+    return Counter(int(pk) for text in texts for pk in re.findall(r"GET /posts/(\d+)/ .*\n", text))
 
 
 def sums(folder: Path) -> Sums:

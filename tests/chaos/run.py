@@ -20,7 +20,7 @@ from tqdm import tqdm
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.process import Child
 from demo_project.engines.valkey import Valkey
-from tests.chaos.journal import sums
+from tests.chaos.journal import imported_views, sums
 from tests.chaos.watcher import Watcher
 
 POSTS = 40
@@ -36,6 +36,7 @@ class Plan(NamedTuple):
     seconds: float = 120
     flushers: int = 3
     recorders: int = 4
+    importers: int = 1  # none where Redis loses something: nobody could tell what became of their last batch
     lose_redis: bool = False
     seed: int = 0
 
@@ -81,11 +82,11 @@ class Chaos:
             watcher = Watcher(self.postgres.url, table="site_post")
             watcher.start()
             stack.callback(self._kill_all)
-            names = [f"record{n}" for n in range(self.plan.recorders)] + [
-                f"flush{n}" for n in range(self.plan.flushers)
-            ]
-            for name in names:
-                self._spawn(name)
+            importers = 0 if self.plan.lose_redis else self.plan.importers
+            roles = {"record": self.plan.recorders, "flush": self.plan.flushers, "import": importers}
+            for role, number in roles.items():
+                for n in range(number):
+                    self._spawn(f"{role}{n}")
             blows = self._strike_until(time.monotonic() + self.plan.seconds)
             self._settle_down()
             watcher.leave()
@@ -125,6 +126,8 @@ class Chaos:
             "Redis killed": self._kill_redis,
             "PostgreSQL stopped": lambda: self.postgres.restart(immediate=True),
         }
+        if any(name.startswith("import") for name in self.workers):
+            blows["importer killed"] = lambda: self._kill("import")
         if self.plan.lose_redis:
             blows |= {"Redis saved": self._save_redis, "Redis emptied": self._empty_redis}
         done, deck = dict.fromkeys(blows, 0), list[str]()
@@ -161,11 +164,13 @@ class Chaos:
             client.save()
 
     def _settle_down(self) -> None:
-        """Stops the workers, recorders after the view in progress. Then flushes once."""
+        """Stops the workers, recorders after the view in progress. Then finishes the import, and flushes once."""
         from readtrack.flush.run import flush
+        from readtrack.imports.weblog import Importer, Options
 
         for name, worker in self.workers.items():
             worker.stop(signal.SIGTERM if name.startswith("record") else signal.SIGKILL)
+        Importer(Options()).run([str(path) for path in self.folder.glob("*.access")])
         flush()
 
     def _kill_all(self) -> None:
@@ -177,6 +182,9 @@ class Chaos:
         from tests.site.models import Post
 
         journals = sums(self.folder)
+        imported = imported_views(self.folder)
+        journals.attempted.update(imported)
+        journals.acknowledged.update(imported)
         stored = dict(Post.objects.values_list("pk", "view_count"))
         lost = {pk: max(0, journals.acknowledged[pk] - count) for pk, count in stored.items()}
         # A try that was counted, then lost and tried again, may rightly have left its first view in SQL.

@@ -1,4 +1,4 @@
-"""One process of the chaos run: `python -m tests.chaos.worker record|flush JOURNAL`."""
+"""One process of the chaos run: `python -m tests.chaos.worker record|flush|import JOURNAL`."""
 
 import random
 import signal
@@ -64,12 +64,33 @@ def flush(journal: Journal) -> None:
         time.sleep(random.random() * PAUSE)
 
 
+def take_over(journal: Journal) -> None:
+    """Imports a log that grows meanwhile, over and over, in batches so small that a kill meets any step of them."""
+    from readtrack.imports import backfill, weblog
+    from readtrack.store.connection import RedisError
+    from tests.imports.weblogs import line
+    from tests.support.factories import BROWSER
+
+    backfill.VIEWS, weblog.LINES = 20, 10
+    pks = (journal.path.parent / "posts").read_text().split()
+    path = journal.path.with_suffix(".access")
+    while True:
+        lines = [line(f"/posts/{random.choice(pks)}/", agent=f"{BROWSER} {uuid.uuid4().int}") for _ in range(100)]
+        with path.open("ab", buffering=0) as file:  # in one write, so that a kill leaves whole lines
+            file.write("".join(f"{text}\n" for text in lines).encode())
+        try:
+            weblog.Importer(weblog.Options()).run([str(path)])
+        except (RedisError, Error):
+            connection.close()
+        time.sleep(random.random() * PAUSE)
+
+
 def _leave(*_: object) -> None:
     global is_leaving
     is_leaving = True
 
 
-WORK: dict[str, Callable[[Journal], None]] = {"record": record, "flush": flush}
+WORK: dict[str, Callable[[Journal], None]] = {"record": record, "flush": flush, "import": take_over}
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _leave)

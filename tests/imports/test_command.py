@@ -107,6 +107,7 @@ def test_times_are_dates_or_moments(
         [],
         ["--from", "hitcount", "access.log"],
         ["nowhere.log"],
+        ["-"],
         ["--from", "hitcount"],
     ],
 )

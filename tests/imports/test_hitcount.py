@@ -148,7 +148,6 @@ def test_many_rows_are_taken_in_batches_and_later_ones_by_the_next_run(
     done: list[int] = []
     for post in posts[:7]:
         tables.count(Post, post.pk, post.pk)
-    assert hitcount.total() == 7
     hitcount.run(progress=done.append)
     assert done == [3, 3, 1]
     tables.count(Post, posts[7].pk, posts[7].pk)

@@ -63,7 +63,7 @@ def begin(record: Import, *, after: int) -> None:
 
 def apply(record: Import, added: Batch, *, after: int) -> bool:
     before, views = record.position, added.views
-    call = imports.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START, since=0)
+    call = imports.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START)
     if (answer := scripts.run(call)) is imports.Applied.UNSETTLED:
         settle(SqlEpoch())
         answer = scripts.run(call)

@@ -1,19 +1,16 @@
 """Logs as streams of lines."""
 
 import gzip
-import io
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from readtrack.imports.lines import LONGEST
-from readtrack.imports.pieces import Log, LogLine
+from readtrack.imports.logs import LogFile, LogLine
 
 
 def read(path: Path) -> list[LogLine]:
-    log = Log(str(path))
+    log = LogFile(str(path))
     try:
         return list(log.lines())
     finally:
@@ -36,7 +33,7 @@ def test_a_line_without_its_end_is_left_for_later(path: Path) -> None:
     path.write_bytes(b"one\ntw")
     assert read(path) == [LogLine(b"one", 4)]
     path.write_bytes(b"tw")
-    log = Log(str(path))
+    log = LogFile(str(path))
     assert (list(log.lines()), log.first()) == ([], b"")
     log.close()
 
@@ -45,7 +42,7 @@ def test_a_line_too_long_is_passed_over_in_pieces(path: Path) -> None:
     size = 3 * LONGEST + 7
     path.write_bytes(b"x" * size + b"\ntwo\n" + b"y" * size)
     assert read(path) == [LogLine(b"", size + 1), LogLine(b"two", size + 5)]
-    log = Log(str(path))
+    log = LogFile(str(path))
     assert log.first() == b"x" * LONGEST
     log.close()
 
@@ -58,7 +55,7 @@ def test_of_a_damaged_file_the_sound_part_is_read(path: Path, harm: str) -> None
     else:
         packed[len(packed) // 2 if harm == "changed" else 2] ^= 0xFF
     path.write_bytes(packed)
-    log = Log(str(path))
+    log = LogFile(str(path))
     lines = list(log.lines())
     assert log.is_damaged
     assert (log.first() == b"") == (harm == "head")
@@ -70,7 +67,7 @@ def test_of_a_damaged_file_the_sound_part_is_read(path: Path, harm: str) -> None
 
 def test_digests_identify_the_log_before_a_position(path: Path) -> None:
     path.write_bytes(b"one\ntwo\nthr")
-    log = Log(str(path))
+    log = LogFile(str(path))
     lines = log.lines()
     next(lines)
     after_one = log.digest
@@ -84,22 +81,9 @@ def test_a_packed_log_has_the_digests_of_the_plain_one(tmp_path: Path) -> None:
     data = b"line\n" * 1000
     (tmp_path / "plain").write_bytes(data)
     (tmp_path / "packed").write_bytes(gzip.compress(data))
-    logs = [Log(str(tmp_path / name)) for name in ("plain", "packed")]
+    logs = [LogFile(str(tmp_path / name)) for name in ("plain", "packed")]
     one, other = [log.digests([5000]) for log in logs]
     assert one == other
     assert [log.has_more(4999) for log in logs] == [True, True]
     for log in logs:
         log.close()
-
-
-class Standard(NamedTuple):
-    """Standard input, as the interpreter has it."""
-
-    buffer: io.BytesIO
-
-
-def test_standard_input_is_read_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(gzip.compress(b"one\n"))))
-    log = Log("-")
-    assert [line.raw for line in log.lines()] == [line.raw for line in log.lines()] == [b"one"]
-    log.close()

@@ -8,13 +8,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.translation import gettext
 
 from readtrack.imports import hitcount, weblog
 from readtrack.imports.ledger import ImportConflictError
 from readtrack.imports.lines import FIELDS
 from readtrack.management.progress import bar
-from readtrack.numerals import exact
 
 SHOWN = 10  # patterns of paths that did not resolve
 
@@ -22,13 +20,14 @@ help = "take over views from a web server's logs, or from django-hitcount"  # no
 description = f"""Takes over views from a web server's logs, or from django-hitcount.
 
   manage.py readtrack import access.log access.log.*.gz --dry-run
-  zcat old/*.gz | manage.py readtrack import - --until 2026-11-01
+  manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
   manage.py readtrack import --from hitcount
 
-A log is judged as live hits are: robots, rate, reloads within the window, by the times of the log. Which
-object a path shows is told by the URLconf and its DetailViews; READTRACK["IMPORT_VIEWS"] adds function views.
-Logs are known by their content: importing one again, renamed, rotated, compressed or grown, or going on after
-a kill, counts every line once. Give --until the moment when readtrack went live, for what came after is counted.
+Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
+The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds function views.
+The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
+a kill, counts every line once. So a log has to be a file: standard input is not read. Give --until the moment when
+readtrack went live, because what came after it is counted already.
 
 JSON: the usual names of nginx, Caddy and Traefik are known; --field names others, for
 {", ".join(FIELDS)}."""
@@ -37,8 +36,8 @@ after_failure = "Import again: it goes on where it ended."
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """Files and how to read them."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="plain or gzip; - for standard input")
+    """Adds the files and how to read them."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help="plain or gzip")
     parser.add_argument("--from", dest="app", choices=["hitcount"], help="take over an app's tables instead")
     parser.add_argument("--format", dest="form", choices=["combined", "common", "json"], default="combined")
     parser.add_argument("--field", action="append", type=_field, default=[], metavar="NAME=PATH", help="for JSON")
@@ -52,7 +51,7 @@ def add_arguments(parser: CommandParser) -> None:
 def _field(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
     if name not in FIELDS or not path:
-        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(FIELDS)}, then = and where it is")
+        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(FIELDS)}, then = and its path in the JSON")
     return name, path
 
 
@@ -67,19 +66,17 @@ def _time(text: str) -> datetime:
 
 
 def run(command: BaseCommand, *, app: str | None, files: list[str], **options: Any) -> None:
-    """Imports and prints the report."""
+    """Imports, and prints the report."""
     if bool(app) == bool(files):
-        raise CommandError(gettext("Name log files, or --from hitcount."))
+        raise CommandError("Name log files, or --from hitcount.")
     try:
         (_hitcount if app else _logs)(command, files=files, **options)
     except hitcount.MissingTablesError as error:
-        message = gettext("The database has no table %(table)s, so there is nothing of django-hitcount.")
-        raise CommandError(message % {"table": error}) from error
+        raise CommandError(f"The database has no table {error}, so there is nothing of django-hitcount.") from error
     except ImportConflictError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
-        words = {"file": error.filename or gettext("A log"), "error": error.strerror or error}
-        raise CommandError(gettext("%(file)s cannot be read: %(error)s") % words) from error
+        raise CommandError(f"{error.filename or 'A log'} cannot be read: {error.strerror or error}") from error
 
 
 def _logs(
@@ -87,53 +84,51 @@ def _logs(
 ) -> None:
     names = ("form", "log", "since", "until", "dry_run")
     options = weblog.Options(fields=dict(field), **{name: given[name] for name in names})
-    size = None if "-" in files else sum(Path(file).stat().st_size for file in files)
-    with bar(gettext("Importing"), "B", total=size, verbosity=verbosity, unit_scale=True) as shown:
+    size = sum(Path(file).stat().st_size for file in files)
+    with bar("Importing", "B", total=size, verbosity=verbosity, unit_scale=True) as shown:
         report = weblog.Importer(options, progress=shown.update).run(files)
     if not verbosity:
         return
-    lines = {
-        gettext("lines"): report.lines,
-        gettext("counted"): report.counted,
-        **{gettext("skipped: %(reason)s") % {"reason": name}: count for name, count in report.skipped.most_common()},
-        gettext("imported before"): report.known,
-        gettext("outside the times"): report.outside,
-        gettext("no such object"): report.gone,
-        gettext("not resolved"): report.unresolved.total(),
-        gettext("malformed"): report.malformed,
+    figures = {
+        "lines": report.lines,
+        "counted": report.counted,
+        **{f"skipped: {reason}": count for reason, count in report.skipped.most_common()},
+        "imported before": report.known,
+        "outside the times": report.outside,
+        "no such object": report.gone,
+        "not resolved": report.unresolved.total(),
+        "malformed": report.malformed,
     }
-    _print(command, lines, dry_run=options.dry_run)
+    _print(command, figures, dry_run=options.dry_run)
     for pattern, count in report.unresolved.most_common(SHOWN):
-        command.stdout.write(f"  {exact(count):>12}  {pattern}")
+        command.stdout.write(f"  {count:>12,}  {pattern}")
     for note in report.notes:
         command.stdout.write(command.style.WARNING(note))
 
 
 def _hitcount(command: BaseCommand, *, verbosity: int, database: str, dry_run: bool, **given: Any) -> None:
-    with bar(gettext("Importing"), gettext(" rows"), verbosity=verbosity) as shown:
+    with bar("Importing", " rows", verbosity=verbosity) as shown:
         report = hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
     if not verbosity:
         return
-    lines = {
-        gettext("rows"): report.rows,
-        gettext("subjects"): report.subjects,
-        gettext("views"): report.views,
-        gettext("hits with a visitor"): report.hits,
-        gettext("imported before"): report.known,
-        gettext("no such object"): report.gone,
-        **{
-            gettext("not tracked: %(model)s") % {"model": name}: count for name, count in report.untracked.most_common()
-        },
+    figures = {
+        "rows": report.rows,
+        "subjects": report.subjects,
+        "views": report.views,
+        "hits with a visitor": report.hits,
+        "imported before": report.known,
+        "no such object": report.gone,
+        **{f"not tracked: {model}": count for model, count in report.untracked.most_common()},
     }
-    _print(command, lines, dry_run=dry_run)
+    _print(command, figures, dry_run=dry_run)
     if report.lost:
-        note = gettext("Redis lost its data during an earlier import; some rows are passed over.")
+        note = "Redis lost its data during an earlier import; some rows are passed over."
         command.stdout.write(command.style.WARNING(note))
 
 
-def _print(command: BaseCommand, lines: dict[str, int], *, dry_run: bool) -> None:
+def _print(command: BaseCommand, figures: dict[str, int], *, dry_run: bool) -> None:
     if dry_run:
-        command.stdout.write(gettext("Nothing was written. An import would say:"))
-    width = max(map(len, lines))
-    for name, count in lines.items():
-        command.stdout.write(f"{name:{width}} {exact(count):>12}")
+        command.stdout.write("Nothing was written. An import would say:")
+    width = max(map(len, figures))
+    for name, count in figures.items():
+        command.stdout.write(f"{name:{width}} {count:>12,}")

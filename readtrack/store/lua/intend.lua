@@ -1,6 +1,6 @@
--- Announces the next part of an import, so that a Redis that lost its data since is told from one that did not.
--- Guarantees: refused where this import has been applied further than the caller knows.
--- KEYS: import. ARGV: position before the part, position after it. Returns: 1, or 0 when refused
+-- Announces the next batch of an import, so that a Redis that has lost its data since can be told from one that has not.
+-- Guarantees: refuses if the import has gone further than the caller knows.
+-- KEYS: import. ARGV: position before the batch, position after it. Returns: 1, or 0 if refused
 local import, before, after = KEYS[1], ARGV[1], ARGV[2]
 local done = redis.call('HGET', import, 'done')
 if done and tonumber(done) > tonumber(before) then return 0 end

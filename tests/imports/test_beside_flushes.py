@@ -1,0 +1,207 @@
+"""Imports and flushes that go on round trip by round trip, among live views, kills and losses of Redis."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, Phase
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import buckets, reports, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
+from readtrack.imports import ledger
+from readtrack.imports.backfill import Batch
+from readtrack.models import Archive, FlushRun, History, Import, KnownEpoch
+from readtrack.store import keys, scripts
+from readtrack.subjects import subject_of
+from tests.imports.snapshots import Snapshot
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.depth import examples
+from tests.support.stepping import SteppedConnection, Stepper
+
+POSTS = 2
+POST = st.integers(0, POSTS - 1)
+TIMES = st.integers(1, 30)  # round trips at once
+HOUR = timedelta(hours=1)
+AGES = (0, 2, 30, 47, 90)  # of imported views, in hours: Redis counts the younger ones by the hour, too
+
+_numbers = count()
+
+
+class ImportMachine(RuleBasedStateMachine):
+    """Two posts that are viewed, flushed and imported at once. Each run of the import takes over one batch."""
+
+    redis: Redis  # set by the test
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.redis.flushdb()
+        for model in (Post, Import, FlushRun, KnownEpoch, Archive, History):
+            model._base_manager.all().delete()
+        self.posts = [factories.post() for _ in range(POSTS)]
+        Import.objects.create(source="log")
+        self.live: Counter[int] = Counter()  # views by post
+        self.stored: Counter[int] = Counter()
+        self.begun = 0  # batches that some run has begun to take over
+        self.flushers: list[Stepper] = []
+        self.importers: list[Stepper] = []
+        self.snapshot: Snapshot | None = None
+        self.has_lost = False
+
+    @rule(index=POST, times=st.integers(1, 3))
+    def view(self, index: int, times: int) -> None:
+        for _ in range(times):
+            hit = factories.hit(subject_of(self.posts[index]), visitor=Visitor(f"visitor {next(_numbers)}"))
+            assert tracker.record(hit).counted
+            self.live[index] += 1
+
+    @rule(index=st.integers(0, 1), times=TIMES, only_changed=st.booleans())
+    def flush(self, index: int, times: int, only_changed: bool) -> None:
+        self._step(self.flushers, index, lambda: flush(only_changed=only_changed), times=times)
+
+    @rule(index=st.sampled_from([0, 0, 1]), times=TIMES)
+    def take_over(self, index: int, times: int) -> None:
+        """A run of the import, or two that know nothing of each other."""
+        self._step(self.importers, index, self._import, times=times)
+
+    def _step(self, some: list[Stepper], index: int, work: Callable[[], object], *, times: int) -> None:
+        if index >= len(some):
+            some.append(Stepper(work))
+        some[min(index, len(some) - 1)].step(times)
+        self._sweep()
+
+    @precondition(lambda self: self.flushers or self.importers)
+    @rule(index=st.integers(0, 3), is_kill=st.booleans())
+    def fail(self, index: int, is_kill: bool) -> None:
+        """One of them is killed, or cut off from the database."""
+        some = [*self.importers, *self.flushers]
+        one = some[index % len(some)]
+        if is_kill:
+            one.kill()
+        else:
+            one.lose_database()
+        self._sweep()
+
+    @rule()
+    def finish(self) -> None:
+        """Everybody comes to an end, the import is taken up again, and one flush has the field to itself."""
+        for one in (*self.importers, *self.flushers):
+            one.finish()
+        self._sweep()
+        while self._is_open():
+            self._import()
+        flush()
+        assert flush().written == 0
+        self.check()
+        if not self.has_lost:
+            self._check_equality()
+
+    @rule()
+    def copy(self) -> None:
+        """Redis takes a snapshot; not in the moment between announcement and addition (see ledger.py)."""
+        begun, done = self.redis.hmget(keys.importing("log"), "begun", "done")
+        if begun == done:
+            self.snapshot = Snapshot(self.redis)
+
+    @rule(is_emptied=st.booleans())
+    def lose(self, is_emptied: bool) -> None:
+        if not is_emptied and self.snapshot is None:
+            return
+        self.has_lost = True
+        self.redis.flushdb()
+        if not is_emptied and self.snapshot:
+            self.snapshot.restore()
+
+    @invariant()
+    def check(self) -> None:
+        """SQL never falls, and never holds more than was counted, however the import was disturbed."""
+        stored = self._stored()
+        imported = self._imported(self.begun)
+        for index in range(POSTS):
+            most = self.live[index] + imported[index]
+            assert self.stored[index] <= stored[index] <= most, f"{self.stored} {stored} {self.live} {imported}"
+        self.stored = stored
+
+    def teardown(self) -> None:
+        for one in (*self.importers, *self.flushers):
+            one.kill()
+        self._sweep()
+        self.finish()
+
+    def _check_equality(self) -> None:
+        """Where Redis lost nothing, totals and charts hold every live view and every batch once."""
+        expected = self.live + self._imported(Import.objects.get().position)
+        assert self.stored == expected
+        since, until = buckets.now() - (max(AGES) + 2) * HOUR, buckets.now() + HOUR
+        everything: list[Any] = [*self.posts, Post, None]
+        *charts, model, site = (
+            sum(point.views for point in reports.series(of, since=since, until=until)) for of in everything
+        )
+        assert charts == [expected[index] for index in range(POSTS)]
+        assert model == site == expected.total()
+
+    def _import(self) -> None:
+        record = Import.objects.get()
+        position, _ = ledger.resume(record)
+        self.begun = max(self.begun, position + 1)
+        ledger.add(record, self._batch(position), position=position + 1)
+
+    def _is_open(self) -> bool:
+        record = Import.objects.get()
+        return record.intended > record.position
+
+    def _batch(self, position: int) -> Batch:
+        batch, now = Batch(), buckets.now()
+        for index, times in self._views(position).items():
+            for number in range(times):
+                age = AGES[(position + number) % len(AGES)]
+                batch.add(subject_of(self.posts[index]), visitor=f"log {position} {number}", at=now - age * HOUR)
+        return batch
+
+    def _views(self, position: int) -> Counter[int]:
+        return Counter({position % POSTS: 3, (position + 1) % POSTS: 2 - position % 3})
+
+    def _imported(self, batches: int) -> Counter[int]:
+        return sum((self._views(position) for position in range(batches)), Counter())
+
+    def _stored(self) -> Counter[int]:
+        counts = dict(Post.objects.values_list("pk", "view_count"))
+        return +Counter({index: counts[post.pk] for index, post in enumerate(self.posts)})
+
+    def _sweep(self) -> None:
+        self.flushers = [one for one in self.flushers if not one.is_over]
+        self.importers = [one for one in self.importers if not one.is_over]
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
+def test_an_import_counts_once_however_it_interleaves_with_flushes(
+    redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    settings.READTRACK = {"FLUSH_CHUNK": 1, "RATE_LIMIT": 0, "TIMEOUT": 10}
+    monkeypatch.setattr(scripts, "SLICE", 2)  # so that settling and reading take several turns
+    with Redis.from_url(redis_url, decode_responses=True) as client:
+        ImportMachine.redis = client
+        run_state_machine_as_test(
+            ImportMachine,
+            settings=hypothesis_settings(
+                max_examples=examples(30),
+                stateful_step_count=40,
+                phases=[Phase.generate],  # to shrink a case takes thousands of round trips
+                report_multiple_bugs=False,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
