@@ -102,5 +102,5 @@ class Tracked(models.Model):
         remember_fields(self, field_values(self, fields))
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
-        """Returns True if a save is news. `changed` names the fields of `news_fields` and `news_for` that it changed."""
+        """Returns True if a save is news. `changed` names those of `news_fields` and `news_for` that it changed."""
         return created or bool(changed)

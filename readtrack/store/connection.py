@@ -27,7 +27,7 @@ class UnusableError(RedisError):
 
 
 def make(alias: str, timeout: float) -> Redis:
-    """Returns a client of the cache's write server; it waits at most `timeout` seconds for a connection or an answer."""
+    """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
     factory = _factory(alias)
     if not isinstance(factory, ConnectionFactory):
         return _as_it_is(alias)
