@@ -17,7 +17,7 @@ FILES = [
     "tests/flush/test_archiving.py",
     "tests/flush/test_readers.py",
     "tests/flush/test_resets.py",
-    "tests/flush/test_scope.py",
+    "tests/flush/test_run_extent.py",
     "tests/flush/test_merging.py",
 ]
 

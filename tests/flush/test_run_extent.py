@@ -7,10 +7,11 @@ import pytest
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush import merging, resets, run
+from readtrack.flush import merging, run
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from readtrack.sql import runs
+from readtrack.store import flushes
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -143,7 +144,7 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
     assert flush(only_changed=True).kind == Kind.FULL
 
 
-@pytest.mark.parametrize(("module", "name"), [(resets, "repeat"), (runs, "prune")], ids=["begins", "ends"])
+@pytest.mark.parametrize(("module", "name"), [(runs, "resets"), (flushes, "resets")], ids=["begins", "ends"])
 def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
 ) -> None:
@@ -177,5 +178,5 @@ def test_a_full_flush_stays_owed_until_one_has_ended_well(
     assert [flush(only_changed=True).kind for _ in range(2)] == [Kind.FULL, Kind.CHANGED]
 
 
-def _fail(run: FlushRun) -> None:
+def _fail(*args: Any, **kwargs: Any) -> None:
     raise ValueError("killed here")
