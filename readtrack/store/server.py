@@ -23,7 +23,6 @@ PINGS = 5
 SCANNED = 200_000  # keys that are looked at, at most
 WEIGHED = 200  # keys of one kind that are weighed, at most
 STEP = 1_000  # keys in one SCAN, and in one command
-LIFE = 60  # seconds that a key written for a measurement lives if this process is killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ def measure(*, members: int, highest: int) -> list[int]:
         pipeline.pfadd(sketch, *some)
     pipeline.setbit(bitmap, highest, 1)
     for name in names:
-        pipeline.expire(name, LIFE)
+        pipeline.expire(name, keys.budget.seconds)
     for name in names:
         pipeline.memory_usage(name, samples=0)
     try:

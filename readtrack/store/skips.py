@@ -16,7 +16,6 @@ from readtrack.store.circuit import fail_open
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-LIFE = 49 * 3600  # seconds that an hour's skips are kept after the last one
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
 INTERVAL = 1.0  # seconds between two sendings
 
@@ -91,7 +90,7 @@ def _count(skips: Skips) -> Call[int]:
     by_hour: dict[str, list[str | int]] = {}
     for (hour, reason), count in skips.items():
         by_hour.setdefault(hour, []).extend((reason, count))
-    args: list[str | int] = [LIFE]
+    args: list[str | int] = [keys.skips.ttl]
     for pairs in by_hour.values():
         args += (len(pairs) // 2, *pairs)
     return Call("skip", [keys.skips(hour) for hour in by_hour], args, int)

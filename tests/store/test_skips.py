@@ -13,8 +13,8 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.store import connection
-from readtrack.store.skips import HOURS, LIFE, skip_buffer
+from readtrack.store import connection, keys
+from readtrack.store.skips import HOURS, skip_buffer
 from tests.support import factories
 
 HOUR = timedelta(hours=1)
@@ -34,7 +34,7 @@ def test_the_first_skip_is_told_at_once_and_a_flood_once_a_second(redis: Redis, 
     assert calls(redis) - before < 20
     skip_buffer.send()
     assert redis.hgetall("views:skips:2026112012") == {"bot": "501"}
-    assert 48 * 3600 < redis.ttl("views:skips:2026112012") <= LIFE
+    assert 48 * 3600 < redis.ttl("views:skips:2026112012") <= keys.skips.seconds
 
 
 def test_waiting_skips_are_sent_with_the_next_view(redis: Redis, noon: datetime) -> None:
