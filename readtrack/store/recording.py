@@ -42,7 +42,7 @@ def record(hit: Hit) -> Outcome:
 def count_views(hit: Hit) -> Call[Outcome]:
     """Counts the hit's views: one script for them and for all that the site counts besides."""
     visitor, fallback_id = hit.visitor.id, hit.visitor.fallback_id
-    minute = hit.at.replace(second=0, microsecond=0)  # so that buckets.py finds it in its cache
+    minute = hit.at.replace(second=0, microsecond=0)  # found in the cache of buckets.py
     hour = buckets.hour_bucket(minute)
     names = keys.recorded(fallback_id or visitor, minute=buckets.minute_bucket(minute))
     args: list[str | int] = [

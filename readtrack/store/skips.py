@@ -42,7 +42,7 @@ class SkipBuffer:
 
     def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
         """Adds a skip of each reason."""
-        hour = buckets.hour_bucket(at)
+        hour = buckets.hour_bucket(at.replace(minute=0, second=0, microsecond=0))  # found in the cache of buckets.py
         with self._lock:
             self.skips.update((hour, reason) for reason in reasons)
             while len(self.skips) > HOURS * len(REASONS):

@@ -63,10 +63,14 @@ def page_functions(post: Post, user: User | None = None) -> set[CodeType]:
     if user:
         client.force_login(user)
     with override_settings(ROOT_URLCONF=__name__):
-        client.get(f"/{post.pk}/")
-        for key in connect().scan_iter("*viewed:*"):
-            connect().delete(key)
-        return entered(lambda: client.get(f"/{post.pk}/"))
+        # The first page fills the caches; the fewest of two, because a minute may begin with either.
+        return min((_view(client, post) for _ in range(3)), key=len)
+
+
+def _view(client: Client, post: Post) -> set[CodeType]:
+    for key in connect().scan_iter("*viewed:*"):
+        connect().delete(key)
+    return entered(lambda: client.get(f"/{post.pk}/"))
 
 
 def flush_functions(post: Post) -> set[CodeType]:

@@ -1,0 +1,14 @@
+"""A page enters few functions of readtrack, so that a maintainer can follow it."""
+
+import pytest
+
+from tests.benchmarks.bench_hops import files, listed, page_functions
+from tests.support import factories
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_signed_in", [True, False])
+def test_a_page_with_a_view_a_count_and_a_dot_enters_few_functions(*, is_signed_in: bool) -> None:
+    post = factories.post(category=factories.category())
+    found = page_functions(post, factories.user() if is_signed_in else None)
+    assert (len(found) <= 60, len(files(found)) <= 16) == (True, True), "\n".join(listed(found))
