@@ -48,12 +48,6 @@ def day_buckets(count: int, *, until: datetime) -> list[str]:
     return [day_bucket(until - DAY * back) for back in range(count - 1, -1, -1)]
 
 
-def hour_starts(count: int, *, until: datetime) -> list[datetime]:
-    """Returns the starts of the last `count` hours, oldest first, the running one last."""
-    last = until.replace(minute=0, second=0, microsecond=0)
-    return [last - HOUR * back for back in range(count - 1, -1, -1)]
-
-
 def minute_starts(count: int, *, until: datetime) -> list[datetime]:
     """Returns the starts of the last `count` minutes, oldest first, the running one last."""
     last = until.replace(second=0, microsecond=0)

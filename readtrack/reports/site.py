@@ -11,17 +11,14 @@ from readtrack.conf import conf
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
 from readtrack.store.circuit import fail_open
-from readtrack.store.skips import skips_by_hour
+from readtrack.store.skips import skips_by_reason
 from readtrack.subjects import tracked_models
 
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
     """Returns the number of hits that did not count in the last hours (48 at most), by reason."""
-    starts = buckets.hour_starts(hours, until=buckets.now(at))
-    totals: Counter[Reason] = Counter()
-    for (_, reason), count in fail_open(skips_by_hour, Counter(), starts).items():
-        totals[reason] += count
-    return {reason: totals[reason] for reason in REASONS}
+    found = fail_open(skips_by_reason, Counter(), hours, at=buckets.now(at))
+    return {reason: found[reason] for reason in REASONS}
 
 
 def stored_views() -> int:

@@ -4,7 +4,7 @@ import atexit
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from threading import Lock
 from typing import Any
@@ -76,14 +76,15 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=skip_buffer.clear)  # the parent sends its own skips
 
 
-def skips_by_hour(times: Sequence[datetime]) -> Skips:
-    """Returns the skips of those hours that Redis has, in one round trip. Raises redis.RedisError."""
+def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason]:
+    """Returns the skips of the last hours that Redis has, in one round trip. Raises redis.RedisError."""
     pipeline: Any = connect().pipeline(transaction=False)
-    hours = [buckets.hour_bucket(at) for at in times]
-    for hour in hours:
-        pipeline.hgetall(keys.skips(hour))
-    found = zip(hours, pipeline.execute(), strict=True)
-    return Counter({(hour, reason.decode()): int(count) for hour, skips in found for reason, count in skips.items()})
+    for back in range(hours):
+        pipeline.hgetall(keys.skips(buckets.hour_bucket(at - back * buckets.HOUR)))
+    found: Counter[Reason] = Counter()
+    for skips in pipeline.execute():
+        found.update({reason.decode(): int(count) for reason, count in skips.items()})
+    return found
 
 
 def _count(skips: Skips) -> Call[int]:

@@ -1,6 +1,6 @@
 """`{% load readtrack %}`: counts and dots. A tag never writes, and all tags of a page share one round trip."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django import template
@@ -13,8 +13,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from readtrack import numerals, reports
-from readtrack.page import filling
-from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, UNREAD, WORDS, Placeholder, in_words
+from readtrack.page import filling, placeholders
+from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
 from readtrack.reports import live
 from readtrack.subjects import subject_of
 from readtrack.views import outbound
@@ -32,7 +32,7 @@ def view_count(parser: Parser, token: Token) -> template.Node:
     `{% view_count post words as text %}` a text.
     """
     obj, options, target = _words(parser, token, options=[EXACT, WORDS])
-    return CountNode(obj, kind=options[0] if options else COUNT, target=target)
+    return PlaceholderNode(obj, kind=options[0] if options else COUNT, target=target)
 
 
 @register.tag
@@ -42,7 +42,7 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
     `{% unread_dot category as is_unread %}` sets True or False.
     """
     obj, _, target = _words(parser, token)
-    return DotNode(obj, kind=DOT, target=target)
+    return PlaceholderNode(obj, kind=DOT, target=target)
 
 
 @register.tag
@@ -52,7 +52,7 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
     `{% unread_count category as items %}` sets the number, 0 or 1 with a bitmap.
     """
     obj, _, target = _words(parser, token)
-    return UnreadCountNode(obj, kind=UNREAD, target=target)
+    return PlaceholderNode(obj, kind=UNREAD, target=target)
 
 
 @register.tag
@@ -92,43 +92,27 @@ def readtrack_honeypot() -> str:
 class PlaceholderNode(template.Node):
     """Leaves a placeholder; with `as name` it sets the name to the value."""
 
-    value: Callable[[Any, Context], int | str]
-
     def __init__(self, obj: FilterExpression, *, kind: str, target: str | None) -> None:
         self.obj, self.kind, self.target = obj, kind, target
 
     def render(self, context: Context) -> str:
         obj = self.obj.resolve(context)
-        placeholder = Placeholder.of(self.kind, obj)
+        place = Placeholder.of(self.kind, obj)
         if self.target is None:
-            return filling.left(str(placeholder), context) if placeholder else ""
-        context[self.target] = self.value(obj, context) if placeholder else ""
+            return filling.left(str(place), context) if place else ""
+        context[self.target] = _value(self.kind, obj, context) if place else ""
         return ""
 
 
-class CountNode(PlaceholderNode):
-    """`{% view_count %}`"""
-
-    def value(self, obj: Any, context: Context) -> int | str:
+def _value(kind: str, obj: Any, context: Context) -> int | str:
+    if kind in OF_COUNTS:
         views: int = reports.views([obj])[obj]
-        if self.kind == COUNT:
+        if kind == COUNT:
             return views
-        return in_words(views) if self.kind == WORDS else numerals.exact(views)
-
-
-class UnreadCountNode(PlaceholderNode):
-    """`{% unread_count %}`"""
-
-    def value(self, obj: Any, context: Context) -> int:
-        subject = subject_of(obj)
-        return live.page_state(dots=[subject], reader=filling.reader_of(context)).unread.get(subject, 0)
-
-
-class DotNode(UnreadCountNode):
-    """`{% unread_dot %}`"""
-
-    def value(self, obj: Any, context: Context) -> bool:
-        return bool(super().value(obj, context))
+        return placeholders.in_words(views) if kind == WORDS else numerals.exact(views)
+    subject = subject_of(obj)
+    items = live.page_state(dots=[subject], reader=filling.reader_of(context)).unread.get(subject, 0)
+    return items > 0 if kind == DOT else items
 
 
 class IfUnreadNode(template.Node):

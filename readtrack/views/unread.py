@@ -1,20 +1,6 @@
-"""JSON for apps and single-page front ends: reads what is unread, and marks it read.
+"""JSON for apps and single-page front ends: reads what is unread, and marks it read (docs/reference/http.md).
 
-`GET unread/?category=1&category=2` → 200
-
-    {"as_of": 1795000000000000, "categories": {"1": {"unread": true, "count": 1}, "2": {"unread": false, "count": 0}}}
-
-`POST read/` with a CSRF token and `{"categories": ["1", "2"], "as_of": 1795000000000000}` → 200
-
-    {"read": ["1"], "unread": ["2"]}
-
-The name of a category is its primary key if the site has one model with read state, or model and key,
-`blog.category:1`. `as_of` (microseconds, opaque) is optional: send the one from before the content was fetched, and
-what was published since then stays unread. A future `as_of` marks nothing. In the second answer `unread` contains
-those categories, and the ones that the user may not see. `GET unread/` makes no query unless READ_QUERYSET is set, so
-a category that does not exist is unread, like a new one. `POST read/` marks only categories that exist. Errors are
-`{"error": {"code": …, "message": …}}` with 400 (`no_category`, `unknown_category`, `too_many`, `bad_json`,
-`bad_as_of`), 401 (`not_signed_in`), 403 (CSRF, Django's page), 405, 503 (`unavailable`).
+`GET unread/?category=1&category=2`, `POST read/` with `{"categories": ["1", "2"], "as_of": 1795000000000000}`.
 """
 
 import json
