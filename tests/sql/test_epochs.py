@@ -117,6 +117,22 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     assert [stage.count for stage in reports.funnel(Post.objects.get())][1] == 2
 
 
+@pytest.mark.usefixtures("database")
+def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Redis) -> None:
+    post = factories.post(view_count=BASE)
+    epoch = SqlEpoch()
+    for _ in range(2):
+        redis.delete(f"views:total:{subject_of(post)}")
+        view(post)
+        flush()
+    merging.settle(epoch)
+    assert known_epoch() == scripts.run(counters.epoch()).current
+    redis.delete(f"views:total:{subject_of(post)}")
+    view(post)
+    flush()
+    assert stored() == [BASE + 3]
+
+
 def settle_and_die() -> Epoch:
     """Settles without telling SQL, as a flush does that is killed in between. Returns what it would have told."""
     bases = merging._stored(counters.unsettled(until=counters.clock()))
