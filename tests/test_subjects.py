@@ -1,6 +1,8 @@
 """A subject has one name, for every kind of primary key."""
 
 import uuid
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from django.contrib.auth.models import User
 from django.utils.functional import SimpleLazyObject
 from pytest_django import Settings
 
+from readtrack import subjects
 from readtrack.models import Tracked
 from readtrack.subjects import has_read_state, news_links, parse_subject, subject_of, tracked_models
 from tests.site.models import (
@@ -109,3 +112,22 @@ def test_only_foreign_keys_lead_to_categories(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Page, "news_for", ("slug", "missing", "section"))
     assert [field.name for field in news_links(Page)] == ["section"]
     assert issubclass(Page, Tracked)
+
+
+@pytest.fixture
+def linked_to(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
+    """Makes news of every Tracked model belong to that model."""
+
+    def link(model: Any) -> None:
+        monkeypatch.setattr(subjects, "news_links", lambda _: [SimpleNamespace(related_model=model)])
+        subjects._news_targets.cache_clear()
+        settings.READTRACK = {}  # clears what depends on it, now and at the end
+
+    yield link
+    subjects._news_targets.cache_clear()
+
+
+@pytest.mark.parametrize("model", [Headline, Review, Post])
+def test_a_link_to_a_proxy_or_a_child_gives_dots_to_the_model_that_counts(linked_to: Any, model: Any) -> None:
+    linked_to(model)
+    assert [has_read_state(kind) for kind in (Post, Headline, Review, Category)] == [True, True, True, False]

@@ -120,7 +120,7 @@ def reader_series(
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
-def model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int]:
+def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int]:
     """Returns the views of these models together by hour index; while Redis is down, those that SQL stores."""
     # SQL comes first, because a count that is settled and written in between would count twice.
     stored = history.sums(models, since=since, until=until)
@@ -137,9 +137,9 @@ def model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int
 
 def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
     if of is None:
-        return model_views(tracked_labels(), since=since, until=until)
+        return _model_views(tracked_labels(), since=since, until=until)
     if isinstance(of, type):
-        return model_views([label_of(of)], since=since, until=until)
+        return _model_views([label_of(of)], since=since, until=until)
     subject = subject_of(of)
     found = Counter(dict(history.views(subject_column(subject), since=since, until=until)))
     return found + _not_flushed(of, subject, since=since, until=until)
