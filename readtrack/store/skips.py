@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from threading import Lock
 from typing import Any
@@ -72,8 +73,8 @@ class SkipBuffer:
 
 skip_buffer = SkipBuffer()
 atexit.register(skip_buffer.send_rest)
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=skip_buffer.clear)  # the parent sends its own skips
+with suppress(AttributeError):  # Windows has no fork
+    os.register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 
 def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason]:
