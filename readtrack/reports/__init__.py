@@ -4,7 +4,7 @@
 """
 
 from readtrack.reports.breakdowns import Stage, breakdown, funnel
-from readtrack.reports.dots import (
+from readtrack.reports.live import (
     areader_counts,
     as_of,
     aunread,
@@ -12,8 +12,8 @@ from readtrack.reports.dots import (
     reader_counts,
     unread,
     unread_counts,
+    views,
 )
-from readtrack.reports.live import views
 from readtrack.reports.site import skips
 from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
 from readtrack.reports.trends import Trend, trending
