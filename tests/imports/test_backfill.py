@@ -175,6 +175,18 @@ def test_a_subject_may_have_any_number_of_hours_and_any_times() -> None:
 
 
 @pytest.mark.usefixtures("post")
+def test_the_position_moves_with_the_history_or_not_at_all() -> None:
+    record = begin(batch(START))
+    part, record.part = record.part, "{"
+    with pytest.raises(ValueError, match="property name"):
+        ledger.resume(record)
+    assert (Import.objects.get().position, rows("site.post:1")) == (0, {})
+    record.part = part
+    assert ledger.resume(record).position == 100
+    assert sum(shown(Post, since=START).values()) == 1
+
+
+@pytest.mark.usefixtures("post")
 def test_a_database_restored_from_before_the_part_gets_no_history_of_it() -> None:
     record = begin(batch(START))
     Import.objects.update(intended=0, part="")

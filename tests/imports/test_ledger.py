@@ -173,6 +173,16 @@ def test_of_two_imports_at_once_one_is_refused(record: Import, post: Post) -> No
     assert views(post) == 1
 
 
+def test_what_another_import_has_added_cannot_be_announced_again(record: Import, post: Post) -> None:
+    other = Import.objects.get()
+    begin(record, after=100)
+    assert apply(record, batch(post), after=100)
+    with pytest.raises(ImportConflictError):  # SQL does not know yet, Redis does
+        ledger.add(other, batch(post), position=100)
+    assert ledger.resume(record) == Resumed(100)
+    assert views(post) == 1
+
+
 def test_an_import_overtaken_after_its_announcement_is_refused(record: Import, post: Post, redis: Redis) -> None:
     other = Import.objects.get()
     ledger.add(record, batch(post), position=100)
