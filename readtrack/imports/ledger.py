@@ -14,8 +14,8 @@ After a kill, `resume` compares the two sides:
 - after step 3: Redis has the position. Steps 4 and 5 are done.
 - Redis lost its data after step 5: SQL has the counts.
 - Redis lost its data between steps 2 and 5: a flush may have stored the batch, or not. The batch is passed over and
-  reported, so at most one batch is missing and no view is counted twice. One case is not recognised: Redis comes back
-  with a snapshot from between steps 1 and 3, after the batch was stored. Then the batch is added again.
+  reported: at most one batch is missing, and no view is counted twice. One case is not recognised: the batch was
+  stored, and Redis comes back with a snapshot from between steps 1 and 3. Then the batch counts twice.
 
 One SQL transaction for counts and position would need no announcement. But the counts may be in another database, and
 a flush that has read Redis or SQL before that transaction may write its totals, or settle a counter, after it.
