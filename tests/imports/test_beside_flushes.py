@@ -184,6 +184,7 @@ class ImportMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.long
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
 def test_an_import_counts_once_however_it_interleaves_with_flushes(
