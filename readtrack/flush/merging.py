@@ -1,6 +1,7 @@
 """Merges Redis and SQL by maximum: settles counters that began anew, writes totals, lifts totals that are behind."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -61,7 +62,8 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
     hour = run.flushed_until // HOUR
     run.orphans += len(live)
     for model, rows in rows_by_model(live).items():
-        written = _write(model, rows, live, changed=changed, hour=hour)
+        write = partial(_write, model, rows, live, changed=changed, hour=hour)
+        written = databases.retried(databases.of(model), write)
         run.written += len(written.raised)
         if written.ahead:
             run.lifted += _lift({rows[pk]: views for pk, views in written.ahead.items()})
@@ -98,17 +100,12 @@ def _write(
     changed: Mapping[str, None],
     hour: int,
 ) -> Written:
-    connection = databases.of(model)
-
-    def write() -> Written:
-        # One transaction where both are in one database, so that a kill cannot come between count and history.
-        with transaction.atomic(using=connection.alias):
-            written = row_counts.write(model, {pk: live[subject] for pk, subject in rows.items()})
-            raised = changed.keys() & {rows[pk] for pk in written.raised} if conf.HISTORY else ()
-            history.store({subject: live[subject] for subject in raised}, hour=hour)
-        return written
-
-    return databases.retried(connection, write)
+    # One transaction where both are in one database, so that a kill cannot come between count and history.
+    with transaction.atomic(using=databases.of(model).alias):
+        written = row_counts.write(model, {pk: live[subject] for pk, subject in rows.items()})
+        raised = changed.keys() & {rows[pk] for pk in written.raised} if conf.HISTORY else ()
+        history.store({subject: live[subject] for subject in raised}, hour=hour)
+    return written
 
 
 def _lift(behind: Mapping[str, int]) -> int:

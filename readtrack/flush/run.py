@@ -45,7 +45,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = int
     """
     run = FlushRun(started=django_timezone.now())
     try:
-        memory, minutes = _begin(run, only_changed=only_changed)
+        is_restored, minutes = _begin(run, only_changed=only_changed)
         epoch = SqlEpoch()
         run.settled += settle(epoch)
         changed = {subject: None for subjects in counters.changed(minutes) for subject in subjects}
@@ -54,7 +54,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = int
                 archiving.store_breakdowns(subjects, epoch)
         for subjects in _chunks(changed if run.kind == Kind.CHANGED else counters.scan()):
             write_chunk(subjects, run, epoch, changed=changed)
-            if memory.is_full_requested:  # hashes of a restored Redis may be behind, whatever changed
+            if is_restored:  # its hashes may be behind, whatever changed
                 archiving.store_breakdowns(subjects, epoch)
             progress(len(subjects))
         _finish(run, epoch, has_changes=bool(changed))
@@ -86,18 +86,23 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, *, only_changed: bool) -> tuple[FlushMemory, list[datetime]]:
-    """Enters the run in Redis and SQL. Returns what Redis knows of flushes, and the minutes whose buckets to read.
+def _begin(run: FlushRun, *, only_changed: bool) -> tuple[bool, list[datetime]]:
+    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minutes whose buckets to read.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
     written. Redis is told first, so that a kill between the two does not make a sound Redis look restored.
     """
     memory = _enter(run)
-    flushed_until = _flushed_until(run.flushed_until)
-    is_full = not only_changed or memory.is_full_requested or flushed_until is None
+    is_restored = memory.requested > memory.full  # until a full flush that began after the request has ended well
+    last = runs.ended_well().order_by("-pk").values_list("flushed_until", flat=True).first() or 0
+    now, since = _time(run.flushed_until), _time(last)
+    # A time in the future comes from a clock that was set back since, and proves nothing.
+    is_known = now - REACH <= since <= now
+    is_full = not only_changed or is_restored or not is_known
     run.kind = (Kind.ARCHIVE if _is_archive_due(run.flushed_until) else Kind.FULL) if is_full else Kind.CHANGED
     run.save()
-    return memory, _minutes(run.flushed_until, flushed_until)
+    since = since if is_known else now - REACH
+    return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
 def _enter(run: FlushRun) -> FlushMemory:
@@ -116,22 +121,6 @@ def _enter(run: FlushRun) -> FlushMemory:
         run.redis_time = max(run.flushed_until, newest + 1)  # keeps flushes in order even if the clock was set back
         if flushes.note(run.redis_time, known=memory.last):
             return memory
-
-
-def _flushed_until(clock: int) -> int | None:
-    """Returns the time (µs) until which everything is stored; None if the buckets since then may be gone."""
-    until = runs.ended_well().order_by("-pk").values_list("flushed_until", flat=True).first()
-    # A time in the future comes from a clock that was set back since, and proves nothing.
-    if until is None or until > clock or _time(clock) - _time(until) > REACH:
-        return None
-    return until
-
-
-def _minutes(clock: int, flushed_until: int | None) -> list[datetime]:
-    """Returns the minutes since then, with some overlap; all that may have a bucket if the time is not known."""
-    now = _time(clock)
-    since = now - REACH if flushed_until is None else _time(flushed_until)
-    return buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
 def _is_archive_due(clock: int) -> bool:

@@ -17,11 +17,6 @@ class FlushMemory(NamedTuple):
     requested: int = 0
     full: int = 0
 
-    @property
-    def is_full_requested(self) -> bool:
-        """True until a full flush that began after the request has ended well."""
-        return self.requested > self.full
-
 
 def memory() -> FlushMemory:
     """Returns what this Redis knows. Raises redis.RedisError."""
