@@ -11,6 +11,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
 
 from demo_project import chromium
+from tests.support.waiting import ENOUGH
+
+expect.set_options(timeout=ENOUGH * 1000)  # a busy machine may be slow
 
 DASHBOARD, POSTS = "/admin/readtrack/dashboard/", "/admin/blog/post/"
 STRICT = "default-src 'self'"
