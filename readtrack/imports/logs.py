@@ -15,7 +15,7 @@ from readtrack.imports import ledger
 from readtrack.imports.lines import LONGEST
 from readtrack.models import Import
 
-CHUNK = 1_048_576  # bytes read at once
+CHUNK = 131_072  # bytes read at once
 GZIP = b"\x1f\x8b"
 
 
