@@ -61,6 +61,7 @@ class Crowd:
 
     def __init__(self) -> None:
         self.acknowledged: dict[int, int] = {}
+        self.lock = threading.Lock()  # held from a view until it is acknowledged
         self._has_closed = threading.Event()
         self._thread = threading.Thread(target=self._browse)
 
@@ -81,9 +82,10 @@ class Crowd:
             self._look_at(random.choice(list(self.acknowledged)), {})
 
     def _look_at(self, pk: int, known: dict[int, int]) -> None:
-        outcome = tracker.record(factories.hit(f"site.post:{pk}"))
-        self.acknowledged = {**self.acknowledged, **known}
-        self.acknowledged[pk] += len(outcome.counted)
+        with self.lock:
+            outcome = tracker.record(factories.hit(f"site.post:{pk}"))
+            self.acknowledged = {**self.acknowledged, **known}
+            self.acknowledged[pk] += len(outcome.counted)
 
 
 @pytest.fixture
@@ -175,9 +177,10 @@ def _is_killed(
 
 
 def _check_that_nothing_fell(before: dict[int, int], crowd: Crowd) -> None:
-    now = stored()
+    with crowd.lock:
+        now, acknowledged = stored(), dict(crowd.acknowledged)
     assert all(now[pk] >= views for pk, views in before.items())
-    assert all(views <= crowd.acknowledged[pk] for pk, views in now.items())
+    assert all(views <= acknowledged[pk] for pk, views in now.items())
 
 
 def test_flushes_are_killed_at_any_moment(flusher: Flusher, crowd: Crowd, redis: Redis) -> None:
