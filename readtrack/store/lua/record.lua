@@ -19,7 +19,7 @@ local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT = 1, 2, 3, 4
 local SHARED, FIXED = 3, 11
 local rate, unsettled, bucket = KEYS[1], KEYS[2], KEYS[3]
-local window, limit, rate_window, visitor, robot = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+local window, limit, rate_window, visitor = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local hour_life, model_hour_life, bucket_life, prefix = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
 local width, views = tonumber(ARGV[10]), tonumber(ARGV[11])
 local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
@@ -33,8 +33,6 @@ local function mark(name)
   local time = call('TIME')
   call('ZADD', unsettled, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), name)
 end
-
-local function mark_key(key) mark(string.sub(key, prefix + 1)) end
 
 if options then
   local effects = {}
@@ -59,7 +57,7 @@ if options then
 
   -- Only a hash with a single field may have begun just now.
   local function mark_hash(key)
-    if call('HLEN', KEYS[key]) == 1 then mark_key(KEYS[key]) end
+    if call('HLEN', KEYS[key]) == 1 then mark(string.sub(KEYS[key], prefix + 1)) end
   end
 
   -- Enters the funnel's first stage, once in a visitor's pass (see step.lua).
@@ -101,25 +99,20 @@ if options then
   end
 end
 
-local function is_repeat(view, first)
-  if slices > 0 then return is_in_slices(view, first) end
-  -- The window of the fallback id comes last, and is looked at first.
-  for key = first + identities - 1, first, -1 do
-    if not call('SET', KEYS[key], 1, 'NX', 'EX', window) then return true end
-  end
-  return false
-end
-
 -- Most hits are a visitor's only one in a rate window, so that one costs a single command.
 local hits = call('SET', rate, 1, 'NX', 'EX', rate_window) and 1 or call('INCR', rate)
-local limited = hits > limit and (hits > robot and HONEYPOT or RATE)
+local limited = hits > limit and (hits > tonumber(ARGV[5]) and HONEYPOT or RATE)
 
 local outcome = {}
 for view = 1, views do
   local key = SHARED + 1 + width * (view - 1)
   if limited then
     outcome[view] = limited
-  elseif is_repeat(view, key + counters) then
+  elseif slices > 0 and is_in_slices(view, key + counters) then
+    outcome[view] = REPEAT
+  elseif slices == 0 and identities == 2 and not call('SET', KEYS[key + counters + 1], 1, 'NX', 'EX', window) then
+    outcome[view] = REPEAT
+  elseif slices == 0 and not call('SET', KEYS[key + counters], 1, 'NX', 'EX', window) then
     outcome[view] = REPEAT
   else
     local subject = ARGV[FIXED + view]
@@ -127,7 +120,7 @@ for view = 1, views do
     if call('INCR', KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], hour_life) end
     if call('INCR', KEYS[key + 2]) == 1 then
       call('EXPIRE', KEYS[key + 2], model_hour_life)
-      mark_key(KEYS[key + 2])
+      mark(string.sub(KEYS[key + 2], prefix + 1))
     end
     if not options then call('PFADD', KEYS[key + 3], visitor) end
     -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
