@@ -27,16 +27,19 @@ def record(hit: Hit) -> Outcome:
     """Counts the hit's views and steps and marks its reads, in one round trip. Raises redis.RedisError."""
     # Views come first, because a step that is taken on the viewed page follows its view.
     calls: list[Call[Any]] = [count_views(hit)] if hit.views else []
-    calls += [read_state.mark(hit)] if hit.reads else []
-    calls += [breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at) for subject, stage in hit.steps]
+    if hit.reads:
+        calls.append(read_state.mark(hit))
+    for subject, stage in hit.steps:
+        calls.append(breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at))
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
     outcome: Outcome = answers.pop(0) if hit.views else Outcome()
     if outcome.skipped:
         skip_buffer.add(outcome.skipped.values(), at=hit.at)
     if hit.reads:
         outcome = outcome._replace(read=answers.pop(0))
-    new_steps = tuple(step for step, is_new in zip(hit.steps, answers, strict=True) if is_new)
-    return outcome._replace(steps=new_steps) if new_steps else outcome
+    if hit.steps:
+        outcome = outcome._replace(steps=tuple(step for step, is_new in zip(hit.steps, answers, strict=True) if is_new))
+    return outcome
 
 
 def count_views(hit: Hit) -> Call[Outcome]:
