@@ -18,7 +18,7 @@ from redis.exceptions import RedisError as RedisError
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import conf
 from readtrack.store.circuit import circuit
 
 
@@ -111,12 +111,13 @@ def _refuse_other_than_redis(found: type) -> None:
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 
-_client = cached_setting("CACHES", maxsize=8)(make)
+_clients: dict[tuple[str, float], Redis] = {}  # by alias and time-out
 
 
 def connect(*, patient: bool = False) -> Redis:
     """Returns the client of the configured cache's write server."""
-    return _client(conf.CACHE, PATIENCE if patient else conf.TIMEOUT)
+    name = (conf.CACHE, PATIENCE if patient else conf.TIMEOUT)
+    return _clients.get(name) or _clients.setdefault(name, make(*name))
 
 
 def misconfiguration() -> str:
@@ -140,9 +141,12 @@ def is_refused(error: RedisError) -> bool:
     return isinstance(error, AuthenticationError)
 
 
-def _close_circuit(*, setting: str, **kwargs: Any) -> None:
+def _close(*, setting: str, **kwargs: Any) -> None:
+    """Closes idle connections of clients whose settings changed, and the circuit."""
     if setting in {"CACHES", "READTRACK"}:
+        while _clients:
+            _clients.popitem()[1].connection_pool.disconnect(inuse_connections=False)
         circuit.reset()
 
 
-setting_changed.connect(_close_circuit)
+setting_changed.connect(_close)
