@@ -167,3 +167,9 @@ def test_the_last_flush_is_the_newest_that_ended() -> None:
     ended = flush()
     FlushRun.objects.create(started=buckets.now())
     assert site.last_flush() == ended
+
+
+def test_a_flush_that_never_ended_is_late() -> None:
+    assert site.is_late(None)
+    assert site.is_late(FlushRun(started=buckets.now()))
+    assert not site.is_late(flush())

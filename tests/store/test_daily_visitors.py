@@ -82,3 +82,7 @@ def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon
     assert daily_visitors.visitors_together([ONE, TWO], days=1, at=noon) == 3
     with pytest.raises(UniquesError, match="3 days are not kept"):
         daily_visitors.visitors([ONE], days=3, at=noon)
+
+
+def test_no_subjects_have_no_visitors(noon: datetime) -> None:
+    assert daily_visitors.visitors([], days=7, at=noon) == {}

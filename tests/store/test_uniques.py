@@ -173,3 +173,8 @@ def test_a_question_that_a_strategy_cannot_answer_is_an_error(settings: Settings
         uniques.visitors_together(["site.post:1"])
     with pytest.raises(UniquesError, match=r"different ways \(bitmap, daily\)"):
         uniques.visitors_together(["site.post:1", "site.counted:1"])
+
+
+def test_a_sketch_of_all_time_does_not_know_the_visitors_of_a_day() -> None:
+    with pytest.raises(UniquesError, match="visitors of a day"):
+        uniques.STRATEGIES["hll"].recent(["site.post:1"], days=["20261120"])
