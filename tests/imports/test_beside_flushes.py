@@ -184,7 +184,6 @@ class ImportMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.long
-@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
 def test_an_import_counts_once_however_it_interleaves_with_flushes(
@@ -199,7 +198,7 @@ def test_an_import_counts_once_however_it_interleaves_with_flushes(
         run_state_machine_as_test(
             ImportMachine,
             settings=hypothesis_settings(
-                max_examples=examples(30),
+                max_examples=examples(20),
                 stateful_step_count=40,
                 phases=[Phase.generate],  # to shrink a case takes thousands of round trips
                 report_multiple_bugs=False,
