@@ -1,8 +1,8 @@
-"""A page enters few functions of readtrack, so that a maintainer can follow it."""
+"""A page and a flush enter few functions of readtrack, so that a maintainer can follow them."""
 
 import pytest
 
-from tests.benchmarks.bench_hops import files, listed, page_functions
+from tests.benchmarks.bench_hops import files, flush_functions, listed, page_functions
 from tests.support import factories
 
 
@@ -12,3 +12,9 @@ def test_a_page_with_a_view_a_count_and_a_dot_enters_few_functions(*, is_signed_
     post = factories.post(category=factories.category())
     found = page_functions(post, factories.user() if is_signed_in else None)
     assert (len(found) <= 60, len(files(found)) <= 16) == (True, True), "\n".join(listed(found))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_changed_flush_of_one_post_enters_few_functions() -> None:
+    found = flush_functions(factories.post())
+    assert (len(found) <= 75, len(files(found)) <= 14) == (True, True), "\n".join(listed(found))

@@ -1,23 +1,28 @@
-"""Merges Redis and SQL by maximum: settles counters that began anew, writes totals, lifts totals that are behind."""
+"""Merges Redis and SQL by maximum: settles counters that began anew, writes settled ones, lifts those that are behind.
 
-from collections.abc import Mapping
+Redis counts the views of each model by the hour, by the same rules as totals. Rows of history are absolute: the views
+of an hour are the difference to the row before, and a row that rises raises all later ones.
+"""
+
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from django.db import transaction
 
 from readtrack.conf import conf
-from readtrack.flush import archiving, hours
-from readtrack.models import FlushRun, Tracked
+from readtrack.flush import archiving
+from readtrack.models import FlushRun, History, Tracked
 from readtrack.sql import archive, databases, history, row_counts
+from readtrack.sql.history import Sums
 from readtrack.sql.row_counts import RowCounts, Written
-from readtrack.sql.runs import SqlEpoch, known_epoch
+from readtrack.sql.runs import SqlEpoch, known_epoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
-from readtrack.store.counters import Stored
-from readtrack.subjects import rows_by_model
+from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
+from readtrack.subjects import rows_by_model, tracked_labels
 
-NOTHING = Stored({"": 0})
 HOUR = 3_600_000_000  # µs
+FOREVER = 2**31 - 1  # an hour that is never reached
 
 
 def settle(epoch: SqlEpoch) -> int:
@@ -37,20 +42,32 @@ def settle(epoch: SqlEpoch) -> int:
             return settled
 
 
-def _stored(names: list[str]) -> dict[str, Stored]:
+def _stored(names: Sequence[str]) -> dict[str, Stored]:
     """Returns what SQL stores of each counter: zero for a row that is gone."""
-    found = dict.fromkeys(names, NOTHING)
-    if hourly := [name for name in names if keys.is_hour(name)]:
-        found |= hours.stored_hours(hourly)
+    found = dict.fromkeys(names, Stored({"": 0}))
+    hours = [name for name in names if keys.is_hour(name)]
+    if hours:
+        found |= _stored_hours(hours)
     others = [keys.split_member(name) for name in names if not keys.is_hour(name)]
     if hashes := [name for name in others if name[0]]:
         found |= {keys.member(*name): Stored(counts) for name, counts in archive.breakdowns(hashes).items()}
     for model, rows in rows_by_model(names).items():
         counts = row_counts.stored(model, list(rows))
-        sketches = archive.sketches(rows.values())
-        for pk, row in counts.items():
-            found[rows[pk]] = Stored({"": row.views}, sketches.get(rows[pk], b""))
+        found |= _with_sketches({rows[pk]: row.views for pk, row in counts.items()})
     return found
+
+
+def _stored_hours(names: Sequence[str]) -> dict[str, Stored]:
+    wanted = {name: keys.parse_hour(name) for name in names}
+    hours = [hour for _, hour in wanted.values()]
+    stored = history.sums({model for model, _ in wanted.values()}, since=min(hours), until=max(hours) + 1)
+    found = {model: rows.by_hour() for model, rows in stored.items()}
+    return {name: Stored({"": found[model].get(hour, 0)}) for name, (model, hour) in wanted.items()}
+
+
+def _with_sketches(views: Mapping[str, int]) -> dict[str, Stored]:
+    sketches = archive.sketches(views)
+    return {subject: Stored({"": count}, sketches.get(subject, b"")) for subject, count in views.items()}
 
 
 def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed: Mapping[str, None]) -> None:
@@ -66,7 +83,7 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
         written = databases.retried(databases.of(model), write)
         run.written += len(written.raised)
         if written.ahead:
-            run.lifted += _lift({rows[pk]: views for pk, views in written.ahead.items()})
+            run.lifted += _lift(_with_sketches({rows[pk]: views for pk, views in written.ahead.items()}))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         if written.missing:
             _remove_orphans([rows[pk] for pk in written.missing])
@@ -108,10 +125,8 @@ def _write(
     return written
 
 
-def _lift(behind: Mapping[str, int]) -> int:
-    sketches = archive.sketches(behind)
-    stored = [(subject, Stored({"": views}, sketches.get(subject, b""))) for subject, views in behind.items()]
-    calls = [counters.lift(dict(some)) for some in scripts.sliced(stored)]
+def _lift(stored: Mapping[str, Stored]) -> int:
+    calls = [counters.lift(dict(some)) for some in scripts.sliced([*stored.items()])]
     return sum(scripts.run_all(*calls, patient=True))
 
 
@@ -121,3 +136,53 @@ def _remove_orphans(subjects: list[str]) -> None:
     for some in scripts.sliced(ripe):
         scripts.run(lifecycle.remove(some), patient=True)
         archive.delete(some)
+
+
+def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
+    """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
+    while (behind := store_hours(run.flushed_until // HOUR)) is None:
+        run.settled += settle(epoch)
+    run.lifted += _lift(behind)
+
+
+def store_hours(present: int) -> dict[str, Stored] | None:
+    """Brings history up to the present hour (since 1970). Returns what SQL stores of hours that Redis has less of.
+
+    Returns None if Redis has to be settled first. Raises redis.RedisError or django.db.Error.
+    """
+    since = present - MODEL_HOURS + 1
+    calls = counters.model_hours(tracked_labels(), range(since, present + 1))
+    *answers, current = scripts.run_all(*calls, counters.epoch(), patient=True)
+    write = partial(_write_hours, counters.by_model(answers), current, since=since)
+    return databases.retried(databases.of(History), write)
+
+
+def _write_hours(live: Mapping[str, Mapping[int, Total]], current: Epoch, *, since: int) -> dict[str, Stored] | None:
+    # One writer at a time, because rows are computed from the rows before them.
+    with transaction.atomic(using=databases.of(History).alias):
+        lock_epoch()
+        if not SqlEpoch().advance(current):
+            return None
+        behind: dict[str, Stored] = {}
+        stored = history.sums(live, since=since, until=FOREVER)
+        rows = [row for model in live for row in _raised(model, live[model], stored[model], behind=behind)]
+        databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+    return behind
+
+
+def _raised(
+    model: str, live: Mapping[int, Total], stored: Sums, *, behind: dict[str, Stored]
+) -> list[tuple[str, int, int, int]]:
+    """Returns the rows to raise, and enters hours of which Redis has less than history into `behind`."""
+    known = stored.by_hour()
+    total = row = stored.before
+    rows = []
+    for hour in sorted({*known, *live}):
+        count, least = live.get(hour, Total(0)), known.get(hour, 0)
+        views = max(least, count.views) if count.is_settled else least
+        total, row = total + views, row + least
+        if total > row and (views or hour in known):
+            rows.append((model, hour, total, 0))
+        if hour in live and count.is_settled and count.views < least:
+            behind[keys.member(keys.hour_kind(hour), model)] = Stored({"": least})
+    return rows

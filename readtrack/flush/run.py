@@ -17,8 +17,8 @@ from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.flush import archiving, hours, readers, resets
-from readtrack.flush.merging import settle, write_chunk
+from readtrack.flush import archiving, readers, resets
+from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun
 from readtrack.signals import flushed
 from readtrack.sql import history, runs
@@ -77,7 +77,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
     for some in _chunks(subjects):
         write_chunk(some, run, epoch, changed={})
     if conf.HISTORY:
-        _store_hours(run, epoch)
+        write_hours(run, epoch)
 
 
 def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
@@ -138,7 +138,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
     if marks := flushes.resets():
         resets.finish(marks, epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
-        _store_hours(run, epoch)
+        write_hours(run, epoch)
     if is_full:
         if conf.HISTORY:
             readers.store(at=at)
@@ -151,12 +151,6 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
     end = max(counters.clock(), run.redis_time + 1)
     if flushes.note(end, known=run.redis_time):
         run.redis_time = end
-
-
-def _store_hours(run: FlushRun, epoch: SqlEpoch) -> None:
-    while (lifted := hours.store(at=_time(run.flushed_until))) is None:
-        run.settled += settle(epoch)
-    run.lifted += lifted
 
 
 def _time(microseconds: int) -> datetime:

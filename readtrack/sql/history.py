@@ -1,6 +1,6 @@
 """Absolute counts by the hour. The views of a range are the difference of two, so they agree with the total.
 
-A subject's row is written when the flush raises its total, a model's row by `flush.hours`.
+The flush writes a subject's row where it raises the total, and the rows of models by the hours in Redis.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

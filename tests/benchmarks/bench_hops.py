@@ -75,6 +75,7 @@ def _view(client: Client, post: Post) -> set[CodeType]:
 
 def flush_functions(post: Post) -> set[CodeType]:
     """Returns the functions that a changed flush enters after one more view of a post that is settled."""
+    page_functions(post)
     flush()
     page_functions(post)
     return entered(lambda: flush(only_changed=True))
