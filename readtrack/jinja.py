@@ -5,18 +5,17 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from django.utils.safestring import SafeString
 from jinja2 import Environment, nodes, pass_context
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
-from markupsafe import Markup
 
 from readtrack.page import filling
-from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, UNREAD, WORDS, Placeholder
-
-KINDS = {"": COUNT, EXACT: EXACT, WORDS: WORDS}
+from readtrack.page.placeholders import COUNT, DOT, OF_COUNTS, UNREAD, Placeholder
 
 
 class ReadTrackExtension(Extension):
@@ -34,40 +33,30 @@ class ReadTrackExtension(Extension):
         unread, read = parser.parse_statements(("name:else", "name:endif_unread")), []
         if next(parser.stream).value == "else":
             read = parser.parse_statements(("name:endif_unread",), drop_needle=True)
-        marked = [self._mark(IF, obj), *unread, self._mark(ELSE, obj), *read, self._mark(END, obj)]
-        both = nodes.CallBlock(self.call_method("_left", [nodes.ContextReference()]), [], [], marked)
-        return nodes.If(self.call_method("_placeholder", [nodes.Const(IF), obj]), [both], [], read).set_lineno(line)
+        branch = nodes.If(nodes.Name("_is_unread", "load"), unread, [], read)
+        call = self.call_method("_branches", [nodes.ContextReference(), obj])
+        return nodes.CallBlock(call, [nodes.Name("_is_unread", "param")], [], [branch]).set_lineno(line)
 
-    def _mark(self, kind: str, obj: nodes.Expr) -> nodes.Output:
-        return nodes.Output([self.call_method("_placeholder", [nodes.Const(kind), obj])])
-
-    def _placeholder(self, kind: str, obj: Any) -> Markup:
-        return Markup(Placeholder.of(kind, obj) or "")  # noqa: S704 - signed, and free of HTML
-
-    def _left(self, context: Context, caller: Callable[[], str]) -> Markup:
-        return Markup(filling.left(caller(), context))  # noqa: S704 - rendered
+    def _branches(self, context: Context, obj: Any, caller: Callable[..., str]) -> SafeString:
+        unread, read = partial(caller, _is_unread=True), partial(caller, _is_unread=False)
+        return filling.branches(obj, context, unread=unread, read=read)
 
 
 @pass_context
-def view_count(context: Context, obj: Any, form: str = "") -> Markup:
+def view_count(context: Context, obj: Any, form: str = COUNT) -> SafeString:
     """`{{ view_count(post) }}`, with "words" or "exact" behind the post."""
-    if form not in KINDS:
+    if form not in OF_COUNTS:
         raise ValueError(f"view_count takes 'words' or 'exact' behind the object, not {form!r}.")
-    return _tag(context, KINDS[form], obj)
+    return filling.left(Placeholder.of(form, obj), context)
 
 
 @pass_context
-def unread_dot(context: Context, obj: Any) -> Markup:
+def unread_dot(context: Context, obj: Any) -> SafeString:
     """`{{ unread_dot(category) }}`"""
-    return _tag(context, DOT, obj)
+    return filling.left(Placeholder.of(DOT, obj), context)
 
 
 @pass_context
-def unread_count(context: Context, obj: Any) -> Markup:
+def unread_count(context: Context, obj: Any) -> SafeString:
     """`{{ unread_count(category) }}`; a dot with READ_STATE "bitmap"."""
-    return _tag(context, UNREAD, obj)
-
-
-def _tag(context: Context, kind: str, obj: Any) -> Markup:
-    placeholder = Placeholder.of(kind, obj)
-    return Markup(filling.left(str(placeholder), context) if placeholder else "")  # noqa: S704 - signed or rendered
+    return filling.left(Placeholder.of(UNREAD, obj), context)

@@ -23,12 +23,21 @@ FindReader = Callable[[], Reader | None]
 PADDING = 100  # random bytes at most, as Django's GZipMiddleware adds against BREACH
 
 
-def left(content: str, context: Any) -> SafeString:
+def left(placed: Placeholder | str | None, context: Any) -> SafeString:
     """Returns the placeholders that a tag leaves; filled in if the request does not come through the middleware."""
+    content = str(placed or "")
     request = getattr(context, "request", None) or context.get("request")
     if not hasattr(request, "readtrack"):
         content = filled(content.encode(), partial(reader_of, context)).decode()
     return mark_safe(content)  # noqa: S308 - signed placeholders, or rendered by tags
+
+
+def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:
+    """Returns both branches of `if_unread` between placeholders, or only `read` for an object without read state."""
+    start = Placeholder.of(IF, obj)
+    if start is None:
+        return mark_safe(read())  # noqa: S308 - rendered
+    return left(f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}", context)
 
 
 def reader_of(context: Any) -> Reader | None:

@@ -1,6 +1,6 @@
 """`{% load readtrack %}`: counts and dots. A tag never writes, and all tags of a page share one round trip."""
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django import template
@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from readtrack import numerals, reports
 from readtrack.page import filling, placeholders
-from readtrack.page.placeholders import COUNT, DOT, ELSE, END, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
 from readtrack.reports import live
 from readtrack.subjects import subject_of
 from readtrack.views import outbound
@@ -31,8 +31,7 @@ def view_count(parser: Parser, token: Token) -> template.Node:
     With `words` it shows `1.2k views`, with `exact` the text `1,234`. `{% view_count post as views %}` sets a number,
     `{% view_count post words as text %}` a text.
     """
-    obj, options, target = _words(parser, token, options=[EXACT, WORDS])
-    return PlaceholderNode(obj, kind=options[0] if options else COUNT, target=target)
+    return PlaceholderNode(*_parsed(parser, token, COUNT, EXACT, WORDS))
 
 
 @register.tag
@@ -41,8 +40,7 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
 
     `{% unread_dot category as is_unread %}` sets True or False.
     """
-    obj, _, target = _words(parser, token)
-    return PlaceholderNode(obj, kind=DOT, target=target)
+    return PlaceholderNode(*_parsed(parser, token, DOT))
 
 
 @register.tag
@@ -51,18 +49,15 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
 
     `{% unread_count category as items %}` sets the number, 0 or 1 with a bitmap.
     """
-    obj, _, target = _words(parser, token)
-    return PlaceholderNode(obj, kind=UNREAD, target=target)
+    return PlaceholderNode(*_parsed(parser, token, UNREAD))
 
 
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
     """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are rendered."""
-    obj, _, target = _words(parser, token)
+    obj, _, target = _parsed(parser, token, IF)
     if target:
-        raise template.TemplateSyntaxError(
-            "if_unread gives no name a value; unread_dot does: {% unread_dot object as name %}"
-        )
+        raise template.TemplateSyntaxError("if_unread sets no name; {% unread_dot object as name %} does.")
     unread, read = parser.parse(("else", "endif_unread")), template.NodeList()
     if parser.next_token().contents == "else":
         read = parser.parse(("endif_unread",))
@@ -92,14 +87,14 @@ def readtrack_honeypot() -> str:
 class PlaceholderNode(template.Node):
     """Leaves a placeholder; with `as name` it sets the name to the value."""
 
-    def __init__(self, obj: FilterExpression, *, kind: str, target: str | None) -> None:
+    def __init__(self, obj: FilterExpression, kind: str, target: str | None) -> None:
         self.obj, self.kind, self.target = obj, kind, target
 
     def render(self, context: Context) -> str:
         obj = self.obj.resolve(context)
         place = Placeholder.of(self.kind, obj)
         if self.target is None:
-            return filling.left(str(place), context) if place else ""
+            return filling.left(place, context)
         context[self.target] = _value(self.kind, obj, context) if place else ""
         return ""
 
@@ -124,18 +119,12 @@ class IfUnreadNode(template.Node):
         self.obj, self.unread, self.read = obj, unread, read
 
     def render(self, context: Context) -> str:
-        start = Placeholder.of(IF, self.obj.resolve(context))
-        if not start:
-            return self.read.render(context)
-        unread, read = self.unread.render(context), self.read.render(context)
-        content = f"{start}{unread}{start._replace(kind=ELSE)}{read}{start._replace(kind=END)}"
-        return filling.left(content, context)
+        unread, read = partial(self.unread.render, context), partial(self.read.render, context)
+        return filling.branches(self.obj.resolve(context), context, unread=unread, read=read)
 
 
-def _words(
-    parser: Parser, token: Token, *, options: Sequence[str] = ()
-) -> tuple[FilterExpression, list[str], str | None]:
-    """Returns the tag's object, its options and the name after `as`. Raises TemplateSyntaxError."""
+def _parsed(parser: Parser, token: Token, kind: str, *options: str) -> tuple[FilterExpression, str, str | None]:
+    """Returns the tag's object, its kind or option, and the name after `as`. Raises TemplateSyntaxError."""
     name, *words = token.split_contents()
     target = None
     if len(words) > 2 and words[-2] == "as":
@@ -143,4 +132,4 @@ def _words(
     if not words or len(words) > 2 or any(word not in options for word in words[1:]):
         usage = f" [{' or '.join(options)}]" if options else ""
         raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
-    return parser.compile_filter(words[0]), words[1:], target
+    return parser.compile_filter(words[0]), words[1] if words[1:] else kind, target
