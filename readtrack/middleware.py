@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.hits import dimensions, visitors
-from readtrack.hits.hit import Hit, Outcome, refusal, step_refusal
+from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest
 from readtrack.store import uniques
@@ -67,7 +67,7 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         # A user with an app whose browser looks like a robot has seen the page all the same.
         if reason != "bot" or is_anonymous:
             seen.reads.clear()
-    if seen.steps and step_refusal(request, response, is_anonymous=is_anonymous):
+    if seen.steps and refusal(request, response, is_anonymous=is_anonymous, is_step=True):
         seen.steps.clear()
     is_left = seen.has_seen
     outcome = tracker.skip(skipped, reason, is_alone=not is_left) if reason else Outcome()

@@ -55,20 +55,18 @@ class Outcome(NamedTuple):
         return ", ".join(f"{word}; subjects={many}" if many > 1 else word for word, many in Counter(words).items())
 
 
-def refusal(request: HttpRequest, response: HttpResponseBase, *, is_anonymous: bool = False) -> Reason | None:
-    """Returns the reason why a view or a read on this page cannot count, or None."""
-    agent, is_ahead = request.META.get("HTTP_USER_AGENT", ""), is_prefetch(request)
+def refusal(
+    request: HttpRequest, response: HttpResponseBase, *, is_anonymous: bool = False, is_step: bool = False
+) -> Reason | None:
+    """Returns the reason why a view, a read or a step cannot count, or None. A form that redirects may be a step."""
+    may_be_form = is_step and response.status_code < 400
     return judged(
-        method=request.method, status=response.status_code, agent=agent, is_prefetch=is_ahead, is_anonymous=is_anonymous
+        method="GET" if may_be_form else request.method,
+        status=200 if may_be_form else response.status_code,
+        agent=request.META.get("HTTP_USER_AGENT", ""),
+        is_prefetch=is_prefetch(request),
+        is_anonymous=is_anonymous,
     )
-
-
-def step_refusal(request: HttpRequest, response: HttpResponseBase, *, is_anonymous: bool = False) -> Reason | None:
-    """Returns the reason why this request is no step in a funnel, or None. A form that redirects may be one."""
-    if response.status_code >= 400:
-        return "status"
-    agent, is_ahead = request.META.get("HTTP_USER_AGENT", ""), is_prefetch(request)
-    return judged(method="GET", status=200, agent=agent, is_prefetch=is_ahead, is_anonymous=is_anonymous)
 
 
 def judged(

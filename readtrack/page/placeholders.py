@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 
 from readtrack import numerals
 from readtrack.conf import conf
-from readtrack.hits.hashing import digest
+from readtrack.hits.visitors import digest
 from readtrack.models import Tracked
 from readtrack.reports.live import PageState, shown_views
 from readtrack.subjects import has_read_state, subject_of

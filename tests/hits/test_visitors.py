@@ -13,6 +13,7 @@ from django.utils.functional import SimpleLazyObject
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack.hits import visitors
+from readtrack.hits.visitors import digest
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -125,3 +126,18 @@ def test_a_user_without_a_session_cookie_is_not_looked_up(
         assert visitors.signed_in(request) is None
         assert async_to_sync(visitors.asigned_in)(request) is None
     assert not request.session.accessed
+
+
+def test_a_digest_is_short_stable_and_safe_in_keys_and_pages() -> None:
+    assert digest("visitor", "user:1") == digest("visitor", "user:1")
+    assert len(digest("visitor", "ü:*{}\ud800")) == 16
+    assert digest("visitor", "a*b").replace("-", "").replace("_", "").isalnum()
+
+
+def test_purposes_and_secrets_keep_digests_apart(settings: Settings) -> None:
+    found = [digest("visitor", "user:1"), digest("placeholder", "user:1")]
+    settings.SECRET_KEY = "another"
+    found.append(digest("visitor", "user:1"))
+    settings.READTRACK = {"SECRET": "a third"}
+    found.append(digest("visitor", "user:1"))
+    assert len(set(found)) == 4
