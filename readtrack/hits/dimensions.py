@@ -18,6 +18,7 @@ LENGTH = 64  # characters of a value that are stored
 
 # Names that other kinds of keys begin with: views:total:…, views:hour:…
 RESERVED = frozenset({"total", "hour", "hll", "unique", "bitmap", "daily", "unsettled", "skips"})
+DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debian", "Chrome OS", "FreeBSD", "OpenBSD"})
 
 logger = logging.getLogger("readtrack")
 
@@ -25,9 +26,9 @@ logger = logging.getLogger("readtrack")
 class Client(NamedTuple):
     """The client that a user agent names; "" for a part that it does not name."""
 
-    device: str = ""
-    browser: str = ""
-    os: str = ""
+    device: str  # phone, tablet or desktop
+    browser: str  # Firefox, Mobile Safari
+    os: str  # Windows, iOS
 
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
@@ -35,12 +36,10 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     found = []
     for path in conf.DIMENSIONS:
         try:
-            value = clean(_callable(path)(request))
+            if value := clean(_callable(path)(request)):
+                found.append((name_of(path), value))
         except Exception:  # a site's own function, or a missing extra
             logger.exception("The dimension %s failed and is left out.", path)
-            continue
-        if value:
-            found.append((name_of(path), value))
     return tuple(found)
 
 
@@ -60,9 +59,7 @@ def problem(path: str) -> str:
     """Returns the reason why the dimension cannot be used, for the system check; "" if it can."""
     if name_of(path) in RESERVED:
         return f"other keys are called '{name_of(path)}'"
-    module = NEEDED.get(path)
-    if path == "country" and conf.COUNTRY_HEADER:
-        module = None
+    module = None if path == "country" and conf.COUNTRY_HEADER else NEEDED.get(path)
     try:
         if module:
             import_module(module)
@@ -77,21 +74,6 @@ def clean(value: Any) -> str:
     text = "" if value is None else str(value)[: LENGTH * 4]
     printable = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(printable.split())[:LENGTH].rstrip()
-
-
-def device(request: HttpRequest) -> str:
-    """Returns `phone`, `tablet`, `desktop` or ""; needs `readtrack[dimensions]`."""
-    return _client(user_agent_of(request)).device
-
-
-def browser(request: HttpRequest) -> str:
-    """Returns the browser: `Firefox`, `Mobile Safari`; needs `readtrack[dimensions]`."""
-    return _client(user_agent_of(request)).browser
-
-
-def os(request: HttpRequest) -> str:
-    """Returns the system: `Windows`, `iOS`; needs `readtrack[dimensions]`."""
-    return _client(user_agent_of(request)).os
 
 
 def country(request: HttpRequest) -> str:
@@ -111,22 +93,6 @@ def referrer(request: HttpRequest) -> str:
         return ""
 
 
-BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
-    "device": device,
-    "browser": browser,
-    "os": os,
-    "country": country,
-    "referrer": referrer,
-}
-# Modules that are no dependencies of the package.
-NEEDED = {"device": "ua_parser", "browser": "ua_parser", "os": "ua_parser", "country": "iptocc"}
-
-
-def _callable(path: str) -> Callable[[HttpRequest], Any]:
-    found: Callable[[HttpRequest], Any] = BUILT_IN.get(path) or import_string(path)
-    return found
-
-
 @lru_cache(maxsize=4096)  # 13 µs for a new agent
 def _client(agent: str) -> Client:
     parsed = import_module("ua_parser").parse(agent)
@@ -142,4 +108,16 @@ def _device(agent: str, system: str) -> str:
     return "desktop" if system in DESKTOPS else ""
 
 
-DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debian", "Chrome OS", "FreeBSD", "OpenBSD"})
+BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
+    "device": lambda request: _client(user_agent_of(request)).device,
+    "browser": lambda request: _client(user_agent_of(request)).browser,
+    "os": lambda request: _client(user_agent_of(request)).os,
+    "country": country,
+    "referrer": referrer,
+}
+# Modules that are no dependencies of the package.
+NEEDED = {"device": "ua_parser", "browser": "ua_parser", "os": "ua_parser", "country": "iptocc"}
+
+
+def _callable(path: str) -> Callable[[HttpRequest], Any]:
+    return BUILT_IN.get(path) or import_string(path)
