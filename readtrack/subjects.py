@@ -63,25 +63,20 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Tracked], dict[Any, str]
     found = {}
     for label, named in labels.items():
         model = model_with_label(label)
-        if model is not None and issubclass(model, Tracked):
-            found[model] = _by_pk(label, named)
-    return {model: by_pk for model, by_pk in found.items() if by_pk}
+        if model is not None and issubclass(model, Tracked) and (by_pk := _by_pk(model, named)):
+            found[model] = by_pk
+    return found
 
 
-def _by_pk(label: str, named: list[str]) -> dict[Any, str]:
+def _by_pk(model: type[Tracked], subjects: list[str]) -> dict[Any, str]:
+    pk: Any = model._meta.pk
     # Most sites have whole numbers; int() takes a tenth of the time of parse_subject().
-    if _has_number(label):
-        start = len(label) + 1
+    if isinstance(getattr(pk, "target_field", pk), IntegerField):
+        start = subjects[0].find(":") + 1
         with suppress(ValueError):
-            return {int(subject[start:]): subject for subject in named}
-    parsed = ((parse_subject(subject), subject) for subject in named)
+            return {int(subject[start:]): subject for subject in subjects}
+    parsed = ((parse_subject(subject), subject) for subject in subjects)
     return {found[1]: subject for found, subject in parsed if found}
-
-
-@lru_cache(maxsize=256)
-def _has_number(label: str) -> bool:
-    pk: Any = apps.get_model(label)._meta.pk
-    return isinstance(getattr(pk, "target_field", pk), IntegerField)
 
 
 def subject_column(subject: str) -> str:

@@ -1,7 +1,7 @@
 """Addresses of clients. Only configured proxies are believed; otherwise it is the connection's own address."""
 
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from python_ipware import IpWare
@@ -10,8 +10,6 @@ from readtrack.conf import cached_setting, conf
 
 LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, because proxies append to it
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
-
-Address = IPv4Address | IPv6Address
 
 
 def network(meta: Mapping[str, Any]) -> str:
@@ -22,16 +20,19 @@ def network(meta: Mapping[str, Any]) -> str:
         forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
         chain = {"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"}
         if (found := _ipware().get_client_ip(chain)[0]) is not None:
-            return _network(found)
+            return network_of(str(found))
     return network_of(direct)
 
 
 def network_of(text: str) -> str:
     """Returns the network of an address; "" for any other text."""
     try:
-        return _network(ip_address(text))
+        address = ip_address(text)
     except ValueError:
         return ""
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or IPv6Address(int(address) >> HOUSEHOLD << HOUSEHOLD)
+    return str(address)
 
 
 def bad_proxies() -> str:
@@ -41,12 +42,6 @@ def bad_proxies() -> str:
     except (TypeError, ValueError) as error:
         return str(error)
     return ""
-
-
-def _network(address: Address) -> str:
-    if isinstance(address, IPv6Address):
-        address = address.ipv4_mapped or IPv6Address(int(address) >> HOUSEHOLD << HOUSEHOLD)
-    return str(address)
 
 
 @cached_setting()
