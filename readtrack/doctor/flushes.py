@@ -1,7 +1,7 @@
-"""Examines whether flushes run and succeed."""
+"""Examines whether flushes run and succeed, and whether SQL and Redis hold the same counts."""
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 
 from django.apps import apps
 from django.db import connections, router
@@ -9,14 +9,15 @@ from django.db.migrations.executor import MigrationExecutor
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.doctor.findings import FLUSH, Context, Finding, duration
+from readtrack.doctor.findings import FLUSH, Context, Finding, counted, duration
 from readtrack.models import FlushRun
-from readtrack.sql.runs import last_good
-from readtrack.subjects import tracked_models
+from readtrack.sql import row_counts, runs
+from readtrack.store import counters, scripts, server
+from readtrack.store.counters import Total
+from readtrack.subjects import rows_by_model, tracked_models
 
-LATE = 3  # intervals: one tick may be dropped, and one flush takes its time
-PERIOD = 10  # intervals, in which about as many flushes should begin
-MANY = 25  # flushes in that period
+SHOWN = 3  # subjects
+REMEMBERED = timedelta(hours=1)  # for which the minute buckets hold the views of each subject
 START_BEAT = (
     "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
     f" Without Celery, let cron run: {FLUSH}"
@@ -38,28 +39,79 @@ def migrations(context: Context) -> Iterator[Finding]:
 
 
 def flushes(context: Context) -> Iterator[Finding]:
-    """Examines when flushes ran, how they ended, how long they took and how many there are."""
-    now, interval, last = buckets.now(), timedelta(seconds=conf.FLUSH_INTERVAL), FlushRun.objects.first()
+    """Examines when flushes ran, how they ended and how long they took."""
+    now, last, good = buckets.now(), FlushRun.objects.first(), runs.last_good()
     if last is None:
         yield Finding("warning", "No flush has run yet.", START_BEAT)
         return
     if last.error:
         hint = f"Run {FLUSH}, and see whether it fails again."
         yield Finding("error", f"The last flush failed: {last.error}", hint)
-    good = last_good()
     if good is None:
         yield Finding("error", "No flush has succeeded yet.", START_BEAT)
         return
     message = f"The last successful flush began {duration(now - good.began)} ago."
-    if now - good.began > LATE * interval:
+    if now - good.began > runs.late_after():
         yield Finding("error", message, START_BEAT)
         return
     yield Finding("ok", message)
+    interval = timedelta(seconds=conf.FLUSH_INTERVAL)
     if good.took and good.took > interval:
         message = f"It took {duration(good.took)}, longer than the interval of {duration(interval)}."
         yield Finding("warning", message, "Flush less often, and set READTRACK['FLUSH_INTERVAL'] to the new interval.")
-    recent = FlushRun.objects.filter(started__gt=buckets.for_field(now - PERIOD * interval)).count()
-    if recent > MANY:
-        message = f"{recent:,} flushes began in the last {duration(PERIOD * interval)}; one every {duration(interval)}"
-        hint = "This is harmless. But if two Celery beats are running, stop one."
-        yield Finding("note", f"{message} is enough.", hint)
+
+
+def unsettled(context: Context) -> Iterator[Finding]:
+    """Examines whether counters that began anew are given SQL's count."""
+    found = server.unsettled()
+    age, message = timedelta(seconds=found.age), f"{counted(found.counters, 'counter')} without SQL's count"
+    if not found.counters:
+        yield Finding("ok", "Every counter includes SQL's count.")
+    elif age > runs.late_after():
+        yield Finding("warning", f"{message}, the oldest for {duration(age)}.", f"Flushes add it. Run: {FLUSH}")
+    else:
+        yield Finding("ok", f"{message}. The next flush adds it.")
+
+
+def epoch(context: Context) -> Iterator[Finding]:
+    """Examines whether Redis has its data of the last flush."""
+    if runs.last_good() is None:
+        yield Finding("ok", "No flush has succeeded yet, so Redis cannot have fallen behind SQL.")
+        return
+    # SQL is read first: a flush between the two reads advances Redis by one epoch, and Redis keeps the previous one.
+    known = runs.known_epoch()
+    if known in scripts.run(counters.epoch(), patient=True):
+        yield Finding("ok", "Redis has its data of the last flush.")
+    else:
+        message = "Redis was emptied, or restored from a snapshot, since the last flush."
+        yield Finding("warning", message, f"The next flush merges Redis and SQL. Run: {FLUSH}")
+
+
+def drift(context: Context) -> Iterator[Finding]:
+    """Compares totals with SQL. They may differ by the views since the last flush."""
+    # Read first, because views from here on may be in the totals, and then are in the minute buckets.
+    now, good = buckets.now(), runs.last_good()
+    if good is None or now - good.began > REMEMBERED:
+        message = "Redis and SQL cannot be compared, because no flush succeeded in the last hour."
+        yield Finding("note", message, f"Run: {FLUSH}")
+        return
+    totals = {subject: total for subject, total in server.some_totals(context.sample).items() if total.is_settled}
+    message = f"{counted(len(totals), 'total')} compared with SQL"
+    if different := _different(totals, since=good.began):
+        message = f"{message}, {len(different):,} different, such as {', '.join(different[:SHOWN])}."
+        yield Finding("warning", message, f"Run: {FLUSH}")
+    else:
+        yield Finding("ok", f"{message}, none different.")
+
+
+def _different(totals: Mapping[str, Total], *, since: datetime) -> list[str]:
+    """Returns the subjects whose count in SQL is higher, or lower by more than the views since then."""
+    if not totals:
+        return []
+    stored: dict[str, int] = {}
+    for model, rows in rows_by_model(totals).items():
+        stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
+    now = buckets.now() + buckets.MINUTE  # because the web servers' clocks, which name the buckets, may be fast
+    minutes = buckets.minute_starts(int((now - since) / buckets.MINUTE) + 2, until=now)
+    recent = server.recent(list(totals), minutes=minutes)
+    return [subject for subject, count in stored.items() if not 0 <= totals[subject].views - count <= recent[subject]]
