@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from django.db import Error
 
 from readtrack.conf import conf
+from readtrack.store import server
 from readtrack.store.connection import RedisError, UnusableError, address, is_refused
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -30,7 +31,7 @@ class Context(NamedTuple):
 
     sample: int  # most keys to measure, and most totals to compare
     progress: Callable[[int], object]  # called with a number of keys just measured
-    info: Mapping[str, Any]  # the server's INFO; empty where the Redis user may not run it
+    info: Callable[[], Mapping[str, Any]] = server.info
 
 
 def status(found: Iterable[Finding]) -> int:
@@ -59,21 +60,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def misconfigured(problem: str) -> Finding:
-    """Returns the finding for a cache in CACHES that is no Redis."""
-    hint = "It has to be a django-redis cache with a LOCATION such as redis://127.0.0.1:6379/0. Run: manage.py check"
-    return Finding("error", f"CACHES['{conf.CACHE}'] names no Redis: {problem}", hint)
-
-
 def failure(error: RedisError | Error) -> Finding:
-    """Returns the finding for a server that does not answer or refuses to."""
+    """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses to."""
+    cache = f"CACHES['{conf.CACHE}']"
     if isinstance(error, UnusableError):
-        return misconfigured(str(error))
+        hint = "It has to be of django-redis, with a LOCATION such as redis://127.0.0.1:6379/0. Run: manage.py check"
+        return Finding("error", f"{cache} names no Redis: {error}", hint)
     if isinstance(error, Error):
         hint = "Is it running, and does DATABASES point at it? If a table is missing, run: manage.py migrate"
         return Finding("error", f"The database failed: {str(error).strip()}", hint)
     if is_refused(error):
-        hint = f"Correct the user or the password in CACHES['{conf.CACHE}']."
+        hint = f"Correct the user or the password in {cache}."
     else:
-        hint = f"CACHES['{conf.CACHE}'] points at {address()}. Is Redis running there, and can this machine reach it?"
+        hint = f"{cache} points at {address()}. Is Redis running there, and can this machine reach it?"
     return Finding("error", f"Redis failed: {type(error).__name__}: {error}", hint)

@@ -6,6 +6,7 @@ from readtrack.conf import conf
 from readtrack.doctor.findings import Context, Finding, counted, size
 from readtrack.store import server
 from readtrack.store import windows as compact
+from readtrack.store.connection import check_configuration
 
 OLDEST = (6, 2)
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
@@ -15,6 +16,7 @@ SHOWN = 3  # kinds of keys
 
 def connection(context: Context) -> Iterator[Finding]:
     """Measures how long a page waits for an answer."""
+    check_configuration()
     took = server.ping()
     message = f"A PING takes {took * 1000:.2f} ms."
     if took > SLOW:
@@ -25,9 +27,10 @@ def connection(context: Context) -> Iterator[Finding]:
 
 def version(context: Context) -> Iterator[Finding]:
     """Examines whether the server knows the commands that the scripts call."""
+    info = context.info()
     # Valkey also names a version of Redis, which is not its own.
-    name = "Valkey" if "valkey_version" in context.info else "Redis"
-    found = str(context.info.get("valkey_version") or context.info.get("redis_version") or "")
+    name = "Valkey" if "valkey_version" in info else "Redis"
+    found = str(info.get("valkey_version") or info.get("redis_version") or "")
     message = f"The server is {name} {found}."
     if not found:
         hint = "It has to be Redis 6.2 or newer, or Valkey."
@@ -40,25 +43,23 @@ def version(context: Context) -> Iterator[Finding]:
 
 def role(context: Context) -> Iterator[Finding]:
     """Examines whether the server takes writes and holds all keys."""
-    if not context.info:
-        hint = "It has to be a primary, because replicas take no writes."
-        yield Finding("note", "The server does not tell whether it is a primary or a replica.", hint)
-    elif int(context.info.get("cluster_enabled", 0)):
+    info = context.info()
+    if int(info.get("cluster_enabled", 0)):
         hint = f"Point CACHES['{conf.CACHE}'] at a Redis outside of a cluster: Redis Cluster is not supported yet."
         yield Finding("error", "The server is part of a cluster.", hint)
-    elif context.info.get("role") == "slave":
-        yield Finding(
-            "error", "The server is a replica and takes no writes.", f"Point CACHES['{conf.CACHE}'] at the primary."
-        )
+    elif info.get("role") == "slave":
+        hint = f"Point CACHES['{conf.CACHE}'] at the primary."
+        yield Finding("error", "The server is a replica and takes no writes.", hint)
     else:
-        replicas = counted(int(context.info.get("connected_slaves", 0)), "replica")
+        replicas = counted(int(info.get("connected_slaves", 0)), "replica")
         yield Finding("ok", f"The server is a primary with {replicas}.")
 
 
 def eviction(context: Context) -> Iterator[Finding]:
     """Examines whether Redis deletes counts when its memory is full."""
-    policy = str(context.info.get("maxmemory_policy", ""))
-    limit, used = int(context.info.get("maxmemory", 0)), int(context.info.get("used_memory", 0))
+    info = context.info()
+    policy = str(info.get("maxmemory_policy", ""))
+    limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
     message = f"maxmemory-policy is {policy}"
     if not policy:
         yield Finding("note", "The server does not tell its maxmemory-policy.", "It has to be noeviction.")
@@ -77,10 +78,7 @@ def eviction(context: Context) -> Iterator[Finding]:
 
 def persistence(context: Context) -> Iterator[Finding]:
     """Examines what is left after a restart of Redis."""
-    info, turn_on = context.info, "Turn on its AOF or RDB."
-    if not info:
-        yield Finding("note", "The server does not tell whether it saves its data.", turn_on)
-        return
+    info, turn_on = context.info(), "Turn on its AOF or RDB."
     failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
     for field, what in failed.items():
         if info.get(field, "ok") != "ok":
@@ -113,9 +111,9 @@ def memory(context: Context) -> Iterator[Finding]:
     kinds = server.key_kinds(context.sample, progress=context.progress)
     ours = {name: kind for name, kind in kinds.items() if name != "other"}
     some = [f"{name} {size(kind.total)} in {counted(kind.keys, 'key')}" for name, kind in ours.items()][:SHOWN]
-    used = f"Redis uses {size(int(context.info['used_memory']))}. " if context.info else ""
     total = f"about {size(sum(kind.total for kind in ours.values()))}, most of it by {'; '.join(some)}"
-    yield Finding("ok", f"{used}readtrack uses {total if some else 'none of it, because it has no keys yet'}.")
+    message = f"readtrack uses {total if some else 'none of it, because it has no keys yet'}."
+    yield Finding("ok", f"Redis uses {size(int(context.info()['used_memory']))}. {message}")
 
 
 def timeouts(context: Context) -> Iterator[Finding]:

@@ -1,43 +1,33 @@
 """Runs all examinations, and reports failures of the servers as findings."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
 
 from django.db import Error
 
-from readtrack.doctor import agreement, flushes, redis
-from readtrack.doctor.findings import Context, Finding, failure, misconfigured
-from readtrack.store.connection import RedisError, misconfiguration
-from readtrack.store.server import RefusedError, info
+from readtrack.doctor import flushes, redis
+from readtrack.doctor.findings import Context, Finding, failure
+from readtrack.store.connection import RedisError
+from readtrack.store.server import RefusedError
 
 REDIS, DATABASE = frozenset({"Redis"}), frozenset({"database"})
 
-
-class Examination(NamedTuple):
-    """One thing to look at, and the servers that it asks."""
-
-    name: str
-    look: Callable[[Context], Iterator[Finding]]
-    needs: frozenset[str] = frozenset()
-
-
-EXAMINATIONS = (
-    Examination("connection", redis.connection, REDIS),
-    Examination("version", redis.version, REDIS),
-    Examination("role", redis.role, REDIS),
-    Examination("eviction", redis.eviction, REDIS),
-    Examination("persistence", redis.persistence, REDIS),
-    Examination("scripts", redis.scripts, REDIS),
-    Examination("memory", redis.memory, REDIS),
-    Examination("timeouts", redis.timeouts),
-    Examination("windows", redis.windows),
-    Examination("migrations", flushes.migrations, DATABASE),
-    Examination("flushes", flushes.flushes, DATABASE),
-    Examination("unsettled", agreement.unsettled, REDIS),
-    Examination("epoch", agreement.epoch, REDIS | DATABASE),
-    Examination("drift", agreement.drift, REDIS | DATABASE),
-)
+# Functions that look at one thing each, in the order of the report, and the servers that they ask.
+EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = {
+    redis.connection: REDIS,
+    redis.version: REDIS,
+    redis.role: REDIS,
+    redis.eviction: REDIS,
+    redis.persistence: REDIS,
+    redis.scripts: REDIS,
+    redis.memory: REDIS,
+    redis.timeouts: frozenset(),
+    redis.windows: frozenset(),
+    flushes.migrations: DATABASE,
+    flushes.flushes: DATABASE,
+    flushes.unsettled: REDIS,
+    flushes.epoch: REDIS | DATABASE,
+    flushes.drift: REDIS | DATABASE,
+}
 
 
 def examine(*, sample: int, progress: Callable[[int], object] = int) -> Iterator[Finding]:
@@ -45,16 +35,11 @@ def examine(*, sample: int, progress: Callable[[int], object] = int) -> Iterator
 
     `sample` limits the keys to measure and the totals to compare. `progress` is called with a number of keys measured.
     """
-    context, failed, has_tables = Context(sample, progress, {}), set[str](), True
-    if problem := misconfiguration():
-        failed |= REDIS
-        yield misconfigured(problem)._replace(name="connection")
-    else:
-        with suppress(RedisError):  # the first examination will report it
-            context = context._replace(info=info())
-    for name, look, needs in EXAMINATIONS:
+    context, failed, has_tables = Context(sample, progress), set[str](), True
+    for look, needs in EXAMINATIONS.items():
         if needs & failed:
             continue
+        name = look.__name__
         try:
             for finding in look(context):
                 has_tables = has_tables and (name, finding.level) != ("migrations", "error")

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import Sum
 
 from readtrack import buckets
-from readtrack.conf import conf
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.models import FlushRun, Tracked
+from readtrack.sql import runs
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import skips_by_reason
 from readtrack.subjects import tracked_models
@@ -42,8 +42,6 @@ def last_flush() -> FlushRun | None:
     return FlushRun.objects.filter(ended__isnull=False).first()
 
 
-def is_late(run: FlushRun | None, *, at: datetime | None = None) -> bool:
-    """Returns True if the last flush is older than three intervals: beat or its worker may be down."""
-    if run is None or run.ended is None:
-        return True
-    return buckets.now(at) - buckets.now(run.ended) > 3 * timedelta(seconds=conf.FLUSH_INTERVAL)
+def is_late(run: FlushRun, *, at: datetime | None = None) -> bool:
+    """Returns True if the flush ended too long ago: beat or its worker may be down."""
+    return buckets.now(at) - buckets.now(run.ended) > runs.late_after()

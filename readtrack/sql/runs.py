@@ -5,6 +5,8 @@ was told, and is told before it stores a total that was settled. So a Redis was 
 of its two epochs is the one that SQL knows, and its marks may be of views that SQL stores already.
 """
 
+from datetime import timedelta
+
 from django.db.models import F, QuerySet
 
 from readtrack.conf import conf
@@ -56,6 +58,11 @@ def last_good() -> FlushRun | None:
 def ended_well() -> "QuerySet[FlushRun]":
     """Returns the flushes that ended without an error, newest first."""
     return runs().filter(ended__isnull=False, error="")
+
+
+def late_after() -> timedelta:
+    """Returns the age after which a flush is late: three intervals, because one tick may be dropped."""
+    return timedelta(seconds=3 * conf.FLUSH_INTERVAL)
 
 
 def prune(run: FlushRun) -> None:

@@ -120,12 +120,14 @@ def connect(*, patient: bool = False) -> Redis:
     return _clients.get(name) or _clients.setdefault(name, make(*name))
 
 
-def misconfiguration() -> str:
-    """Returns why CACHES cannot be used; "" if it can. Asks no server."""
+def check_configuration() -> None:
+    """Raises UnusableError if CACHES cannot be used. Asks no server."""
     try:
-        return problem(conf.CACHE)
+        found = problem(conf.CACHE)
     except AttributeError as error:  # of a cache that has no client
-        return f"{type(error).__name__}: {error}"
+        found = f"{type(error).__name__}: {error}"
+    if found:
+        raise UnusableError(found)
 
 
 def address() -> str:

@@ -169,7 +169,8 @@ def test_the_last_flush_is_the_newest_that_ended() -> None:
     assert site.last_flush() == ended
 
 
-def test_a_flush_that_never_ended_is_late() -> None:
-    assert site.is_late(None)
-    assert site.is_late(FlushRun(started=buckets.now()))
-    assert not site.is_late(flush())
+def test_a_flush_is_late_after_three_intervals() -> None:
+    last = flush()
+    assert not site.is_late(last)
+    assert not site.is_late(last, at=buckets.now(last.ended) + timedelta(minutes=3))
+    assert site.is_late(last, at=buckets.now(last.ended) + timedelta(minutes=3, microseconds=1))

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
-from readtrack.doctor.findings import failure, misconfigured
+from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import budget, doctor, erase, flush, import_
-from readtrack.store.connection import RedisError, misconfiguration
+from readtrack.store.connection import RedisError, check_configuration
 
 SUBCOMMANDS = {"flush": flush, "doctor": doctor, "budget": budget, "import": import_, "erase": erase}
 
@@ -34,10 +34,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, subcommand: str, **options: Any) -> None:
         module = SUBCOMMANDS[subcommand]
-        if module is not doctor and (problem := misconfiguration()):
-            finding = misconfigured(problem)
-            raise CommandError(f"{finding.message}\n{finding.hint}")
         try:
+            if module is not doctor:  # which reports that among its findings
+                check_configuration()
             module.run(self, **options)
         except (RedisError, Error) as error:
             finding = failure(error)
