@@ -25,16 +25,14 @@ HITS = 5_000  # fetched at once
 
 @dataclass(slots=True)
 class Report:
-    """Rows, subjects and views that were taken over, and rows that were not."""
+    """Rows that were read, the subjects, views and hits with a visitor that were taken over, and rows skipped."""
 
     rows: int = 0
     subjects: int = 0
     views: int = 0
-    hits: int = 0  # single ones, which tell who the visitors were
-    known: int = 0  # rows taken over before
-    untracked: Counter[str] = field(default_factory=Counter)  # rows by the name of a model without counts
-    gone: int = 0  # rows whose object does not exist
-    lost: int = 0  # primary keys that had to be passed over
+    hits: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)  # by reason
+    notes: list[str] = field(default_factory=list)
 
 
 class MissingTablesError(LookupError):
@@ -81,7 +79,8 @@ def run(
     """
     tables = connections[using].introspection.table_names()
     if HitCount._meta.db_table not in tables:
-        raise MissingTablesError(HitCount._meta.db_table)
+        missing = f"The database has no table {HitCount._meta.db_table}, so there is nothing of django-hitcount."
+        raise MissingTablesError(missing)
     source = f"hitcount.{using}"
     record = Import.objects.filter(source=source).first() or Import(source=source, name="django-hitcount")
     position, lost = ledger.resume(record, dry_run=dry_run)
@@ -89,7 +88,9 @@ def run(
         record.save()
         flush()  # a Redis that was restored from before the last flush catches up with SQL first
     rows = HitCount._base_manager.using(using).order_by("pk")
-    report = Report(known=rows.filter(pk__lte=position).count(), lost=lost)
+    report = Report(skipped=Counter({"imported before": rows.filter(pk__lte=position).count()}))
+    if lost:
+        report.notes.append("Redis lost its data during an earlier import; some rows are passed over.")
     while some := list(rows.filter(pk__gt=position)[:ROWS]):
         position = some[-1].pk
         batch = _batch(some, report, using=using, has_hits=Hit._meta.db_table in tables)
@@ -127,15 +128,15 @@ def _subjects(rows: Sequence[HitCount], report: Report) -> dict[int, str]:
         kind = kinds.get(row.content_type_id)
         model = kind.model_class() if kind else None
         if model is None or not issubclass(model, Tracked):
-            report.untracked[model._meta.label if model else "?"] += 1
+            report.skipped[f"not tracked: {model._meta.label if model else '?'}"] += 1
             continue
         try:
             wanted.setdefault(model, {})[row.pk] = model._meta.pk.to_python(row.object_pk)
         except ValidationError:
-            report.gone += 1
+            report.skipped["no such object"] += 1
     subjects = {}
     for model, pks in wanted.items():
         present = row_counts.stored(model, list(pks.values()))
-        report.gone += sum(pk not in present for pk in pks.values())
+        report.skipped["no such object"] += sum(pk not in present for pk in pks.values())
         subjects.update({row: subject_of_row(model, pk) for row, pk in pks.items() if pk in present})
     return subjects

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import islice
 
 from readtrack import buckets
+from readtrack.doctor.findings import counted
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.hits.hit import judged
@@ -17,7 +18,7 @@ from readtrack.imports import ledger
 from readtrack.imports.backfill import Batch
 from readtrack.imports.lines import Line, parser
 from readtrack.imports.logs import LogFile, LogLine
-from readtrack.imports.urls import Objects, Target, Urls
+from readtrack.imports.urls import Urls
 from readtrack.imports.windows import LogDeduplicator
 from readtrack.models import FlushRun
 from readtrack.store import imports
@@ -34,24 +35,19 @@ _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-
 
 @dataclass(slots=True)
 class Report:
-    """Number of lines, and of those that were counted; every other line is in one of the other figures."""
+    """Number of lines: every line is counted, skipped for a reason, or has a path that shows no object."""
 
     lines: int = 0
     counted: int = 0
-    known: int = 0  # imported before
-    malformed: int = 0
-    outside: int = 0  # of the times that were asked for, or inside another piece of the same log
-    gone: int = 0  # the object of the path does not exist
-    skipped: Counter[str] = field(default_factory=Counter)  # by reason, as of a live hit
-    unresolved: Counter[str] = field(default_factory=Counter)  # by pattern of path
-    since: datetime | None = None
-    until: datetime | None = None
+    skipped: Counter[str] = field(default_factory=Counter)  # by reason: that of a live hit, or one of a log's own
+    not_resolved: Counter[str] = field(default_factory=Counter)  # by pattern of path
     notes: list[str] = field(default_factory=list)
 
     def miss(self, path: str) -> None:
         """Counts a path whose view does not say what it shows."""
         pattern = _pattern(path)
-        self.unresolved[pattern if pattern in self.unresolved or len(self.unresolved) < PATTERNS else OTHERS] += 1
+        has_room = pattern in self.not_resolved or len(self.not_resolved) < PATTERNS
+        self.not_resolved[pattern if has_room else OTHERS] += 1
 
 
 @lru_cache(maxsize=1024)
@@ -62,7 +58,7 @@ def _pattern(path: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to read the logs, and which lines."""
+    """Format of the logs, and the lines to import."""
 
     form: str = "combined"
     fields: Mapping[str, str] = field(default_factory=dict)  # for JSON: where the log keeps what
@@ -81,8 +77,7 @@ class Importer:
         self.report = Report()
         self._progress = progress
         self._parse = parser(options.form, options.fields)
-        self._urls, self._objects, self._windows = Urls(), Objects(), LogDeduplicator()
-        self._batch = Batch()
+        self._urls, self._windows, self._batch = Urls(), LogDeduplicator(), Batch()
 
     def run(self, paths: Sequence[str]) -> Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once.
@@ -113,8 +108,8 @@ class Importer:
     def _identify(self, file: LogFile) -> None:
         file.identify(log=self.options.log, dry_run=self.options.dry_run)
         if file.lost:
-            lost = "1 byte is" if file.lost == 1 else f"{file.lost:,} bytes are"
-            self.report.notes.append(f"{file.name}: Redis lost its data during an earlier import; {lost} passed over.")
+            lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
+            self.report.notes.append(f"{file.name}: {lost}")
 
     def _pass_over(self, files: Sequence[LogFile]) -> None:
         """Counts the lines of files that hold nothing new."""
@@ -122,10 +117,9 @@ class Importer:
             known = file.line_count()
             self._progress(file.read)
             self.report.lines += known
-            self.report.known += known
+            self.report.skipped["imported before"] += known
         if files:
-            one, many = "1 log was imported before and holds", f"{len(files):,} logs were imported before and hold"
-            self.report.notes.append(f"{one if len(files) == 1 else many} nothing new.")
+            self.report.notes.append(f"{counted(len(files), 'log')} imported before, with nothing new.")
 
     def _take(self, file: LogFile) -> None:
         """Reads one file, batch by batch."""
@@ -152,40 +146,39 @@ class Importer:
 
     def _judge(self, file: LogFile, some: Sequence[LogLine]) -> None:
         """Puts into the batch what counts of these lines. Those imported before only move the windows."""
-        wanted: list[tuple[Line, Target, Report]] = []
+        wanted: list[tuple[Line, Report]] = []
         self.report.lines += len(some)
         for raw, end in some:
-            report = self.report if end > file.position else Report()
-            self.report.known += report is not self.report
+            report = self.report
+            if end <= file.position:
+                report.skipped["imported before"] += 1
+                report = Report()  # which nobody reads
             line = self._parse(raw)
             if line is None:
-                report.malformed += 1
-                continue
-            file.see(line.at)
-            if target := self._target(file, line, report=report):
-                wanted.append((line, target, report))
-        subjects = self._objects.subjects(target for _, target, _ in wanted)
-        for line, target, report in wanted:
-            self._count(line, subjects[target], report=report)
+                report.skipped["malformed"] += 1
+            elif reason := self._refusal(file, line):
+                report.skipped[reason] += 1
+            else:
+                wanted.append((line, report))
+        subjects = self._urls.subjects(line.path for line, _ in wanted)
+        for line, report in wanted:
+            self._count(line, subjects[line.path], report=report)
 
-    def _target(self, file: LogFile, line: Line, *, report: Report) -> Target | None:
-        """Returns what the line asks for; None if it cannot count, and the report then says why."""
+    def _refusal(self, file: LogFile, line: Line) -> str | None:
+        """Returns the reason why the line cannot count, whatever its path shows; None if it can."""
+        file.see(line.at)
         since, until = self.options.since, self.options.until
         is_unwanted = (since and line.at < since) or (until and line.at >= until)
         if is_unwanted or any(first <= line.at <= last for first, last in file.elsewhere):
-            report.outside += 1
-            return None
-        if reason := judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
-            report.skipped[reason] += 1
-            return None
-        target = self._urls.target(line.path)
-        if target is None:
-            report.miss(line.path)
-        return target
+            return "outside the times"
+        return judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True)
 
-    def _count(self, line: Line, subject: str, *, report: Report) -> None:
+    def _count(self, line: Line, subject: str | None, *, report: Report) -> None:
+        if subject is None:
+            report.miss(line.path)
+            return
         if not subject:
-            report.gone += 1
+            report.skipped["no such object"] += 1
             return
         visitor = visitors.logged(line.address, line.agent or "", at=line.at)
         if reason := self._windows.refusal(visitor.fallback_id, subject, line.at.timestamp()):
@@ -197,15 +190,12 @@ class Importer:
 
     def _note(self, files: Sequence[LogFile]) -> None:
         """Notes what may make the counts wrong."""
-        report = self.report
-        report.since = min((file.since for file in files if file.since), default=None)
-        report.until = max((file.until for file in files if file.until), default=None)
         if forgotten := self._windows.forgotten:
-            visits = "1 visit was" if forgotten == 1 else f"{forgotten:,} visits were"
-            report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
-        first = FlushRun.objects.order_by("started").values_list("started", flat=True).first()
-        if first and report.until and report.until >= buckets.now(first) and not self.options.until:
-            start = f"{buckets.now(first):%Y-%m-%d %H:%M} UTC"
-            report.notes.append(
+            visits = counted(forgotten, "visit")
+            self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
+        first, ends = FlushRun.objects.order_by("started").first(), [file.until for file in files if file.until]
+        if first and ends and max(ends) >= first.began and not self.options.until:
+            start = f"{first.began:%Y-%m-%d %H:%M} UTC"
+            self.report.notes.append(
                 f"The log goes on after {start}. If views were counted live by then, give --until that moment."
             )

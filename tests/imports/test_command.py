@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models import F
 from django.test.utils import override_settings
 
 from demo_project.engines.process import free_port
@@ -45,7 +46,7 @@ def output(capsys: pytest.CaptureFixture[str], *words: str, **options: object) -
 
 
 def figures(text: str) -> dict[str, str]:
-    return dict(re.findall(r"^(\S.*?) +([\d,]+)$", text, re.MULTILINE))
+    return {name: count for count, name in re.findall(r"^ +([\d,]+)  (.+)$", text, re.MULTILINE)}
 
 
 def test_an_import_says_what_counted_and_why_the_rest_did_not(path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,14 +54,11 @@ def test_an_import_says_what_counted_and_why_the_rest_did_not(path: str, capsys:
     assert figures(text) == {
         "lines": "4",
         "counted": "2",
-        "skipped: repeat": "1",
-        "imported before": "0",
-        "outside the times": "0",
-        "no such object": "0",
+        "skipped": "1",
+        "  repeat": "1",
         "not resolved": "1",
-        "malformed": "0",
+        "  /x/": "1",
     }
-    assert re.search(r"^ +1  /x/$", text, re.MULTILINE)
     assert Post.objects.get().view_count == 2
 
 
@@ -151,12 +149,12 @@ def test_hitcount_is_imported_and_the_report_names_what_was_lost(
     tables.count(Category, 1, 7)
     assert output(capsys, "--from", "hitcount", "--dry-run").startswith("Nothing was written.")
     found = figures(output(capsys, "--from", "hitcount"))
-    assert (found["views"], found["not tracked: site.Category"], found["rows"]) == ("7", "1", "2")
+    assert (found["views"], found["  not tracked: site.Category"], found["rows"]) == ("7", "1", "2")
     Import.objects.update(intended=99)
     assert "Redis lost its data" in output(capsys, "--from", "hitcount")
 
 
 def test_notes_are_shown(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     output(capsys, path)
-    Import.objects.update(intended=999)
-    assert "are passed over" in output(capsys, path, "--dry-run")
+    Import.objects.update(intended=F("position") + 980)
+    assert "980 bytes passed over" in output(capsys, path, "--dry-run")

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext, override_settings
 from django.urls import set_script_prefix
 
 from readtrack.checks.values import wrong_types
-from readtrack.imports.urls import Objects, Urls
+from readtrack.imports.urls import Urls
 from tests.site.models import Page, Post, Product, Review
 from tests.support import factories
 
@@ -32,8 +32,7 @@ def post() -> Post:
 
 def subject(path: str) -> str | None:
     """Returns the subject that a path shows; "" if it does not exist, None if no view tells."""
-    target = Urls().target(path)
-    return Objects().subjects([target])[target] if target else None
+    return Urls().subjects([path])[path]
 
 
 @pytest.mark.usefixtures("post")
@@ -106,26 +105,25 @@ def test_a_site_below_a_path_is_found() -> None:
 
 def test_many_paths_are_looked_up_with_one_query_a_view_and_remembered() -> None:
     posts = [factories.post() for _ in range(20)]
-    urls, objects = Urls(), Objects()
-    targets = [target for post in posts if (target := urls.target(f"/posts/{post.pk}/"))]
+    urls, paths = Urls(), [f"/posts/{post.pk}/" for post in posts]
     with CaptureQueriesContext(connection) as queries:
-        found = objects.subjects(targets * 2)
-        assert objects.subjects(targets) == found
+        found = urls.subjects(paths * 2)
+        assert urls.subjects(paths) == found
     assert len(queries) == 1
     assert list(found.values()) == [f"site.post:{post.pk}" for post in posts]
 
 
-def test_the_oldest_targets_are_forgotten() -> None:
-    urls, objects = Urls(), Objects(limit=2)
-    one, two, three = [target for number in (1, 2, 3) if (target := urls.target(f"/posts/{number}/"))]
-    objects.subjects([one, two])
-    objects.subjects([one])
-    objects.subjects([three])
+def test_a_full_cache_is_emptied() -> None:
+    urls = Urls(limit=2)
     with CaptureQueriesContext(connection) as queries:
-        objects.subjects([one, three])
-        assert len(queries) == 0
-        objects.subjects([two])
-    assert len(queries) == 1
+        urls.subjects(["/posts/1/"])
+        urls.subjects(["/posts/1/", "/posts/2/"])
+        assert len(queries) == 2
+        urls.subjects(["/posts/3/"])
+        urls.subjects(["/posts/3/"])
+        assert len(queries) == 3
+        assert urls.subjects(["/posts/1/", "/posts/3/"]) == {"/posts/1/": "", "/posts/3/": ""}
+    assert len(queries) == 4
 
 
 @pytest.mark.parametrize(("rules", "is_fitting"), [({"plain": "site.Post"}, True), (["plain"], False)])

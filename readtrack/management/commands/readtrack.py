@@ -2,10 +2,12 @@
 
 from argparse import SUPPRESS, RawDescriptionHelpFormatter
 from copy import copy
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
+from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import budget, doctor, erase, flush, import_
@@ -34,10 +36,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, subcommand: str, **options: Any) -> None:
         module = SUBCOMMANDS[subcommand]
+        # Hidden for the first second, with verbosity 0, and where the output is no terminal.
+        bar = partial(tqdm, delay=1, leave=False, disable=None if options["verbosity"] else True)
         try:
             if module is not doctor:  # which reports that among its findings
                 check_configuration()
-            module.run(self, **options)
+            module.run(self, bar=bar, **options)
         except (RedisError, Error) as error:
             finding = failure(error)
             lines = (finding.message, finding.hint, getattr(module, "after_failure", ""))

@@ -2,13 +2,13 @@
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from readtrack.doctor.findings import Finding, status
 from readtrack.doctor.report import examine
-from readtrack.management.progress import bar
 
 SAMPLE = 1000
 STYLES = {"ok": "SUCCESS", "note": "NOTICE", "warning": "WARNING", "error": "ERROR"}
@@ -36,9 +36,11 @@ def add_arguments(parser: CommandParser) -> None:
     )
 
 
-def run(command: BaseCommand, *, as_json: bool, sample: int, verbosity: int, **options: Any) -> None:
+def run(
+    command: BaseCommand, *, bar: Callable[..., Any], as_json: bool, sample: int, verbosity: int, **options: Any
+) -> None:
     """Prints the findings. Exits with their status, unless all is well."""
-    with bar("Measuring", " keys", verbosity=0 if as_json else verbosity) as shown:
+    with bar(desc="Measuring", unit=" keys") as shown:
         found = list(examine(sample=max(1, sample), progress=shown.update))
     if as_json:
         answer = {"status": status(found), "findings": [finding._asdict() for finding in found]}

@@ -1,5 +1,6 @@
 """`manage.py readtrack erase USER`"""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -9,7 +10,6 @@ from django.db.models import Q
 
 from readtrack import tracker
 from readtrack.doctor.findings import counted
-from readtrack.management.progress import bar
 from readtrack.store import erasure
 
 help = "erase what Redis holds of one user"  # noqa: A001
@@ -35,10 +35,12 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--by", choices=("id", "name"), help="how to read USER, if it could be either")
 
 
-def run(command: BaseCommand, *, user: str, by: str | None, verbosity: int, **options: Any) -> None:
+def run(
+    command: BaseCommand, *, bar: Callable[..., Any], user: str, by: str | None, verbosity: int, **options: Any
+) -> None:
     """Erases, and prints how much was erased and what stays."""
     pk = _primary_key(user, by)
-    with bar("Erasing", " keys", total=erasure.effort(), verbosity=verbosity) as shown:
+    with bar(desc="Erasing", unit=" keys", total=erasure.effort()) as shown:
         erased = tracker.erase(pk, progress=shown.update)
     if not verbosity:
         return

@@ -1,12 +1,12 @@
 """`manage.py readtrack flush`"""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.management.progress import bar
 
 help = "write the live counts from Redis into the database"  # noqa: A001
 description = """Writes the live counts from Redis into the database. Run it at any time, even beside other flushes:
@@ -29,10 +29,10 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--changed", action="store_true", help="look only at what was viewed since the last flush")
 
 
-def run(command: BaseCommand, *, verbosity: int, changed: bool, **options: Any) -> None:
+def run(command: BaseCommand, *, bar: Callable[..., Any], verbosity: int, changed: bool, **options: Any) -> None:
     """Flushes, and prints how much was done."""
     tracker.resend()
-    with bar("Flushing", " totals", verbosity=verbosity) as shown:
+    with bar(desc="Flushing", unit=" totals") as shown:
         done = flush(only_changed=changed, progress=shown.update)
     if not verbosity:
         return

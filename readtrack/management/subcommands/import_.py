@@ -1,6 +1,9 @@
 """`manage.py readtrack import`"""
 
 from argparse import ArgumentTypeError
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,8 @@ from django.utils.dateparse import parse_datetime
 from readtrack.imports import hitcount, weblog
 from readtrack.imports.ledger import ImportConflictError
 from readtrack.imports.lines import FIELDS
-from readtrack.management.progress import bar
 
-SHOWN = 10  # patterns of paths that did not resolve
+SHOWN = 20  # reasons for skips, and patterns of paths that did not resolve
 
 help = "take over views from a web server's logs, or from django-hitcount"  # noqa: A001
 description = f"""Takes over views from a web server's logs, or from django-hitcount.
@@ -65,70 +67,45 @@ def _time(text: str) -> datetime:
     return at if at.tzinfo else timezone.make_aware(at)
 
 
-def run(command: BaseCommand, *, app: str | None, files: list[str], **options: Any) -> None:
+def run(command: BaseCommand, *, app: str | None, verbosity: int, **options: Any) -> None:
     """Imports, and prints the report."""
-    if bool(app) == bool(files):
+    if bool(app) == bool(options["files"]):
         raise CommandError("Name log files, or --from hitcount.")
     try:
-        (_hitcount if app else _logs)(command, files=files, **options)
-    except hitcount.MissingTablesError as error:
-        raise CommandError(f"The database has no table {error}, so there is nothing of django-hitcount.") from error
-    except ImportConflictError as error:
+        report = _hitcount(**options) if app else _logs(**options)
+    except (hitcount.MissingTablesError, ImportConflictError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{error.filename or 'A log'} cannot be read: {error.strerror or error}") from error
-
-
-def _logs(
-    command: BaseCommand, *, files: list[str], verbosity: int, field: list[tuple[str, str]], **given: Any
-) -> None:
-    names = ("form", "log", "since", "until", "dry_run")
-    options = weblog.Options(fields=dict(field), **{name: given[name] for name in names})
-    size = sum(Path(file).stat().st_size for file in files)
-    with bar("Importing", "B", total=size, verbosity=verbosity, unit_scale=True) as shown:
-        report = weblog.Importer(options, progress=shown.update).run(files)
     if not verbosity:
         return
-    figures = {
-        "lines": report.lines,
-        "counted": report.counted,
-        **{f"skipped: {reason}": count for reason, count in report.skipped.most_common()},
-        "imported before": report.known,
-        "outside the times": report.outside,
-        "no such object": report.gone,
-        "not resolved": report.unresolved.total(),
-        "malformed": report.malformed,
-    }
-    _print(command, figures, dry_run=options.dry_run)
-    for pattern, count in report.unresolved.most_common(SHOWN):
-        command.stdout.write(f"  {count:>12,}  {pattern}")
+    if options["dry_run"]:
+        command.stdout.write("Nothing was written. An import would say:")
+    for name, count in _figures(report):
+        command.stdout.write(f"{count:>12,}  {name}")
     for note in report.notes:
         command.stdout.write(command.style.WARNING(note))
 
 
-def _hitcount(command: BaseCommand, *, verbosity: int, database: str, dry_run: bool, **given: Any) -> None:
-    with bar("Importing", " rows", verbosity=verbosity) as shown:
-        report = hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
-    if not verbosity:
-        return
-    figures = {
-        "rows": report.rows,
-        "subjects": report.subjects,
-        "views": report.views,
-        "hits with a visitor": report.hits,
-        "imported before": report.known,
-        "no such object": report.gone,
-        **{f"not tracked: {model}": count for model, count in report.untracked.most_common()},
-    }
-    _print(command, figures, dry_run=dry_run)
-    if report.lost:
-        note = "Redis lost its data during an earlier import; some rows are passed over."
-        command.stdout.write(command.style.WARNING(note))
+def _hitcount(*, bar: Callable[..., Any], database: str, dry_run: bool, **options: Any) -> hitcount.Report:
+    with bar(desc="Importing", unit=" rows") as shown:
+        return hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
 
 
-def _print(command: BaseCommand, figures: dict[str, int], *, dry_run: bool) -> None:
-    if dry_run:
-        command.stdout.write("Nothing was written. An import would say:")
-    width = max(map(len, figures))
-    for name, count in figures.items():
-        command.stdout.write(f"{name:{width}} {count:>12,}")
+def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, str]], **options: Any) -> weblog.Report:
+    names = ("form", "log", "since", "until", "dry_run")
+    wanted = weblog.Options(fields=dict(field), **{name: options[name] for name in names})
+    size = sum(Path(file).stat().st_size for file in files)
+    with bar(desc="Importing", unit="B", total=size, unit_scale=True) as shown:
+        return weblog.Importer(wanted, progress=shown.update).run(files)
+
+
+def _figures(report: hitcount.Report | weblog.Report) -> Iterator[tuple[str, int]]:
+    """Yields the names and numbers of the report; below a sum its largest parts."""
+    for one in fields(report):
+        name, value = one.name.replace("_", " "), getattr(report, one.name)
+        if isinstance(value, int):
+            yield name, value
+        if isinstance(value, Counter):
+            yield name, value.total()
+            yield from ((f"  {part}", count) for part, count in value.most_common(SHOWN) if count)
