@@ -10,6 +10,7 @@ from django.db.models import Avg, Count, Max, Q
 from readtrack.conf import conf
 from readtrack.store import keys, server
 from readtrack.store.server import KeyKind
+from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import tracked_models
 
 MEMBERS = 20_000  # visitors written for a measurement, at most; sets grow evenly beyond that
@@ -98,14 +99,12 @@ def budget(**given: Any) -> Budget:
 def _strategies(numbers: Numbers) -> list[Strategy]:
     members, highest = max(1, min(numbers.visitors, MEMBERS)), min(numbers.readers, READERS)
     small_set, hll, small_bitmap = server.measure(members=members, highest=highest)
-    in_set = round(small_set * max(1, numbers.visitors) / members)
-    in_bitmap = round(small_bitmap * (numbers.readers + 1) / (highest + 1))
-    found = [
-        ("set", in_set, SET_BYTES * numbers.visitors, "exact, who has seen what"),
-        ("daily", in_set, SET_BYTES * numbers.visitors, "exact for a day; two days are kept at most"),
-        ("hll", hll, HLL_BYTES, "within 0.81 %, any posts together"),
-        ("bitmap", in_bitmap, numbers.readers // 8, "exact, signed-in users only, who has seen what"),
-    ]
+    sizes = {
+        "set": (round(small_set * max(1, numbers.visitors) / members), SET_BYTES * numbers.visitors),
+        "hll": (hll, HLL_BYTES),
+        "bitmap": (round(small_bitmap * (numbers.readers + 1) / (highest + 1)), numbers.readers // 8),
+    }
+    found = [(name, *sizes[strategy.holder], strategy.answers) for name, strategy in STRATEGIES.items()]
     return [Strategy(name, each, textbook, each * numbers.viewed, answers) for name, each, textbook, answers in found]
 
 
@@ -121,7 +120,7 @@ def _advice(numbers: Numbers, sizes: Mapping[str, int]) -> tuple[str, str]:
 
 
 def _warnings(numbers: Numbers) -> Iterator[str]:
-    """Yields what speaks against a bitmap."""
+    """Yields the reasons against a bitmap."""
     if not _is_everybody_signed_in():
         yield "A bitmap would count signed-in users only, and this site counts anonymous visitors, too."
     if numbers.visitors and _is_sparse(numbers):

@@ -39,8 +39,9 @@ class Strategy(ABC):
     command = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
     is_default = False  # record.lua counts these visitors without an effect
-    is_exact = True
     needs_reader = False  # counts signed-in readers by number, and nobody else
+    holder = ""  # type of the keys that grow with the visitors: "set", "hll" or "bitmap"
+    answers = ""  # what it can tell, for `manage.py readtrack budget`
     covers_days = 0  # days, today included, whose visitors its own keys tell
 
     @abstractmethod
@@ -69,7 +70,7 @@ class HyperLogLogs(Strategy):
 
     name, command, adds = "hll", "PFCOUNT", "PFADD"
     is_default = True
-    is_exact = False
+    holder, answers = "hll", "within 0.81 %, any posts together"
 
     def key(self, subject: str) -> str:
         return keys.hll(subject)
@@ -82,6 +83,7 @@ class Sets(Strategy):
     """Exact, about 60 bytes a visitor and subject."""
 
     name, command, adds = "set", "SCARD", "SADD"
+    holder, answers = "set", "exact, who has seen what"
 
     def key(self, subject: str) -> str:
         return keys.unique(subject)
@@ -100,6 +102,7 @@ class DailySets(Strategy):
     """
 
     name, command = "daily", "GET"
+    holder, answers = "set", "exact for a day; two days are kept at most"
     covers_days = keys.unique_day.seconds // keys.DAY
 
     def key(self, subject: str) -> str:
@@ -118,6 +121,7 @@ class Bitmaps(Strategy):
 
     name, command = "bitmap", "BITCOUNT"
     needs_reader = True
+    holder, answers = "bitmap", "exact, signed-in users only, who has seen what"
 
     def key(self, subject: str) -> str:
         return keys.bitmap(subject)
