@@ -1,7 +1,7 @@
 """Checks of CACHES and MIDDLEWARE."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -56,16 +56,10 @@ def unprefixed_keys() -> list[tuple[Any, ...]]:
     return problem_if(prefix and not conf.PREFIX, conf.CACHE, prefix)
 
 
-def _before_ours() -> Sequence[str]:
-    """Returns the middleware before ReadTrackMiddleware; none if that is missing."""
+def _precedes(first: str, second: str) -> bool:
+    """Returns True if both are in MIDDLEWARE, in that order. The second sees each response first."""
     order = settings.MIDDLEWARE
-    return order[: order.index(MIDDLEWARE)] if MIDDLEWARE in order else ()
-
-
-def _after_ours() -> Sequence[str]:
-    """Returns the middleware after ReadTrackMiddleware, which sees each response first; none if that is missing."""
-    order = settings.MIDDLEWARE
-    return order[order.index(MIDDLEWARE) + 1 :] if MIDDLEWARE in order else ()
+    return first in order and second in order[order.index(first) + 1 :]
 
 
 def _compresses(path: str) -> bool:
@@ -117,19 +111,19 @@ CHECKS = (
     ),
     Check(
         "readtrack.E007",
-        lambda: problem_if(AUTHENTICATION in _after_ours()),
+        lambda: problem_if(_precedes(MIDDLEWARE, AUTHENTICATION)),
         "ReadTrackMiddleware comes before AuthenticationMiddleware, so every visitor counts as signed out.",
         hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
     ),
     Check(
         "readtrack.E016",
-        lambda: [(path,) for path in _after_ours() if _compresses(path)],
+        lambda: [(path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and _compresses(path)],
         "'{0}' comes after ReadTrackMiddleware and compresses pages before counts and dots are filled in.",
         hint=f"Move '{{0}}' above '{MIDDLEWARE}' in MIDDLEWARE.",
     ),
     Check(
         "readtrack.W017",
-        lambda: problem_if(UPDATE_CACHE in _before_ours()),
+        lambda: problem_if(_precedes(UPDATE_CACHE, MIDDLEWARE)),
         "UpdateCacheMiddleware comes before ReadTrackMiddleware: it stores a page with the counts and dots of one "
         "visitor, and all others are shown those.",
         hint="Remove it and FetchFromCacheMiddleware, and cache views with cache_page: it stores pages before counts "
@@ -137,7 +131,7 @@ CHECKS = (
     ),
     Check(
         "readtrack.W018",
-        lambda: problem_if(CONDITIONAL in _after_ours()),
+        lambda: problem_if(_precedes(MIDDLEWARE, CONDITIONAL)),
         "ConditionalGetMiddleware comes after ReadTrackMiddleware, so browsers are told that a page is unchanged when "
         "its counts have changed.",
         hint=f"Move '{CONDITIONAL}' above '{MIDDLEWARE}' in MIDDLEWARE.",

@@ -17,25 +17,17 @@ COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
 
 def unknown_settings() -> Iterator[tuple[str, str]]:
-    for name in _overrides():
+    for name in vars(conf):
         if name not in TYPES:
             yield str(name), ", ".join(get_close_matches(str(name).upper(), TYPES) or TYPES)
 
 
 def wrong_types() -> Iterator[tuple[str, str, Any]]:
-    for name, value in _overrides().items():
+    for name, value in vars(conf).items():
         if name in TYPES:
             words, fits = _expected(TYPES[name])
             if not fits(value):
                 yield name, words, value
-
-
-def _given() -> Any:
-    return getattr(settings, "READTRACK", {})
-
-
-def _overrides() -> dict[str, Any]:
-    return _given() if isinstance(_given(), dict) else {}
 
 
 def _expected(kind: Any) -> tuple[str, Callable[[Any], bool]]:
@@ -61,7 +53,7 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
 TYPE_CHECKS = (
     Check(
         "readtrack.E001",
-        lambda: problem_if(not isinstance(_given(), dict), type(_given()).__name__),
+        lambda: problem_if(not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__),
         "READTRACK is of the type {}, not a dict.",
         hint="Set READTRACK = {{}} for the defaults.",
     ),
