@@ -1,7 +1,6 @@
 """Checks of CACHES and MIDDLEWARE."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +16,6 @@ AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
 UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
 CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
 COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
-URL = re.compile(r"(redis|rediss|unix)://.")
 USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name another alias in READTRACK['CACHE']."
 
 
@@ -30,22 +28,8 @@ def wrong_cache() -> list[tuple[Any, ...]]:
     return problem_if(backend is not None and not connection.is_django_redis(backend), conf.CACHE, backend)
 
 
-def bad_location() -> Iterator[tuple[Any, str]]:
-    if missing_cache() or wrong_cache():
-        return
-    cache = settings.CACHES[conf.CACHE]
-    location = cache.get("LOCATION")
-    if not location:
-        yield conf.CACHE, "no LOCATION"
-    elif not ("CONNECTION_FACTORY" in cache.get("OPTIONS", {}) or hasattr(settings, "DJANGO_REDIS_CONNECTION_FACTORY")):
-        for url in location.split(",") if isinstance(location, str) else location:
-            if not URL.match(str(url)):
-                # Without anything before the host, because it may be a password.
-                yield conf.CACHE, f"the LOCATION {str(url).rpartition('@')[2]!r}, which is no URL of a Redis"
-
-
 def unusable_cache() -> list[tuple[Any, ...]]:
-    if missing_cache() or wrong_cache() or any(bad_location()):
+    if missing_cache() or wrong_cache():
         return []
     problem = connection.problem(conf.CACHE)
     return problem_if(problem, conf.CACHE, problem)
@@ -86,16 +70,11 @@ CHECKS = (
         hint=f"Give it the LOCATION of your Redis, and {USE_DJANGO_REDIS}",
     ),
     Check(
-        "readtrack.E015",
-        bad_location,
-        "The cache '{0}' has {1}.",
-        hint="Give it a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or 'unix:///run/redis.sock'.",
-    ),
-    Check(
         "readtrack.E012",
         unusable_cache,
         "The cache '{0}' cannot be used: {1}.",
-        hint="Correct it in CACHES. The documentation, 'Use Sentinel, TLS or replicas', lists what is supported.",
+        hint="Correct it in CACHES. LOCATION is a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or "
+        "'unix:///run/redis.sock'. The documentation, 'Use Sentinel, TLS or replicas', lists what is supported.",
     ),
     Check(
         "readtrack.W013",

@@ -47,11 +47,11 @@ class Smaller(GZipMiddleware):
     [
         ("READTRACK", {"CACHE": "missing"}, ["readtrack.E004"]),
         ("CACHES", DUMMY, ["readtrack.E005"]),
-        ("CACHES", at(), ["readtrack.E015"]),
-        ("CACHES", at(LOCATION=""), ["readtrack.E015"]),
-        ("CACHES", at(LOCATION="127.0.0.1:6379"), ["readtrack.E015"]),
-        ("CACHES", at(LOCATION="http://127.0.0.1:1/0"), ["readtrack.E015"]),
-        ("CACHES", at(LOCATION=["redis://one/0", "two:6379"]), ["readtrack.E015"]),
+        ("CACHES", at(), ["readtrack.E012"]),
+        ("CACHES", at(LOCATION=""), ["readtrack.E012"]),
+        ("CACHES", at(LOCATION="127.0.0.1:6379"), ["readtrack.E012"]),
+        ("CACHES", at(LOCATION="http://127.0.0.1:1/0"), ["readtrack.E012"]),
+        ("CACHES", at(LOCATION=["one:6379", "redis://two/0"]), ["readtrack.E012"]),
         ("CACHES", at(LOCATION="redis://one/0,rediss://two/0,unix:///run/redis.sock"), []),
         ("CACHES", {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache"}}, ["readtrack.E005"]),
         ("MIDDLEWARE", [THEIRS], ["readtrack.W006"]),
@@ -77,7 +77,7 @@ def test_a_factory_of_ones_own_may_understand_other_locations(settings: Settings
     settings.CACHES = at(LOCATION="mine:6379", OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_project.Factory"})
     assert found() == []
     settings.CACHES = at(OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_project.Factory"})
-    assert found() == ["readtrack.E015"]
+    assert found() == ["readtrack.E012"]
     settings.CACHES, settings.DJANGO_REDIS_CONNECTION_FACTORY = (
         at(LOCATION="mine:6379"),
         "tests.checks.test_project.Factory",
@@ -85,10 +85,11 @@ def test_a_factory_of_ones_own_may_understand_other_locations(settings: Settings
     assert found() == []
 
 
-def test_a_location_is_shown_without_its_password(settings: Settings) -> None:
+def test_a_message_about_a_location_never_shows_its_password(settings: Settings) -> None:
     settings.CACHES = at(LOCATION="redis//:secret@host:6379")
-    message = the_message("readtrack.E015")
-    assert message.msg == "The cache 'default' has the LOCATION 'host:6379', which is no URL of a Redis."
+    message = the_message("readtrack.E012")
+    assert "Redis URL must specify one of the following schemes" in message.msg
+    assert "secret" not in message.msg
     assert "redis://127.0.0.1:6379/0" in str(message.hint)
 
 
