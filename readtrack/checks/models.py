@@ -7,7 +7,7 @@ from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
-from readtrack.checks.check import Check
+from readtrack.checks import Check
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.models import CountField

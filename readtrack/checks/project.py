@@ -7,7 +7,7 @@ from django.conf import settings
 from django.middleware.gzip import GZipMiddleware
 from django.utils.module_loading import import_string
 
-from readtrack.checks.check import Check, problem_if
+from readtrack.checks import Check, problem_if
 from readtrack.conf import conf
 from readtrack.store import connection
 

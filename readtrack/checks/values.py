@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from readtrack.checks.check import Check, problem_if
+from readtrack.checks import Check, problem_if
 from readtrack.conf import TYPES, conf
 from readtrack.hits import addresses, bots, dimensions
 
