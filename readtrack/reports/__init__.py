@@ -14,9 +14,8 @@ from readtrack.reports.live import (
     unread_counts,
     views,
 )
-from readtrack.reports.site import skips
+from readtrack.reports.site import Trend, skips, trending
 from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
-from readtrack.reports.trends import Trend, trending
 from readtrack.reports.unique_visitors import UniquesError, has_seen, visitors, visitors_together
 
 __all__ = [

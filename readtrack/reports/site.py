@@ -1,10 +1,10 @@
 """Numbers of the whole site."""
 
 from collections import Counter
-from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
 
-from django.db.models import Sum
+from django.db.models import Model, Sum
 
 from readtrack import buckets
 from readtrack.hits.hit import REASONS, Reason
@@ -12,7 +12,32 @@ from readtrack.models import FlushRun, Tracked
 from readtrack.sql import runs
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import skips_by_reason
-from readtrack.subjects import tracked_models
+from readtrack.store.trending import MINUTES, top_subjects
+from readtrack.subjects import label_of, rows_by_model, subject_of, tracked_models
+
+
+class Trend(NamedTuple):
+    """A trending object, and its views in the last hour or minutes."""
+
+    obj: Model
+    views: int
+
+
+def trending(
+    limit: int = 10, *, minutes: int = MINUTES, model: type[Model] | None = None, at: datetime | None = None
+) -> list[Trend]:
+    """Returns the most viewed objects of the last hour or of fewer minutes, most viewed first; none that are deleted.
+
+    The list is some 30 seconds old, because a task computes it. Raises ValueError unless `minutes` is 1 to 60.
+    """
+    if not 1 <= minutes <= MINUTES:
+        raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes.")
+    label = label_of(model) if model else ""
+    found = fail_open(top_subjects, [], limit, at=buckets.now(at), minutes=minutes, label=label)
+    pks_by_model = rows_by_model(subject for subject, _ in found)
+    rows = [row for model, pks in pks_by_model.items() for row in model._default_manager.filter(pk__in=pks)]
+    objs = {subject_of(row): row for row in rows}
+    return [Trend(objs[subject], views) for subject, views in found if subject in objs]
 
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
@@ -29,12 +54,10 @@ def stored_views() -> int:
 
 def top(limit: int = 10) -> list[Tracked]:
     """Returns the rows with the highest stored counts, of all Tracked models, most viewed first."""
-    rows = [row for model in tracked_models() for row in _most_viewed(model, limit)]
+    rows: list[Tracked] = []
+    for model in tracked_models():
+        rows += model._default_manager.filter(view_count__gt=0).order_by("-view_count", "-pk")[:limit]
     return sorted(rows, key=lambda row: row.view_count, reverse=True)[:limit]
-
-
-def _most_viewed(model: type[Tracked], limit: int) -> Iterable[Tracked]:
-    return model._default_manager.filter(view_count__gt=0).order_by("-view_count", "-pk")[:limit]
 
 
 def last_flush() -> FlushRun | None:
