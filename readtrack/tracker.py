@@ -3,22 +3,21 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
 
 from readtrack import buckets
 from readtrack.flush import resets
-from readtrack.hits import readers, visitors
+from readtrack.hits import readers
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
-from readtrack.store import breakdowns, erasure, recording, scripts
-from readtrack.store.erasure import Erased, Progress
+from readtrack.store import breakdowns, scripts
+from readtrack.store.erasure import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
-from readtrack.store.trending import refresh_lists
+from readtrack.store.trending import refresh_trending as refresh_trending
 from readtrack.subjects import check_stage, subject_of, subject_of_row, subjects_of
 from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
@@ -27,27 +26,12 @@ from readtrack.unread.publishing import resend as resend
 
 
 def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None) -> Outcome:
-    """Counts views that were refused. A lost Redis is no error.
-
-    With `is_alone=False` the skips wait for the rest of the request's hit.
-    """
+    """Counts refused views; with `is_alone=False` they wait for the request's hit. A lost Redis is no error."""
     skipped = dict.fromkeys(views, reason)
     skip_buffer.add(skipped.values(), at=buckets.now(at))
     if is_alone and skip_buffer.is_due:
         skip_buffer.send_rest()
     return Outcome(skipped=skipped)
-
-
-def mark_robot(visitor_ids: Iterable[str]) -> None:
-    """Makes hits of the visitors with these ids not count for a day. Raises redis.RedisError."""
-    recording.mark_robots(visitor_ids)
-
-
-def erase(pk: Any, *, progress: Progress = int) -> Erased:
-    """Erases the data that Redis has about the user with that primary key. Raises redis.RedisError."""
-    number = pk if isinstance(pk, int) and 0 <= pk <= erasure.HIGHEST_BIT else None
-    user = erasure.ErasedUser(visitors.user_id(pk), reader=quote(str(pk), safe=""), number=number)
-    return erasure.erase(user, progress=progress)
 
 
 def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
@@ -76,8 +60,7 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
     if not isinstance(objs, QuerySet):
         mark_read(user, objs, as_of=as_of)
         return
-    pks = objs.values_list("pk", flat=True)
-    subjects = [subject_of_row(objs.model, pk) for pk in pks.iterator()]
+    subjects = [subject_of_row(objs.model, pk) for pk in objs.values_list("pk", flat=True).iterator()]
     mark_subjects_read(readers.reader_by_id(user.pk), subjects, as_of=as_of)
 
 
@@ -94,11 +77,6 @@ amark_read = sync_to_async(mark_read)
 amark_all_read = sync_to_async(mark_all_read)
 amark_unread = sync_to_async(mark_unread)
 apublish = sync_to_async(publish)
-
-
-def refresh_trending(*, at: datetime | None = None) -> int:
-    """Computes the trending lists. Returns the number of subjects in the hour's list. Raises redis.RedisError."""
-    return refresh_lists(at=buckets.now(at))
 
 
 def reset_views(obj: Tracked) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
+from readtrack.hits.visitors import user_id
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
@@ -13,14 +15,6 @@ HIGHEST_BIT = 2**32 - 1  # in a string of Redis
 HIGHEST_SLOT = 2**27 - 1  # of four bytes each
 
 Progress = Callable[[int], object]
-
-
-class ErasedUser(NamedTuple):
-    """The user to erase: the visitor's keyed hash, the reader's name, and the reader's number if there is one."""
-
-    visitor: str
-    reader: str
-    number: int | None = None
 
 
 class Erased(NamedTuple):
@@ -36,23 +30,26 @@ def effort() -> int:
     return SCANS * int(connect(patient=True).dbsize())
 
 
-def erase(user: ErasedUser, *, progress: Progress = int) -> Erased:
-    """Erases the user. `progress` is called with numbers of keys looked at.
+def erase(pk: Any, *, progress: Progress = int) -> Erased:
+    """Erases the data that Redis has about the user with that primary key.
 
-    Raises redis.RedisError; then what was erased stays so, and erasing again does the rest.
+    `progress` is called with numbers of keys looked at. Raises redis.RedisError; then what was erased stays so, and
+    erasing again does the rest.
     """
     client: Any = connect(patient=True)
-    ordinal = client.hget(keys.readers(), user.reader)
-    gone = sum(client.unlink(*names) for names in _scan(keys.naming(user.visitor), progress) if names)
-    members = sum(_run(names, "member", user.visitor) for names in _scan(keys.unique.matching, progress))
-    bits = sum(_run(names, "bit", user.number) for names in _scan(keys.bitmap.matching, progress))
+    visitor, reader = user_id(pk), quote(str(pk), safe="")
+    number = pk if isinstance(pk, int) and 0 <= pk <= HIGHEST_BIT else None
+    ordinal = client.hget(keys.readers(), reader)
+    gone = sum(client.unlink(*names) for names in _scan(keys.naming(visitor), progress) if names)
+    members = sum(_run(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
+    bits = sum(_run(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
     for names in _scan(keys.read_bits.matching, progress):
-        bits += _clear(names, user.number, suffix="")
+        bits += _clear(names, number, suffix="")
         bits += _clear(names, None if ordinal is None else int(ordinal), suffix=":ordinal")
     if ordinal is not None:
         # The ordinal stays taken, because the next one is the number of fields.
         client.hset(keys.readers(), f"!{int(ordinal)}", int(ordinal))
-        client.hdel(keys.readers(), user.reader)
+        client.hdel(keys.readers(), reader)
     return Erased(gone, members, bits)
 
 

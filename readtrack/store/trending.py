@@ -44,8 +44,12 @@ def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str
     return (found if found is not None else _alone(begin)) or []
 
 
-def refresh_lists(*, at: datetime) -> int:
-    """Updates all lists, unless another process does. Returns the number of subjects on the list of the hour."""
+def refresh_trending(*, at: datetime | None = None) -> int:
+    """Updates the trending lists, unless another process does; the task in the schedule calls it.
+
+    Returns the number of subjects in the hour's list. Raises redis.RedisError.
+    """
+    at = buckets.now(at)
 
     def work() -> int:
         for minutes in _asked(at):

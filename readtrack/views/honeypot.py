@@ -4,10 +4,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from readtrack import buckets, tracker
+from readtrack import buckets
 from readtrack.hits import visitors
 from readtrack.hits.hit import is_prefetch
 from readtrack.store.circuit import fail_open
+from readtrack.store.recording import mark_robots
 
 
 @never_cache
@@ -15,7 +16,7 @@ from readtrack.store.circuit import fail_open
 def honeypot(request: HttpRequest) -> HttpResponse:
     """Marks the visitor as a robot; never a signed-in user, nor a request that a browser made by itself."""
     if not is_prefetch(request) and _is_visit(request) and visitors.signed_in(request) is None:
-        fail_open(tracker.mark_robot, None, _ids(request))
+        fail_open(mark_robots, None, _ids(request))
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 
 

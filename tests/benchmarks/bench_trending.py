@@ -9,7 +9,7 @@ from typing import Any
 from readtrack import buckets
 from readtrack.store import keys
 from readtrack.store.connection import connect
-from readtrack.store.trending import MINUTES, refresh_lists
+from readtrack.store.trending import MINUTES, refresh_trending
 from tests.benchmarks.measuring import compare, table
 
 POSTS = 20_000  # viewed within the hour
@@ -25,7 +25,7 @@ def main() -> None:
     connect(patient=True).flushdb()
     for minute in range(-MINUTES, 2 * ROUNDS):
         fill(FIRST + timedelta(minutes=minute))
-    refresh_lists(at=FIRST)
+    refresh_trending(at=FIRST)
     names = ["60 hashes, fetched and added up", "a refresh"]
     found = compare(dict(zip(names, (fetch, refresh), strict=True)), each=1, rounds=ROUNDS)
     fetched, refreshed = found[names[0]][0], found[names[1]][0] / 2
@@ -52,7 +52,7 @@ def refresh() -> None:
     """The first refresh of a minute slides the list, the second one takes up what came since."""
     minute = FIRST + timedelta(minutes=next(_minutes))
     for seconds in (0, 30):
-        refresh_lists(at=minute + timedelta(seconds=seconds))
+        refresh_trending(at=minute + timedelta(seconds=seconds))
 
 
 def fetch() -> None:

@@ -11,7 +11,7 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import breakdowns, scripts
+from readtrack.store import breakdowns, recording, scripts
 from tests.support import factories
 from tests.support.depth import examples
 
@@ -146,7 +146,7 @@ def test_after_fifty_values_the_rest_is_other(redis: Redis, values: int) -> None
 
 
 def test_a_robot_of_the_honeypot_takes_no_step() -> None:
-    tracker.mark_robot(["a", "address"])
+    recording.mark_robots(["a", "address"])
     assert not step(Visitor("a"), "click")
     assert not step(Visitor("b", fallback_id="address"), "click")
     assert funnel() == [0, 0, 0]

@@ -12,7 +12,7 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.store import connection, scripts, trending
-from readtrack.store.trending import _alone, _compute, refresh_lists, top_subjects
+from readtrack.store.trending import _alone, _compute, refresh_trending, top_subjects
 from tests.support import factories
 
 MINUTE = timedelta(minutes=1)
@@ -50,7 +50,7 @@ def test_sliding_never_drifts_from_the_sum_of_the_buckets(redis: Redis, noon: da
         # A clock that is put back opens a minute anew, and what comes then is in the list if that is computed then.
         went_back = step < timedelta(0)
         if went_back or chance.random() < 0.7:
-            assert refresh_lists(at=at) == len(summed(redis, at))
+            assert refresh_trending(at=at) == len(summed(redis, at))
             assert listed(redis) == summed(redis, at)
         # Mostly half a minute, at times several, now and then more than the list can slide over, or a clock put back.
         step = chance.choice([MINUTE / 2] * 12 + [MINUTE * 3, MINUTE * 8, MINUTE * 20, MINUTE * 90, -MINUTE])
@@ -60,30 +60,30 @@ def test_sliding_never_drifts_from_the_sum_of_the_buckets(redis: Redis, noon: da
 def test_the_running_minute_is_taken_in_as_it_is_and_again_as_it_grows(redis: Redis, noon: datetime) -> None:
     for views in (1, 2, 3):
         view(redis, "site.post:1", noon)
-        refresh_lists(at=noon)
+        refresh_trending(at=noon)
         assert listed(redis) == {"site.post:1": views}
 
 
 def test_a_late_view_leaves_the_list_as_it_came(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon - 5 * MINUTE, 3)
-    refresh_lists(at=noon)
+    refresh_trending(at=noon)
     view(redis, "site.post:1", noon - 5 * MINUTE, 10)
     view(redis, "site.post:1", noon, 2)
     for minutes in range(1, 54, 6):
-        refresh_lists(at=noon + minutes * MINUTE)
+        refresh_trending(at=noon + minutes * MINUTE)
         assert listed(redis) == {"site.post:1": 5}
-    refresh_lists(at=noon + 55 * MINUTE)
+    refresh_trending(at=noon + 55 * MINUTE)
     assert listed(redis) == {"site.post:1": 2}
-    refresh_lists(at=noon + 60 * MINUTE)
+    refresh_trending(at=noon + 60 * MINUTE)
     assert listed(redis) == {}
 
 
 def test_a_lost_list_is_computed_anew(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon - 30 * MINUTE, 3)
-    refresh_lists(at=noon)
+    refresh_trending(at=noon)
     redis.delete("trending:top")
     view(redis, "site.post:1", noon - 30 * MINUTE, 4)
-    refresh_lists(at=noon + MINUTE)
+    refresh_trending(at=noon + MINUTE)
     assert listed(redis) == {"site.post:1": 7}
 
 
@@ -96,10 +96,10 @@ def test_a_recorded_view_is_trending(noon: datetime) -> None:
 
 
 def test_the_list_outlives_a_task_that_stops_for_ten_minutes(redis: Redis, noon: datetime) -> None:
-    refresh_lists(at=noon)
+    refresh_trending(at=noon)
     assert 590 < redis.ttl("trending:top") <= 600
     view(redis, "site.post:1", noon)
-    refresh_lists(at=noon)
+    refresh_trending(at=noon)
     assert 4_790 < redis.ttl(f"trending:entered:{buckets.minute_bucket(noon)}") <= 4_800
 
 
@@ -146,9 +146,9 @@ def test_one_refresher_at_a_time(redis: Redis, noon: datetime, monkeypatch: pyte
     view(redis, "site.post:1", noon)
     monkeypatch.setattr(trending, "_compute", slow)
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(refresh_lists, at=noon)
+        first = pool.submit(refresh_trending, at=noon)
         assert inside.wait(10)
-        assert refresh_lists(at=noon) == 0
+        assert refresh_trending(at=noon) == 0
         assert top_subjects(10, at=noon) == []
         go_on.set()
         assert first.result() == 1
@@ -157,17 +157,17 @@ def test_one_refresher_at_a_time(redis: Redis, noon: datetime, monkeypatch: pyte
 
 def test_a_refresher_that_died_delays_the_others_only_for_a_short_time(redis: Redis, noon: datetime) -> None:
     redis.set("trending:lock", "dead", ex=30)
-    assert refresh_lists(at=noon) == 0
+    assert refresh_trending(at=noon) == 0
     redis.delete("trending:lock")  # as its life ends
     view(redis, "site.post:1", noon)
-    assert refresh_lists(at=noon) == 1
+    assert refresh_trending(at=noon) == 1
 
 
 def test_a_refresher_that_was_too_slow_leaves_the_lock_of_the_next(
     redis: Redis, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trending, "_compute", lambda *args, **kwargs: redis.set("trending:lock", "next"))
-    refresh_lists(at=noon)
+    refresh_trending(at=noon)
     assert redis.get("trending:lock") == "next"
 
 
@@ -176,7 +176,7 @@ def test_the_lock_is_given_back_when_computing_fails(
 ) -> None:
     monkeypatch.setattr(trending, "_compute", lambda *args, **kwargs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        refresh_lists(at=noon)
+        refresh_trending(at=noon)
     assert not redis.exists("trending:lock")
 
 
@@ -186,7 +186,7 @@ def test_fewer_minutes_are_a_list_of_their_own(redis: Redis, noon: datetime) -> 
     assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
     view(redis, "site.post:2", noon)
     assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
-    refresh_lists(at=noon)
+    refresh_trending(at=noon)
     assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 3)]
     assert top_subjects(10, at=noon) == [("site.post:1", 9), ("site.post:2", 3)]
 
@@ -194,9 +194,9 @@ def test_fewer_minutes_are_a_list_of_their_own(redis: Redis, noon: datetime) -> 
 def test_lists_that_nobody_asks_for_any_more_are_left_alone(redis: Redis, noon: datetime) -> None:
     top_subjects(10, at=noon, minutes=5)
     redis.delete("trending:top:5")
-    refresh_lists(at=noon + 11 * MINUTE)
+    refresh_trending(at=noon + 11 * MINUTE)
     assert not redis.exists("trending:top:5")
-    refresh_lists(at=noon + 9 * MINUTE)
+    refresh_trending(at=noon + 9 * MINUTE)
     assert redis.exists("trending:top:5")
 
 
@@ -222,11 +222,11 @@ def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime)
 
 def test_the_counts_of_a_lost_bucket_are_subtracted_once(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon, 3)
-    refresh_lists(at=noon)
+    refresh_trending(at=noon)
     redis.delete("trending:top", f"trending:bucket:{buckets.minute_bucket(noon)}")
     view(redis, "site.post:1", noon + MINUTE, 2)
     for minutes in range(1, 61):
-        refresh_lists(at=noon + minutes * MINUTE)
+        refresh_trending(at=noon + minutes * MINUTE)
         assert listed(redis) == {"site.post:1": 2}
 
 
@@ -237,7 +237,7 @@ def test_a_list_that_another_process_finished_meanwhile_is_used(
 
     def late(work: Any) -> Any:
         monkeypatch.undo()
-        refresh_lists(at=noon)
+        refresh_trending(at=noon)
         return alone(work)
 
     view(redis, "site.post:1", noon)
