@@ -35,13 +35,11 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
         return HttpResponseNotFound(_("This link is not one of ours, or it is incomplete."), content_type="text/plain")
     if not is_web(url):
         return HttpResponseBadRequest(_("This link leads to no web page."), content_type="text/plain")
-    response = HttpResponseRedirect(url)
-    response["X-Robots-Tag"] = "noindex, nofollow"
     recorder = getattr(request, "readtrack", None)
     # A link may outlive the stage it was made for.
     if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
         recorder.steps[subject, stage] = None
-    return response
+    return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})
 
 
 def is_web(url: str) -> bool:

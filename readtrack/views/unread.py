@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -40,34 +41,29 @@ class RefusalError(Exception):
         self.code, self.status = code, status
 
 
-def _answer(request: HttpRequest, work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> JsonResponse:
-    try:
-        reader = visitors.reader(request, visitors.signed_in(request))
-        if reader is None:
-            raise RefusalError("not_signed_in", gettext("Sign in first."), status=401)
-        return JsonResponse(work(request, reader))
-    except RefusalError as refusal:
-        error = {"code": refusal.code, "message": str(refusal)}
-        return JsonResponse({"error": error}, status=refusal.status)
+def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
+    """Makes a view of a function of the request and its reader, whose RefusalError becomes the error in JSON."""
+
+    @wraps(work)
+    def view(request: HttpRequest) -> JsonResponse:
+        try:
+            reader = visitors.reader(request, visitors.signed_in(request))
+            if reader is None:
+                raise RefusalError("not_signed_in", gettext("Sign in first."), status=401)
+            return JsonResponse(work(request, reader))
+        except RefusalError as refusal:
+            error = {"code": refusal.code, "message": str(refusal)}
+            return JsonResponse({"error": error}, status=refusal.status)
+
+    return view
 
 
 @never_cache
 @ensure_csrf_cookie
 @require_GET
-def unread(request: HttpRequest) -> JsonResponse:
+@_in_json
+def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     """`GET unread/?category=…`: returns the number of new items in each category."""
-    return _answer(request, _unread)
-
-
-@never_cache
-@csrf_protect
-@require_POST
-def read(request: HttpRequest) -> JsonResponse:
-    """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
-    return _answer(request, _read)
-
-
-def _unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     wanted = _named(request.GET.getlist("category"))
     as_of = fail_open(reports.as_of, 0)
     if conf.READ_QUERYSET:
@@ -81,7 +77,12 @@ def _unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     return {"as_of": as_of, "categories": answers}
 
 
-def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+@never_cache
+@csrf_protect
+@require_POST
+@_in_json
+def read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+    """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
     names, as_of = _body(request)
     wanted = _named(names)
     # Only categories that exist, so that nobody can make up keys.
@@ -89,10 +90,8 @@ def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=as_of)
     if done is None:
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
-    is_read = {name: visible.get(name) in done for name in wanted}
-    return {
-        key: [name for name in wanted if is_read[name] is value] for key, value in (("read", True), ("unread", False))
-    }
+    is_read = [name for name in wanted if visible.get(name) in done]
+    return {"read": is_read, "unread": [name for name in wanted if name not in is_read]}
 
 
 def _body(request: HttpRequest) -> tuple[list[str], int | None]:
