@@ -1,9 +1,9 @@
 """Buckets: slots of a minute, hour or day in UTC, by their names in keys, by number and by start."""
 
+import itertools
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
-from itertools import takewhile
 from typing import Literal, get_args
 
 from django.conf import settings
@@ -83,23 +83,21 @@ def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datet
     zone = get_current_timezone()
     if by == "hour":
         first = since.astimezone(timezone.utc).replace(minute=0, second=0, microsecond=0)
-        count = max(0, -((first - until) // HOUR))
-        return [(first + HOUR * hour).astimezone(zone) for hour in range(count)]
-    # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
-    days = _period_days(since.astimezone(zone).date(), by)
-    midnights = (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(timezone.utc) for day in days)
-    return [start.astimezone(zone) for start in takewhile(lambda start: start < until, midnights)]
+        starts = (first + HOUR * hour for hour in itertools.count())
+    else:
+        # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
+        days = _period_days(since.astimezone(zone).date(), by)
+        starts = (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(timezone.utc) for day in days)
+    return [start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)]
 
 
 def _period_days(day: date, by: Period) -> Iterator[date]:
     """Yields the first day of the period that contains the day, then the first days of all later periods."""
     if by == "week":
         day -= timedelta(days=day.weekday())
-    if by == "month":
-        day = day.replace(day=1)
+    step = timedelta(days={"day": 1, "week": 7, "month": 31}[by])
     while True:
-        yield day
         if by == "month":
-            day = (day + timedelta(days=31)).replace(day=1)
-        else:
-            day += timedelta(days=7 if by == "week" else 1)
+            day = day.replace(day=1)
+        yield day
+        day += step
