@@ -93,10 +93,7 @@ _caches: list[tuple[set[str], Any]] = []  # names of settings, and the function 
 def cached_setting(
     *names: str, maxsize: int | None = 256
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Caches the results of a function that depends on READTRACK, or on the named settings of Django besides.
-
-    The cache is cleared when Django reports that one of these settings changed.
-    """
+    """Caches a function's results until Django reports a change of READTRACK or of one of the named settings."""
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         cached: Any = lru_cache(maxsize=maxsize)(function)

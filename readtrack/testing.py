@@ -10,8 +10,6 @@ def clear() -> None:
     Raises RuntimeError where that would be a live site's keys, and redis.RedisError.
     """
     if not keys.test_prefix():
-        raise RuntimeError(
-            "This is for tests: Django's test environment has to be set up, and TEST_PREFIX be a prefix."
-        )
+        raise RuntimeError("This is for tests: set up Django's test environment, and a TEST_PREFIX.")
     skip_buffer.clear()
     lifecycle.clear()

@@ -35,14 +35,11 @@ class Visitor(NamedTuple):
 
 
 def signed_in(request: HttpRequest) -> Any | None:
-    """Returns the signed-in user, or None.
-
-    Loads no user for a request without a session cookie, because that would add `Vary: Cookie` to a page whose view
-    never looked at the user.
-    """
+    """Returns the signed-in user, or None."""
     user = getattr(request, "user", None)
     if _loader_of(user) == AUTHENTICATION:
-        # A user who is not loaded was not replaced either, as logging in and out do.
+        # A user who is not loaded was not replaced either, as logging in and out do. Without a session cookie
+        # none is loaded, because that would add `Vary: Cookie` to a page whose view never looked at the user.
         user = getattr(request, "_acached_user", None) or (
             user if settings.SESSION_COOKIE_NAME in request.COOKIES else None
         )
@@ -98,10 +95,7 @@ def user_id(pk: Any) -> str:
 
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Returns the visitor of a line in a log, which has an address and a user agent only.
-
-    `fallback_id` is the same on every day.
-    """
+    """Returns the visitor of a line in a log, by address and user agent; `fallback_id` is the same on every day."""
     source = f"{addresses.network_of(address)}:{agent[: bots.LONGEST]}"
     always = digest("visitor", f"address:{source}")
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
@@ -116,14 +110,12 @@ def known_by(visitor: Visitor) -> tuple[str, ...]:
 
 
 def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reader | None:
-    """Returns the reader of the request, or None without read state.
-
-    An anonymous visitor is a reader once the cookie came back, because each page without one would get a new position.
-    """
+    """Returns the reader of the request, or None without read state."""
     if user is not None:
         return readers.or_none(user.pk)
     if not conf.ANONYMOUS_READERS:
         return None
+    # A new cookie is no reader before it comes back, because each page without one would get a new position.
     anonymous = visitor(request, None)
     return f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
 

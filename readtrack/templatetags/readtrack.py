@@ -111,8 +111,6 @@ def _value(kind: str, obj: Any, context: Context) -> int | str:
 
 
 class IfUnreadNode(template.Node):
-    """`{% if_unread %}`"""
-
     child_nodelists = ("unread", "read")
 
     def __init__(self, obj: FilterExpression, unread: template.NodeList, read: template.NodeList) -> None:
