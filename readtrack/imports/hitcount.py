@@ -35,10 +35,6 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-class MissingTablesError(LookupError):
-    """The database has no tables of django-hitcount."""
-
-
 class HitCount(models.Model):  # noqa: DJ008 - nobody looks at one
     """Row of django-hitcount, in a registry of its own, so that this site has no such model."""
 
@@ -48,9 +44,7 @@ class HitCount(models.Model):  # noqa: DJ008 - nobody looks at one
 
     class Meta:
         apps = Apps()
-        app_label = "hitcount"
         db_table = "hitcount_hit_count"
-        managed = False
 
 
 class Hit(models.Model):  # noqa: DJ008
@@ -64,9 +58,7 @@ class Hit(models.Model):  # noqa: DJ008
 
     class Meta:
         apps = Apps()
-        app_label = "hitcount"
         db_table = "hitcount_hit"
-        managed = False
 
 
 def run(
@@ -74,13 +66,12 @@ def run(
 ) -> Report:
     """Adds the counts, each row once. Rows that come later are added by the next run.
 
-    Calls `progress` with the number of rows just taken. Raises MissingTablesError, ledger.ImportConflictError,
-    redis.RedisError or django.db.Error.
+    Calls `progress` with the number of rows just taken. Raises ledger.ImportRefusedError, redis.RedisError or
+    django.db.Error.
     """
-    tables = connections[using].introspection.table_names()
-    if HitCount._meta.db_table not in tables:
-        missing = f"The database has no table {HitCount._meta.db_table}, so there is nothing of django-hitcount."
-        raise MissingTablesError(missing)
+    table = HitCount._meta.db_table
+    if table not in connections[using].introspection.table_names():
+        raise ledger.ImportRefusedError(f"The database has no table {table}, so there is nothing of django-hitcount.")
     source = f"hitcount.{using}"
     record = Import.objects.filter(source=source).first() or Import(source=source, name="django-hitcount")
     position, lost = ledger.resume(record, dry_run=dry_run)
@@ -93,14 +84,14 @@ def run(
         report.notes.append("Redis lost its data during an earlier import; some rows are passed over.")
     while some := list(rows.filter(pk__gt=position)[:ROWS]):
         position = some[-1].pk
-        batch = _batch(some, report, using=using, has_hits=Hit._meta.db_table in tables)
+        batch = _batch(some, report, using=using)
         if not dry_run:
             ledger.add(record, batch, position=position)
         progress(len(some))
     return report
 
 
-def _batch(rows: Sequence[HitCount], report: Report, *, using: str, has_hits: bool) -> Batch:
+def _batch(rows: Sequence[HitCount], report: Report, *, using: str) -> Batch:
     """Returns the views of the rows, and the visitors that are still on record."""
     batch, subjects = Batch(), _subjects(rows, report)
     report.rows += len(rows)
@@ -109,8 +100,6 @@ def _batch(rows: Sequence[HitCount], report: Report, *, using: str, has_hits: bo
             batch.views[subjects[row.pk]] += row.hits
             report.views += row.hits
     report.subjects += len(batch.views)
-    if not has_hits:
-        return batch
     hits = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
     columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
     for row_id, ip, agent, user, at in hits.values_list(*columns).iterator(HITS):

@@ -37,8 +37,8 @@ from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
 
 
-class ImportConflictError(RuntimeError):
-    """Another import of the same source came first, or Redis lost its data meanwhile."""
+class ImportRefusedError(RuntimeError):
+    """There is nothing to import, another import of the same source came first, or Redis lost its data meanwhile."""
 
 
 class Resumed(NamedTuple):
@@ -75,7 +75,7 @@ def resume(
 def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:
     """Adds the batch to the counts and moves the import to the position.
 
-    Raises ImportConflictError, redis.RedisError or django.db.Error; importing again then goes on from there.
+    Raises ImportRefusedError, redis.RedisError or django.db.Error; importing again then goes on from there.
     """
     source, before, part = record.source, record.position, ""
     totals: Sequence[int] = ()
@@ -117,4 +117,4 @@ def _update(record: Import, **values: Any) -> bool:
 
 def _check(is_ours: bool) -> None:  # noqa: FBT001 - the answer of a guard
     if not is_ours:
-        raise ImportConflictError("Another import of this came first, or Redis lost its data meanwhile. Import again.")
+        raise ImportRefusedError("Another import of this came first, or Redis lost its data meanwhile. Import again.")

@@ -67,8 +67,6 @@ def _text(pattern: re.Pattern[str], raw: bytes) -> Line | None:
 
 
 def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
     return _ESCAPE.sub(lambda match: match[2] or chr(int(match[1], 16)), text)
 
 

@@ -59,10 +59,6 @@ class LogFile:
                 yield LogLine(b"" if is_long else raw[:-1].rstrip(b"\r"), end)
             is_long = raw[-1:] != b"\n"
 
-    def line_count(self) -> int:
-        """Returns the number of whole lines."""
-        return sum(raw[-1:] == b"\n" for raw in self._pieces())
-
     @property
     def read(self) -> int:
         """Returns how many bytes of the file were read, compressed as they are."""

@@ -82,18 +82,23 @@ class Importer:
     def run(self, paths: Sequence[str]) -> Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once.
 
-        Raises OSError for a file that cannot be read, ledger.ImportConflictError, redis.RedisError or django.db.Error.
+        Raises OSError for a file that cannot be read, ledger.ImportRefusedError, redis.RedisError or django.db.Error.
         """
         with ExitStack() as stack:
             files = [stack.enter_context(closing(LogFile(path))) for path in paths]
             # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
             files = sorted((file for file in files if file.first()), key=self._begins)
             for file in files:
-                self._identify(file)
+                file.identify(log=self.options.log, dry_run=self.options.dry_run)
+                if file.lost:
+                    lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
+                    self.report.notes.append(f"{file.name}: {lost}")
             new = next((index for index, file in enumerate(files) if file.has_more(file.position)), None)
             # The windows of the last known file reach into the first new one.
             known = len(files) if new is None else max(new - 1, 0)
-            self._pass_over(files[:known])
+            if known:
+                self.report.notes.append(f"{counted(known, 'log')} imported before, with nothing new.")
+                self._progress(sum(file.read for file in files[:known]))
             if files[known:] and not self.options.dry_run:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
             for file in files[known:]:
@@ -104,22 +109,6 @@ class Importer:
     def _begins(self, file: LogFile) -> datetime:
         line = self._parse(file.first().strip())
         return line.at if line else LATEST
-
-    def _identify(self, file: LogFile) -> None:
-        file.identify(log=self.options.log, dry_run=self.options.dry_run)
-        if file.lost:
-            lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
-            self.report.notes.append(f"{file.name}: {lost}")
-
-    def _pass_over(self, files: Sequence[LogFile]) -> None:
-        """Counts the lines of files that hold nothing new."""
-        for file in files:
-            known = file.line_count()
-            self._progress(file.read)
-            self.report.lines += known
-            self.report.skipped["imported before"] += known
-        if files:
-            self.report.notes.append(f"{counted(len(files), 'log')} imported before, with nothing new.")
 
     def _take(self, file: LogFile) -> None:
         """Reads one file, batch by batch."""
@@ -190,7 +179,7 @@ class Importer:
 
     def _note(self, files: Sequence[LogFile]) -> None:
         """Notes what may make the counts wrong."""
-        if forgotten := self._windows.forgotten:
+        if forgotten := self._windows.views.forgotten:
             visits = counted(forgotten, "visit")
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
         first, ends = FlushRun.objects.order_by("started").first(), [file.until for file in files if file.until]

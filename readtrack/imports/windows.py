@@ -41,16 +41,11 @@ class LogDeduplicator:
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._rates = Recent(conf.RATE_WINDOW, limit=limit)
-        self._views = Recent(conf.WINDOW, limit=limit)
-
-    @property
-    def forgotten(self) -> int:
-        """Returns how many visits were forgotten within their window: their reloads count as views."""
-        return self._views.forgotten
+        self.views = Recent(conf.WINDOW, limit=limit)
 
     def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
         """Returns why a hit at that time (seconds) does not count; None if it counts."""
         if conf.RATE_LIMIT and self._rates.hit(hash(visitor), at) > conf.RATE_LIMIT:
             return "rate"
         # 8 bytes for a pair: two in a million million are taken for one.
-        return "repeat" if self._views.hit(hash((visitor, subject)), at) > 1 else None
+        return "repeat" if self.views.hit(hash((visitor, subject)), at) > 1 else None

@@ -14,7 +14,7 @@ from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import backfill, ledger
 from readtrack.imports.backfill import Batch
-from readtrack.imports.ledger import ImportConflictError
+from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.weblog import Importer, Options
 from readtrack.models import History, Import
 from readtrack.reports import series
@@ -202,7 +202,7 @@ def test_redis_lost_before_the_part_is_confirmed_is_no_success(redis: Redis, mon
         redis.flushdb()
 
     monkeypatch.setattr(ledger, "write_subjects", lose)
-    with pytest.raises(ImportConflictError):
+    with pytest.raises(ImportRefusedError):
         add(START)
     assert rows("site.post:1") == {}
     assert ledger.resume(Import.objects.get()).lost == 100

@@ -15,7 +15,8 @@ from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import logged
 from readtrack.imports import hitcount
-from readtrack.imports.hitcount import MissingTablesError, Report
+from readtrack.imports.hitcount import Report
+from readtrack.imports.ledger import ImportRefusedError
 from readtrack.models import Import
 from tests.site.models import Category, Post, Product
 from tests.support import factories
@@ -37,10 +38,9 @@ class Tables:
     def __init__(self, using: str = "default") -> None:
         self.connection = connections[using]
 
-    def create(self, kind: str = NUMBER, *, has_hits: bool = True) -> None:
+    def create(self, kind: str = NUMBER) -> None:
         self._run(COUNTS.format(kind))
-        if has_hits:
-            self._run(HITS)
+        self._run(HITS)
 
     def count(self, model: type[models.Model], pk: Any, hits: int) -> int:
         kind = ContentType.objects.get_for_model(model).pk
@@ -126,7 +126,7 @@ def test_counts_of_unknown_objects_are_named_in_the_report(tables: Tables) -> No
 
 
 def test_text_keys_are_taken_as_they_are(tables: Tables) -> None:
-    tables.create("varchar(100) NOT NULL", has_hits=False)
+    tables.create("varchar(100) NOT NULL")
     product = Product.objects.create(name="x")
     tables.count(Product, str(product.pk), 3)
     tables.count(Product, "nonsense", 4)
@@ -171,7 +171,7 @@ def test_their_tables_may_be_in_another_database() -> None:
 
 
 def test_without_their_tables_it_says_so() -> None:
-    with pytest.raises(MissingTablesError, match="hitcount_hit_count"):
+    with pytest.raises(ImportRefusedError, match="hitcount_hit_count"):
         hitcount.run()
 
 

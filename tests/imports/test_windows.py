@@ -49,7 +49,7 @@ def test_memory_is_bounded_and_the_report_names_the_cost() -> None:
     windows = LogDeduplicator(limit=10)
     for number in range(100):
         assert windows.refusal(f"v{number}", "x", 1_000_000) is None
-    assert windows.forgotten >= 80
+    assert windows.views.forgotten >= 80
     assert windows.refusal("v0", "x", 1_000_001) is None
     assert windows.refusal("v99", "x", 1_000_001) == "repeat"
 
@@ -60,4 +60,4 @@ def test_long_logs_forget_nothing_early() -> None:
         assert windows.refusal(f"v{second}", "x", 1_000_000 + second) is None
         if second >= 1700:
             assert windows.refusal(f"v{second - 1700}", "x", 1_000_000 + second) == "repeat"
-    assert windows.forgotten == 0
+    assert windows.views.forgotten == 0

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from readtrack.imports import hitcount, weblog
-from readtrack.imports.ledger import ImportConflictError
+from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.lines import FIELDS
 
 SHOWN = 20  # reasons for skips, and patterns of paths that did not resolve
@@ -73,7 +73,7 @@ def run(command: BaseCommand, *, app: str | None, verbosity: int, **options: Any
         raise CommandError("Name log files, or --from hitcount.")
     try:
         report = _hitcount(**options) if app else _logs(**options)
-    except (hitcount.MissingTablesError, ImportConflictError) as error:
+    except ImportRefusedError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{error.filename or 'A log'} cannot be read: {error.strerror or error}") from error
