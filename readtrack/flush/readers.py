@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from readtrack import buckets
-from readtrack.models import ReaderHistory
 from readtrack.sql import databases, history
 from readtrack.store import read_state
 from readtrack.store.scripts import SLICE
@@ -20,7 +19,7 @@ def store(*, at: datetime) -> int:
 
 
 def _subjects(model: Any) -> Iterator[list[str]]:
-    rows = model._base_manager.using(databases.of(model).alias).order_by("pk").values_list("pk", flat=True)
+    rows = databases.rows(model).order_by("pk").values_list("pk", flat=True)
     page = list(rows[:SLICE])
     while page:
         yield [subject_of_row(model, pk) for pk in page]
@@ -31,6 +30,6 @@ def _store(subjects: Sequence[str], *, hour: int) -> int:
     counts = read_state.count_readers(subjects, patient=True)
     found = {subject_column(subject): count for subject, count in counts.items()}
     stored = history.newest_readers(list(found))
-    changed = [(column, hour, count) for column, count in found.items() if count != stored.get(column, 0)]
-    databases.replace(ReaderHistory, ("subject", "hour"), ("readers",), rows=changed)
+    changed = {column: count for column, count in found.items() if count != stored.get(column, 0)}
+    history.store_readers(changed, hour=hour)
     return len(changed)

@@ -5,7 +5,7 @@ lifting give that subject nothing back, and every flush lowers its row to the li
 if an old snapshot of Redis is restored, the counts that it holds from before the reset are removed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from readtrack.flush import archiving
 from readtrack.models import Reset
@@ -23,15 +23,10 @@ def reset(subjects: list[str]) -> None:
     for some in scripts.sliced(subjects):
         time = scripts.run(lifecycle.reset(some), patient=True)
         for model, rows in rows_by_model(some).items():
-            for pk in rows:
-                row_counts.zero(model, pk)
+            row_counts.zero(model, rows)
         archive.delete(some)
-        _note(some, time)
-
-
-def _note(subjects: Iterable[str], time: int) -> None:
-    rows = ((subject_column(subject), time, subject) for subject in subjects)
-    databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=rows)
+        notes = [(subject_column(subject), time, subject) for subject in some]
+        databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=notes)
 
 
 def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import islice
 
+from django.db.models import Max
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
@@ -21,7 +22,7 @@ from readtrack.flush import archiving, readers, resets
 from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun
 from readtrack.signals import flushed
-from readtrack.sql import history, runs
+from readtrack.sql import databases, history, runs
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys
 from readtrack.store.flushes import FlushMemory
@@ -107,7 +108,7 @@ def _begin(run: FlushRun, *, only_changed: bool) -> tuple[bool, list[datetime]]:
 
 def _enter(run: FlushRun) -> FlushMemory:
     while True:
-        newest = runs.runs().order_by("-redis_time").values_list("redis_time", flat=True).first() or 0
+        newest = databases.rows(FlushRun).aggregate(newest=Max("redis_time"))["newest"] or 0
         memory = flushes.memory()
         if times := runs.resets(since=memory.last):
             resets.repeat(times)

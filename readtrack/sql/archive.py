@@ -1,7 +1,7 @@
 """Data of subjects beside the counts in their rows: sketches, and the counts of hashes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Model
 
@@ -24,7 +24,7 @@ class Archived(NamedTuple):
 def archived(subjects: Sequence[str]) -> dict[str, Archived]:
     """Returns the archive of each subject that has one."""
     columns = {subject_column(subject): subject for subject in subjects}
-    rows = _rows(Archive).filter(subject__in=list(columns))
+    rows = databases.rows(Archive).filter(subject__in=list(columns))
     found = rows.values_list("subject", "views", "visitors", "hour")
     return {columns[column]: Archived(*values) for column, *values in found}
 
@@ -32,7 +32,7 @@ def archived(subjects: Sequence[str]) -> dict[str, Archived]:
 def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
     """Returns the archived sketch of each subject that has one."""
     columns = {subject_column(subject): subject for subject in subjects}
-    rows = _rows(Archive).filter(subject__in=list(columns))
+    rows = databases.rows(Archive).filter(subject__in=list(columns))
     return {columns[column]: bytes(sketch) for column, sketch in rows.values_list("subject", "sketch")}
 
 
@@ -40,7 +40,7 @@ def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
     """Returns the stored counts of hashes by field; the hashes are named by kind and subject."""
     wanted = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
     found: dict[tuple[str, str], dict[str, int]] = {name: {} for name in wanted.values()}
-    rows = _rows(Breakdown).filter(subject__in={column for _, column in wanted})
+    rows = databases.rows(Breakdown).filter(subject__in={column for _, column in wanted})
     for column, kind, field, count in rows.values_list("subject", "kind", "field", "count"):
         if (kind, column) in wanted:
             found[wanted[kind, column]][field] = count
@@ -51,8 +51,4 @@ def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, Hi
     """Deletes what the app's own tables hold of the subjects."""
     columns = [subject_column(subject) for subject in subjects]
     for model in models:
-        _rows(model).filter(subject__in=columns).delete()
-
-
-def _rows(model: type[Model]) -> Any:
-    return model._default_manager.using(databases.of(model).alias)
+        databases.rows(model).filter(subject__in=columns).delete()

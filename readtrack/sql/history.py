@@ -3,13 +3,13 @@
 The flush writes a subject's row where it raises the total, and the rows of models by the hours in Redis.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from django.db.models import F, Max, Min, Model, QuerySet, Window
+from django.db.models import F, Max, Min, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
@@ -17,9 +17,9 @@ from readtrack.conf import conf
 from readtrack.models import History, ReaderHistory
 from readtrack.sql import databases
 from readtrack.sql.row_counts import RowCounts
+from readtrack.store import scripts
 from readtrack.subjects import subject_column
 
-DELETED_AT_ONCE = 500
 WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
 
 
@@ -40,15 +40,9 @@ def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 
 
-def before(subject: str, *, hour: int) -> int | None:
-    """Returns the subject's views before that hour; None if no row is that old."""
-    earlier = _rows().filter(subject=subject, hour__lt=hour).order_by("-hour")
-    return earlier.values_list("views", flat=True).first()
-
-
 def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
     """Returns the rows of subjects whose count does not fall, from two queries."""
-    rows = _rows().filter(subject__in=subjects)
+    rows = databases.rows(History).filter(subject__in=subjects)
     earlier = rows.filter(hour__lt=since).values("subject").annotate(most=Max("views"))
     befores = dict(earlier.values_list("subject", "most"))
     found = {subject: Sums(befores.get(subject, 0), {}) for subject in subjects}
@@ -60,9 +54,9 @@ def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums
 
 def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
     """Yields the hours of a range with stored views, and the number of views, oldest first."""
-    last = before(subject, hour=since) or 0
-    rows = _rows().filter(subject=subject, hour__gte=since, hour__lt=until).order_by("hour")
-    for hour, absolute in rows.values_list("hour", "views"):
+    rows = databases.rows(History).filter(subject=subject).order_by("hour")
+    last = rows.filter(hour__lt=since).values_list("views", flat=True).last() or 0
+    for hour, absolute in rows.filter(hour__gte=since, hour__lt=until).values_list("hour", "views"):
         # A count that fell was reset in between.
         yield hour, absolute - last if absolute >= last else absolute
         last = absolute
@@ -70,12 +64,12 @@ def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
 
 def last(subject: str) -> History | None:
     """Returns the subject's newest row."""
-    return _rows().filter(subject=subject).order_by("-hour").first()
+    return databases.rows(History).filter(subject=subject).order_by("hour").last()
 
 
 def thin(*, at: datetime) -> int:
     """Leaves one row a day after HISTORY_DAYS, and none after HISTORY_YEARS. Returns the number of rows deleted."""
-    return sum(_thin(_rows(model), at=at) for model in (History, ReaderHistory))
+    return sum(_thin(databases.rows(model), at=at) for model in (History, ReaderHistory))
 
 
 def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
@@ -95,35 +89,42 @@ def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
 
 def _thin_day(rows: "QuerySet[Any]", start: int, end: int) -> int:
     rows = rows.filter(hour__gte=start, hour__lt=end)
-    lasts = rows.values("subject").annotate(last=Max("hour"), first=Min("hour")).values_list("last", "subject", "first")
-    found = sorted((last, subject) for last, subject, first in lasts if first < last)
-    gone = 0
-    for last, group in groupby(found, key=itemgetter(0)):
-        names = [subject for _, subject in group]
-        for begin in range(0, len(names), DELETED_AT_ONCE):
-            some = names[begin : begin + DELETED_AT_ONCE]
-            gone += rows.filter(hour__lt=last, subject__in=some).delete()[0]
-    return gone
+    found = rows.values("subject").alias(first=Min("hour")).annotate(last=Max("hour")).filter(first__lt=F("last"))
+    by_last = defaultdict(list)
+    for subject, last in found.values_list("subject", "last"):
+        by_last[last].append(subject)
+    deletions = [
+        rows.filter(hour__lt=last, subject__in=some) for last in by_last for some in scripts.sliced(by_last[last])
+    ]
+    return sum(old.delete()[0] for old in deletions)
 
 
-def _rows(model: type[Model] = History) -> "QuerySet[Any]":
-    return model._default_manager.using(databases.of(model).alias)
+def store_readers(readers: Mapping[str, int], *, hour: int) -> None:
+    """Stores the present numbers of readers of categories under that hour."""
+    # Not an upsert, because the number may fall.
+    has_target = databases.of(ReaderHistory).features.supports_update_conflicts_with_target
+    databases.rows(ReaderHistory).bulk_create(
+        [ReaderHistory(subject=column, hour=hour, readers=count) for column, count in readers.items()],
+        update_conflicts=True,
+        update_fields=["readers"],
+        unique_fields=["subject", "hour"] if has_target else None,
+    )
 
 
 def newest_readers(columns: Sequence[str]) -> dict[str, int]:
     """Returns the newest number of readers of each subject that has one."""
     newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
-    rows = _rows(ReaderHistory).filter(subject__in=columns).alias(place=newest).filter(place=1)
+    rows = databases.rows(ReaderHistory).filter(subject__in=columns).alias(place=newest).filter(place=1)
     return dict(rows.values_list("subject", "readers"))
 
 
 def readers_before(column: str, *, hour: int) -> int:
     """Returns the subject's newest number of readers before that hour; 0 for none."""
-    earlier = _rows(ReaderHistory).filter(subject=column, hour__lt=hour).order_by("-hour")
+    earlier = databases.rows(ReaderHistory).filter(subject=column, hour__lt=hour).order_by("-hour")
     return earlier.values_list("readers", flat=True).first() or 0
 
 
 def readers(column: str, *, since: int, until: int) -> list[tuple[int, int]]:
     """Returns the hours of a range in which the number of readers changed, and that number, oldest first."""
-    rows = _rows(ReaderHistory).filter(subject=column, hour__gte=since, hour__lt=until).order_by("hour")
+    rows = databases.rows(ReaderHistory).filter(subject=column, hour__gte=since, hour__lt=until).order_by("hour")
     return list(rows.values_list("hour", "readers"))

@@ -7,7 +7,7 @@ of its two epochs is the one that SQL knows, and its marks may be of views that 
 
 from datetime import timedelta
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, QuerySet
 
 from readtrack.conf import conf
 from readtrack.models import FlushRun, KnownEpoch, Reset
@@ -15,7 +15,6 @@ from readtrack.sql import databases
 from readtrack.store.counters import Epoch
 
 ONLY = 1  # primary key of the one row of KnownEpoch
-Kind = FlushRun.Kind
 
 
 class SqlEpoch:
@@ -37,17 +36,18 @@ class SqlEpoch:
 
 def known_epoch() -> int:
     """Returns the newest epoch that SQL knows; 0 for none."""
-    return KnownEpoch.objects.using(databases.of(KnownEpoch).alias).get_or_create(pk=ONLY)[0].epoch
+    epoch: int = databases.rows(KnownEpoch).get_or_create(pk=ONLY)[0].epoch
+    return epoch
 
 
 def lock_epoch() -> None:
     """Locks the epoch row until the transaction ends; other writers of history wait."""
-    KnownEpoch.objects.using(databases.of(KnownEpoch).alias).filter(pk=ONLY).update(epoch=F("epoch"))
+    databases.rows(KnownEpoch).filter(pk=ONLY).update(epoch=F("epoch"))
 
 
 def _move(epoch: Epoch) -> bool:
-    rows = KnownEpoch.objects.using(databases.of(KnownEpoch).alias)
-    return bool(rows.filter(pk=ONLY, epoch=epoch.previous).update(epoch=epoch.current))
+    known = databases.rows(KnownEpoch).filter(pk=ONLY, epoch=epoch.previous)
+    return bool(known.update(epoch=epoch.current))
 
 
 def last_good() -> FlushRun | None:
@@ -57,7 +57,7 @@ def last_good() -> FlushRun | None:
 
 def ended_well() -> "QuerySet[FlushRun]":
     """Returns the flushes that ended without an error, newest first."""
-    return runs().filter(ended__isnull=False, error="")
+    return databases.rows(FlushRun).filter(ended__isnull=False, error="")
 
 
 def late_after() -> timedelta:
@@ -67,16 +67,12 @@ def late_after() -> timedelta:
 
 def prune(run: FlushRun) -> None:
     """Deletes the records of old flushes (FLUSH_RUNS), but for the last of each kind that ended well."""
-    kept = [ended_well().filter(kind=kind).order_by("-pk").values_list("pk", flat=True).first() or 0 for kind in Kind]
-    runs().filter(pk__lte=run.pk - conf.FLUSH_RUNS).exclude(pk__in=kept).delete()
-
-
-def runs() -> "QuerySet[FlushRun]":
-    """Returns all flushes, newest first."""
-    return FlushRun.objects.using(databases.of(FlushRun).alias)
+    kept = ended_well().order_by().values("kind").annotate(last=Max("pk")).values_list("last", flat=True)
+    old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
+    old.exclude(pk__in=list(kept)).delete()
 
 
 def resets(*, since: int) -> dict[str, int]:
     """Returns the subjects that were reset after that time (µs), and when."""
-    rows = Reset.objects.using(databases.of(Reset).alias).filter(redis_time__gt=since)
+    rows = databases.rows(Reset).filter(redis_time__gt=since)
     return dict(rows.values_list("full_subject", "redis_time"))
