@@ -1,7 +1,7 @@
 """Hashes of counts: the stages of funnels and the values of dimensions."""
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -38,10 +38,9 @@ def hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Hash]:
     return {subject: one for (_, subject), one in found.items() if one.counts}
 
 
-def read(wanted: Sequence[Name]) -> Iterator[Call[dict[Name, Hash]]]:
+def read(wanted: Sequence[Name]) -> list[Call[dict[Name, Hash]]]:
     """Reads hashes by kind and subject; a missing one has no counts."""
-    for some in scripts.sliced(wanted):
-        yield _read(some)
+    return [_read(some) for some in scripts.sliced(wanted)]
 
 
 def _read(wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
@@ -49,13 +48,9 @@ def _read(wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
         if not answer:
             return dict.fromkeys(wanted, Hash({}))
         return {
-            name: Hash(_counts(fields), is_settled=mark is None)
+            name: Hash(dict(scripts.pairs(fields)), is_settled=mark is None)
             for name, fields, mark in zip(wanted, *answer, strict=True)
         }
 
     names = [keys.unsettled(), *(keys.counter(kind, subject) for kind, subject in wanted)]
     return Call("hashes", names, [keys.member(kind, subject) for kind, subject in wanted], decode)
-
-
-def _counts(fields: Sequence[bytes]) -> dict[str, int]:
-    return {field.decode(): int(count) for field, count in zip(fields[::2], fields[1::2], strict=True)}

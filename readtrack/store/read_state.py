@@ -13,7 +13,7 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
-from readtrack.store import clock, keys
+from readtrack.store import clock, keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
@@ -42,9 +42,9 @@ class ReadBits:
     def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
         """Returns the number of readers who have read each category."""
         counts: list[int] = []
-        for start in range(0, len(states), COUNTED_AT_ONCE):
+        for some in scripts.sliced(states, COUNTED_AT_ONCE):
             pipeline: Any = connect(patient=patient).pipeline(transaction=False)
-            for state in states[start : start + COUNTED_AT_ONCE]:
+            for state in some:
                 pipeline.bitcount(state)
             counts += pipeline.execute()
         return counts

@@ -64,9 +64,14 @@ def _client(patient: bool) -> Redis:  # noqa: FBT001 - a keyword would slow the 
     return connect(patient=patient)
 
 
-def sliced(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Returns the items in portions that one call can take."""
-    return [items[start : start + SLICE] for start in range(0, len(items), SLICE)]
+def sliced(items: Sequence[Item], size: int = SLICE) -> list[Sequence[Item]]:
+    """Returns the items in portions, by default of as many keys as one call can take."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def pairs(answer: Sequence[bytes]) -> list[tuple[str, int]]:
+    """Returns the names and numbers that alternate in an answer."""
+    return [(name.decode(), int(number)) for name, number in zip(answer[::2], answer[1::2], strict=True)]
 
 
 def load(client: Redis) -> None:

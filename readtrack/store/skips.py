@@ -89,10 +89,7 @@ def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason]:
 
 
 def _count(skips: Skips) -> Call[int]:
-    by_hour: dict[str, list[str | int]] = {}
-    for (hour, reason), count in skips.items():
-        by_hour.setdefault(hour, []).extend((reason, count))
     args: list[str | int] = [keys.skips.ttl]
-    for pairs in by_hour.values():
-        args += (len(pairs) // 2, *pairs)
-    return Call("skip", [keys.skips(hour) for hour in by_hour], args, int)
+    for (_, reason), count in skips.items():
+        args += (reason, count)
+    return Call("skip", [keys.skips(hour) for hour, _ in skips], args, int)

@@ -19,8 +19,6 @@ GAP = 8  # minutes without a refresh that the list can slide over; after a longe
 MOST_LISTS = 16  # lists of fewer minutes
 LOOKED_AT = 10_000  # subjects looked through to find those of one model
 
-LIVES = (keys.trending_top.ttl, keys.trending_copy.ttl)
-
 Result = TypeVar("Result")
 
 
@@ -60,13 +58,9 @@ def refresh_trending(*, at: datetime | None = None) -> int:
 
 
 def _head(minutes: int, limit: int, label: str) -> Call[list[tuple[str, int]] | None]:
-    def decode(found: list[bytes] | None) -> list[tuple[str, int]] | None:
-        if found is None:
-            return None
-        return [(member.decode(), int(score)) for member, score in zip(found[::2], found[1::2], strict=True)]
-
     start = f"{label}:" if label else ""
-    return Call("top", [_list(minutes)], (max(0, limit), start, LOOKED_AT), decode)
+    args = (max(0, limit), start, LOOKED_AT)
+    return Call("top", [_list(minutes)], args, lambda found: None if found is None else scripts.pairs(found))
 
 
 def _list(minutes: int) -> str:
@@ -79,7 +73,8 @@ def _compute(minutes: int, at: datetime, *, patient: bool) -> int:
     if minutes == MINUTES:
         number = int(at.timestamp()) // 60
         names += [keys.trending_copy(slot) for slot in slots]
-        call = Call("trend", [_list(minutes), *names], (number, MINUTES, GAP, *LIVES), int)
+        args = (number, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl)
+        call = Call("trend", [_list(minutes), *names], args, int)
     else:
         call = Call("sum_minutes", [_list(minutes), *names], (keys.trending_top_of.ttl,), int)
     return scripts.run(call, patient=patient)
