@@ -45,7 +45,7 @@ def _client(redis_url: str) -> Iterator[Redis]:
 def redis(_client: Redis) -> Redis:
     """Empties Redis. Returns a plain client, apart from readtrack's own."""
     _client.flushdb()
-    circuit.reset()
+    circuit.opened = None
     skip_buffer.clear()
     return _client
 

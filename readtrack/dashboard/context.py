@@ -60,7 +60,7 @@ def dashboard_context(name: str) -> dict[str, Any]:
     with noticing_absence() as absence:
         overview = timelines.overview(back=shown.back, by=shown.by)
         trending, skips = reports.trending(10), _skips()
-    last_flush, is_live = site.last_flush(), not absence.is_noticed
+    last_flush, is_live = site.last_flush(), not absence.is_set()
     return {
         "is_live": is_live,
         "stored_views": exact(site.stored_views()),

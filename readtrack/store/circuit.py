@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
+from threading import Event, Lock
 from typing import ParamSpec, TypeVar
 
 from redis.exceptions import RedisError as RedisError
@@ -24,10 +24,7 @@ class Circuit:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self.reset()
-
-    def reset(self) -> None:
-        self.opened: float | None = None
+        self.opened: float | None = None  # seconds of the monotonic clock
 
     def lets_pass(self) -> bool:
         with self._lock:
@@ -47,19 +44,13 @@ class Circuit:
 circuit = Circuit()
 
 
-class Absence:
-    """Notes that a call got its default, because Redis was down."""
-
-    is_noticed = False
-
-
-_absence: ContextVar[Absence | None] = ContextVar("absence", default=None)
+_absence: ContextVar[Event | None] = ContextVar("absence", default=None)
 
 
 @contextmanager
-def noticing_absence() -> Iterator[Absence]:
-    """Yields an `Absence` that is noticed if any `fail_open` in the block returned its default."""
-    absence = Absence()
+def noticing_absence() -> Iterator[Event]:
+    """Yields an event that is set if any `fail_open` in the block returns its default."""
+    absence = Event()
     token = _absence.set(absence)
     try:
         yield absence
@@ -67,24 +58,18 @@ def noticing_absence() -> Iterator[Absence]:
         _absence.reset(token)
 
 
-def _notice_absence() -> None:
-    if absence := _absence.get():
-        absence.is_noticed = True
-
-
 def fail_open(
     call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
     """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a request only."""
-    if circuit.opened is not None and not circuit.lets_pass():
-        _notice_absence()
-        return default
-    try:
-        result = call(*args, **kwargs)
-    except (RedisError, OSError) as error:
-        circuit.open(error)
-        _notice_absence()
-        return default
-    if circuit.opened is not None:
-        circuit.reset()
-    return result
+    if circuit.opened is None or circuit.lets_pass():
+        try:
+            result = call(*args, **kwargs)
+        except (RedisError, OSError) as error:
+            circuit.open(error)
+        else:
+            circuit.opened = None
+            return result
+    if absence := _absence.get():
+        absence.set()
+    return default

@@ -148,7 +148,7 @@ def _close(*, setting: str, **kwargs: Any) -> None:
     if setting in {"CACHES", "READTRACK"}:
         while _clients:
             _clients.popitem()[1].connection_pool.disconnect(inuse_connections=False)
-        circuit.reset()
+        circuit.opened = None
 
 
 setting_changed.connect(_close)
