@@ -81,7 +81,9 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     seen, visitor = request.readtrack, visitors.visitor(request, user)
     if visitor.new_cookie:
         visitor = visitors.without_shared_cookie(visitor, response)
-    needs_reader = seen.reads or any(uniques.needs_reader(subject.partition(":")[0]) for subject in seen.views)
+    needs_reader = seen.reads or any(
+        uniques.model_strategy(subject.partition(":")[0]).needs_reader for subject in seen.views
+    )
     reader = visitors.reader(request, user) if needs_reader else None
     hit = Hit(
         visitor,

@@ -9,7 +9,7 @@ from readtrack import buckets
 from readtrack.hits import readers
 from readtrack.hits.visitors import user_id
 from readtrack.models import Tracked
-from readtrack.store import daily_visitors, scripts, uniques
+from readtrack.store import scripts, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.uniques import UniquesError as UniquesError
 from readtrack.subjects import listed, subject_of, subjects_of
@@ -37,7 +37,7 @@ def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) 
         return visitors([objs], days=days, at=at)[objs]
     subjects = subjects_of(objs)
     if days is not None:
-        recent = daily_visitors.visitors(list(subjects.values()), days=days, at=buckets.now(at))
+        recent = uniques.recent_visitors(list(subjects.values()), days=days, at=buckets.now(at))
         return {obj: recent[subject] for obj, subject in subjects.items()}
     found = fail_open(_visitors, {}, list(subjects.values()))
     return {obj: max(found.get(subject, 0), obj.visitor_count) for obj, subject in subjects.items()}
@@ -56,7 +56,7 @@ def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: d
     several = list(listed(objs))
     subjects = [subject_of(obj) for obj in several]
     if days is not None:
-        return daily_visitors.visitors_together(subjects, days=days, at=buckets.now(at))
+        return uniques.recent_visitors_together(subjects, days=days, at=buckets.now(at))
     return max(uniques.visitors_together(subjects), max((int(obj.visitor_count) for obj in several), default=0))
 
 

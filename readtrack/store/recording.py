@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import breakdowns, daily_visitors, keys, read_state, scripts, uniques, windows
+from readtrack.store import breakdowns, keys, read_state, scripts, uniques, windows
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
@@ -133,7 +133,7 @@ def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
     if effect := profile.strategy.effect(subject, hit):
         yield effect
     if profile.has_days:
-        yield Effect("day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), daily_visitors.life())
+        yield Effect("day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), conf.UNIQUE_DAYS * keys.DAY)
     if profile.stage:
         yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), profile.stage)
     for name, value in hit.dimensions:
@@ -142,7 +142,7 @@ def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
 
 @cached_setting()
 def _profile(label: str) -> Profile | None:
-    strategy = uniques.strategy_of(label)
+    strategy = uniques.model_strategy(label)
     stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
     if strategy.is_default and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
         return None

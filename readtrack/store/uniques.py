@@ -1,10 +1,12 @@
 """Unique visitors: four strategies side by side, with one contract. A model names its strategy, or the site does.
 
-A site may change strategies at any time. Each has keys of its own, so the new one begins at zero.
+A site may change strategies at any time. Each has keys of its own, so the new one begins at zero. The visitors of the
+last days are in a sketch for each day, if the site keeps them (`UNIQUE_DAYS`).
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from datetime import datetime
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from readtrack import buckets
@@ -13,6 +15,7 @@ from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
+from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 from readtrack.subjects import model_with_label
 
@@ -32,9 +35,10 @@ class Effect(NamedTuple):
     argument: str | int = 0
 
 
-class Strategy(ABC):
+class Strategy:
     """The contract. `command` counts the visitors at a subject's `key`."""
 
+    key: Key
     name = ""
     command = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
@@ -43,10 +47,6 @@ class Strategy(ABC):
     holder = ""  # type of the keys that grow with the visitors: "set", "hll" or "bitmap"
     answers = ""  # what it can tell, for `manage.py readtrack budget`
     covers_days = 0  # days, today included, whose visitors its own keys tell
-
-    @abstractmethod
-    def key(self, subject: str) -> str:
-        """Returns the key that holds a subject's visitors or their number."""
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
@@ -68,12 +68,9 @@ class Strategy(ABC):
 class HyperLogLogs(Strategy):
     """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
 
-    name, command, adds = "hll", "PFCOUNT", "PFADD"
+    key, name, command, adds = keys.hll, "hll", "PFCOUNT", "PFADD"
     is_default = True
     holder, answers = "hll", "within 0.81 %, any posts together"
-
-    def key(self, subject: str) -> str:
-        return keys.hll(subject)
 
     def together(self, subjects: Sequence[str]) -> int:
         return int(connect().pfcount(*map(self.key, subjects)))
@@ -82,11 +79,8 @@ class HyperLogLogs(Strategy):
 class Sets(Strategy):
     """Exact, about 60 bytes a visitor and subject."""
 
-    name, command, adds = "set", "SCARD", "SADD"
+    key, name, command, adds = keys.unique, "set", "SCARD", "SADD"
     holder, answers = "set", "exact, who has seen what"
-
-    def key(self, subject: str) -> str:
-        return keys.unique(subject)
 
     def together(self, subjects: Sequence[str]) -> int:
         return union([self.key(subject) for subject in subjects])
@@ -101,12 +95,9 @@ class DailySets(Strategy):
     Exact for a day. The memory is bounded by a day's visitors, however old the subject is.
     """
 
-    name, command = "daily", "GET"
+    key, name, command = keys.daily, "daily", "GET"
     holder, answers = "set", "exact for a day; two days are kept at most"
     covers_days = keys.unique_day.seconds // keys.DAY
-
-    def key(self, subject: str) -> str:
-        return keys.daily(subject)
 
     def effect(self, subject: str, hit: Hit) -> Effect:
         day = keys.unique_day(buckets.day_bucket(hit.at), subject)
@@ -119,12 +110,9 @@ class DailySets(Strategy):
 class Bitmaps(Strategy):
     """Exact, one bit for each reader number. Visitors who are not signed in are not counted."""
 
-    name, command = "bitmap", "BITCOUNT"
+    key, name, command = keys.bitmap, "bitmap", "BITCOUNT"
     needs_reader = True
     holder, answers = "bitmap", "exact, signed-in users only, who has seen what"
-
-    def key(self, subject: str) -> str:
-        return keys.bitmap(subject)
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         number = readers.number_of(hit.reader)
@@ -132,16 +120,19 @@ class Bitmaps(Strategy):
 
     def together(self, subjects: Sequence[str]) -> int:
         # In pieces, because BITOP would write the union to a key of its own.
-        found = start = 0
-        while True:
-            pieces = _pieces([self.key(subject) for subject in subjects], start=start)
+        found = 0
+        for start in count(0, PIECE):
+            pipeline: Any = connect().pipeline(transaction=False)
+            for subject in subjects:
+                pipeline.getrange(self.key(subject), start, start + PIECE - 1)
+            pieces: list[bytes] = pipeline.execute()
             bits = 0
             for piece in pieces:
-                bits |= int.from_bytes(piece.ljust(PIECE, b"\0"), "big")
+                bits |= int.from_bytes(piece, "little")
             found += bits.bit_count()
             if all(len(piece) < PIECE for piece in pieces):
-                return found
-            start += PIECE
+                break
+        return found
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
         return reader is not None and bool(connect().getbit(self.key(subject), reader))
@@ -155,14 +146,6 @@ def union(names: Sequence[str]) -> int:
     return found
 
 
-def _pieces(names: Sequence[str], *, start: int) -> list[bytes]:
-    pipeline: Any = connect().pipeline(transaction=False)
-    for name in names:
-        pipeline.getrange(name, start, start + PIECE - 1)
-    pieces: list[bytes] = pipeline.execute()
-    return pieces
-
-
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy for strategy in (HyperLogLogs(), Sets(), DailySets(), Bitmaps())
 }
@@ -170,19 +153,14 @@ STRATEGIES: dict[str, Strategy] = {
 
 def strategy_of(subject: str) -> Strategy:
     """Returns the strategy of the subject's model."""
-    return _strategy(subject.partition(":")[0])
+    return model_strategy(subject.partition(":")[0])
 
 
 @cached_setting()
-def _strategy(label: str) -> Strategy:
+def model_strategy(label: str) -> Strategy:
+    """Returns the strategy of the model with that label."""
     name = getattr(model_with_label(label), "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
-
-
-@cached_setting()
-def needs_reader(model: str) -> bool:
-    """Returns True if the visitors of the model, given by its label, are counted by their reader number."""
-    return strategy_of(model).needs_reader
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
@@ -206,3 +184,48 @@ def visitors_together(subjects: Sequence[str]) -> int:
         names = ", ".join(sorted(strategy.name for strategy in (first, *others)))
         raise UniquesError(f"Visitors counted in different ways ({names}) cannot be counted together.")
     return first.together(subjects)
+
+
+def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
+    """Returns the visitors of each subject in the last days (UTC, today included), up to an hour old.
+
+    Raises UniquesError if nothing was kept that tells, and redis.RedisError.
+    """
+    if not subjects:
+        return {}
+    if strategy := _own_days(subjects, days):
+        dates = buckets.day_buckets(days, until=at)
+        return {subject: strategy.recent([subject], days=dates) for subject in subjects}
+    parts = scripts.sliced(subjects, max(1, scripts.SLICE // (days + 1)))
+    answers = scripts.run_all(*(_recent(part, days=days, at=at) for part in parts))
+    return dict(zip(subjects, chain.from_iterable(answers), strict=True))
+
+
+def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime) -> int:
+    """Returns the different visitors of all subjects in the last days. Raises as `recent_visitors` does."""
+    if not subjects:
+        return 0
+    if strategy := _own_days(subjects, days):
+        return strategy.recent(subjects, days=buckets.day_buckets(days, until=at))
+    return int(scripts.run(_recent(subjects, days=days, at=at, is_together=True))[0])
+
+
+def _own_days(subjects: Sequence[str], days: int) -> Strategy | None:
+    """Returns the strategy whose own keys tell the visitors of a day; None if the daily sketches do."""
+    if days < 1:
+        raise UniquesError("Visitors of the last days need one day at least.")
+    if days <= conf.UNIQUE_DAYS:
+        return None
+    strategies = {strategy_of(subject) for subject in subjects}
+    if len(strategies) == 1 and days <= (strategy := strategies.pop()).covers_days:
+        return strategy
+    raise UniquesError(
+        f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
+        f" Set it to {days} or more, and they are counted from then on."
+    )
+
+
+def _recent(subjects: Sequence[str], *, days: int, at: datetime, is_together: bool = False) -> Call[list[int]]:
+    dates = buckets.day_buckets(days, until=at)
+    names = [name for subject in subjects for name in keys.days(subject, dates=dates)]
+    return Call("visitors_since", names, (days, keys.last_days.ttl, int(is_together)), list)

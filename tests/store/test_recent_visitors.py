@@ -8,7 +8,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import daily_visitors
+from readtrack.store import uniques
 from readtrack.store.uniques import UniquesError
 from tests.support import factories
 
@@ -34,20 +34,20 @@ def visits(settings: Settings, redis: Redis, noon: datetime) -> None:
     ("days", "first", "second", "together"), [(1, 2, 1, 2), (2, 3, 1, 3), (7, 4, 2, 5), (8, 5, 2, 6)]
 )
 def test_visitors_of_any_number_of_days(noon: datetime, days: int, first: int, second: int, together: int) -> None:
-    assert daily_visitors.visitors([ONE, TWO], days=days, at=noon) == {ONE: first, TWO: second}
-    assert daily_visitors.visitors_together([ONE, TWO], days=days, at=noon) == together
-    assert daily_visitors.visitors_together([], days=days, at=noon) == 0
+    assert uniques.recent_visitors([ONE, TWO], days=days, at=noon) == {ONE: first, TWO: second}
+    assert uniques.recent_visitors_together([ONE, TWO], days=days, at=noon) == together
+    assert uniques.recent_visitors_together([], days=days, at=noon) == 0
 
 
 @pytest.mark.usefixtures("visits")
 def test_a_merged_sketch_is_good_for_an_hour(redis: Redis, noon: datetime) -> None:
-    assert daily_visitors.visitors([ONE], days=7, at=noon) == {ONE: 4}
+    assert uniques.recent_visitors([ONE], days=7, at=noon) == {ONE: 4}
     merged = f"views:hll:days:7:20261120:{ONE}"
     assert 3500 < redis.ttl(merged) <= 3600
     view(redis, ONE, "z", noon, days_ago=0)
-    assert daily_visitors.visitors([ONE], days=7, at=noon) == {ONE: 4}
+    assert uniques.recent_visitors([ONE], days=7, at=noon) == {ONE: 4}
     redis.delete(merged)
-    assert daily_visitors.visitors([ONE], days=7, at=noon) == {ONE: 5}
+    assert uniques.recent_visitors([ONE], days=7, at=noon) == {ONE: 5}
 
 
 @pytest.mark.usefixtures("visits")
@@ -59,7 +59,7 @@ def test_a_days_sketch_lives_as_long_as_it_can_be_asked_for(redis: Redis) -> Non
 @pytest.mark.usefixtures("visits")
 def test_more_subjects_than_a_script_takes_are_asked_for_in_portions(noon: datetime) -> None:
     subjects = [f"site.post:{number}" for number in range(1, 300)]
-    found = daily_visitors.visitors(subjects, days=7, at=noon)
+    found = uniques.recent_visitors(subjects, days=7, at=noon)
     assert list(found) == subjects
     assert sum(found.values()) == 6
 
@@ -68,21 +68,21 @@ def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(redis: Redis
     view(redis, ONE, "a", noon, days_ago=0)
     assert redis.keys("views:hll:day:*") == []
     with pytest.raises(UniquesError, match=r"READTRACK\['UNIQUE_DAYS'\] is 0. Set it to 7 or more"):
-        daily_visitors.visitors([ONE], days=7, at=noon)
+        uniques.recent_visitors([ONE], days=7, at=noon)
     with pytest.raises(UniquesError, match="one day at least"):
-        daily_visitors.visitors_together([ONE], days=0, at=noon)
+        uniques.recent_visitors_together([ONE], days=0, at=noon)
 
 
 def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon: datetime) -> None:
     settings.READTRACK = {"UNIQUE": "daily"}
     for subject, visitor, days_ago in ((ONE, "a", 0), (ONE, "b", 0), (ONE, "b", 1), (ONE, "c", 1), (TWO, "c", 0)):
         view(redis, subject, visitor, noon, days_ago=days_ago)
-    assert daily_visitors.visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
-    assert daily_visitors.visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}
-    assert daily_visitors.visitors_together([ONE, TWO], days=1, at=noon) == 3
+    assert uniques.recent_visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
+    assert uniques.recent_visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}
+    assert uniques.recent_visitors_together([ONE, TWO], days=1, at=noon) == 3
     with pytest.raises(UniquesError, match="3 days are not kept"):
-        daily_visitors.visitors([ONE], days=3, at=noon)
+        uniques.recent_visitors([ONE], days=3, at=noon)
 
 
 def test_no_subjects_have_no_visitors(noon: datetime) -> None:
-    assert daily_visitors.visitors([], days=7, at=noon) == {}
+    assert uniques.recent_visitors([], days=7, at=noon) == {}
