@@ -116,21 +116,19 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
 def scan() -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
     client: Any = connect(patient=True)
-    start, pattern, cursor = len(keys.total("")), keys.total.matching, None
-    while cursor != 0:
-        cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
-        yield from [name.decode()[start:] for name in names]
+    start = len(keys.total(""))
+    for name in client.scan_iter(match=keys.total.matching, count=SCAN_COUNT):
+        yield name.decode()[start:]
 
 
 def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
     """Yields the subjects viewed in each of those minutes, out of the minute buckets."""
     client: Any = connect(patient=True)
-    for start in range(0, len(minutes), BUCKETS_AT_ONCE):
-        with client.pipeline(transaction=False) as pipeline:
-            for minute in minutes[start : start + BUCKETS_AT_ONCE]:
-                pipeline.zrange(keys.trending_bucket(buckets.minute_bucket(minute)), 0, -1)
-            answers = pipeline.execute()
-        for found in answers:
+    for some in scripts.sliced(minutes, BUCKETS_AT_ONCE):
+        pipeline = client.pipeline(transaction=False)
+        for minute in some:
+            pipeline.zrange(keys.trending_bucket(buckets.minute_bucket(minute)), 0, -1)
+        for found in pipeline.execute():
             yield [member.decode() for member in found]
 
 
@@ -143,11 +141,7 @@ def unsettled(*, until: int) -> list[str]:
 
 def settle(stored: Mapping[str, Stored], *, known: int) -> Call[Settled]:
     """Adds SQL's counts to unsettled counters. `known` is the epoch that SQL knew after it gave the counts."""
-
-    def decode(answer: Sequence[Any]) -> Settled:
-        return Settled(answer[0], _epoch(answer[1]))
-
-    return _restore("settle", stored, known, decode)
+    return _restore("settle", stored, known, lambda answer: Settled(answer[0], _epoch(answer[1])))
 
 
 def lift(stored: Mapping[str, Stored]) -> Call[int]:
