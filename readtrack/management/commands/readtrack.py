@@ -27,10 +27,12 @@ class Command(BaseCommand):
             action.default, action.help = SUPPRESS, SUPPRESS  # a default would undo an option before the subcommand
         subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
         for name, module in SUBCOMMANDS.items():
+            told, layout = module.description, RawDescriptionHelpFormatter
             subparser = subparsers.add_parser(
-                name, help=module.help, description=module.description, formatter_class=RawDescriptionHelpFormatter
+                name, help=told.partition(".")[0], description=told, formatter_class=layout
             )
-            module.add_arguments(subparser)
+            for argument, meaning in module.arguments.items():
+                subparser.add_argument(argument, **meaning)
             for action in common:
                 subparser._add_action(action)
 

@@ -1,1 +1,1 @@
-"""One module for each subcommand, with `help`, `description`, `add_arguments`, `run` and perhaps `after_failure`."""
+"""One module for each subcommand, with `description`, `arguments`, `run` and perhaps `after_failure`."""

@@ -4,14 +4,14 @@ import json
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand
 
 from readtrack.doctor.budget import Budget, budget
 from readtrack.doctor.findings import counted, size
 
-help = "print the memory that readtrack takes of Redis, or would take"  # noqa: A001
 description = """Prints the memory that readtrack takes of Redis now, and would take for a site of another size.
 
   manage.py readtrack budget
@@ -24,29 +24,25 @@ them: 50 B for a visitor in a set, 12 KB for a HyperLogLog, a bit for each numbe
 NUMBERS = ("posts", "active", "visitors", "readers")
 
 
-def add_arguments(parser: CommandParser) -> None:
-    """Adds the numbers of a site."""
-    parser.add_argument("--posts", type=_count, metavar="N", help="posts, viewed or not")
-    parser.add_argument("--active", type=_share, metavar="SHARE", help="share of the posts that has views, 0 to 1")
-    parser.add_argument("--visitors", type=_count, metavar="N", help="different visitors of a post with views")
-    parser.add_argument("--readers", type=_count, metavar="N", help="highest number of a reader (user id)")
-    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, sizes in bytes")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) > 10**12:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to 1,000,000,000,000")
-    return int(text)
-
-
-def _share(text: str) -> float:
+def _number(text: str, *, kind: type[float], highest: int) -> float:
     try:
-        share = float(text)
+        number = kind(text)
     except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ArgumentTypeError(f"{text!r} is no share from 0 to 1, such as 0.05")
-    return share
+        number = -1
+    if not 0 <= number <= highest:
+        raise ArgumentTypeError(f"{text!r} is no number from 0 to {highest:,}")
+    return number
+
+
+_count = partial(_number, kind=int, highest=10**12)
+_share = partial(_number, kind=float, highest=1)
+arguments = {
+    "--posts": {"type": _count, "metavar": "N", "help": "posts, viewed or not"},
+    "--active": {"type": _share, "metavar": "SHARE", "help": "share of the posts that has views, 0 to 1"},
+    "--visitors": {"type": _count, "metavar": "N", "help": "different visitors of a post with views"},
+    "--readers": {"type": _count, "metavar": "N", "help": "highest number of a reader (user id)"},
+    "--json": {"action": "store_true", "dest": "as_json", "help": "print one JSON object, sizes in bytes"},
+}
 
 
 def run(command: BaseCommand, *, as_json: bool, **options: Any) -> None:
@@ -66,6 +62,11 @@ def _text(found: Budget) -> list[str]:
     ways = [(way.name, size(way.each), size(way.textbook), size(way.total), way.answers) for way in found.strategies]
     others = [(name, size(count)) for name, count in found.projected.items()]
     site = found.numbers
+    advice = (
+        f"No advice, because {found.reason}. Give numbers of a site, such as --posts 1000 --active 0.2 --visitors 300."
+    )
+    if found.advised:
+        advice = f"Advice: READTRACK['UNIQUE'] = '{found.advised}', because {found.reason}."
     return [
         "In Redis now:",
         *(_table([("key", "keys", "each", "all"), *kinds, total]) if kinds else ["  no keys"]),
@@ -76,16 +77,8 @@ def _text(found: Budget) -> list[str]:
         "",
         *_table([("other keys", "all posts"), *others]),
         "",
-        _advice(found),
+        advice,
     ]
-
-
-def _advice(found: Budget) -> str:
-    if found.advised:
-        return f"Advice: READTRACK['UNIQUE'] = '{found.advised}', because {found.reason}."
-    return (
-        f"No advice, because {found.reason}. Give numbers of a site, such as --posts 1000 --active 0.2 --visitors 300."
-    )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -5,15 +5,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand
 
 from readtrack.doctor.findings import Finding, status
 from readtrack.doctor.report import examine
 
-SAMPLE = 1000
 STYLES = {"ok": "SUCCESS", "note": "NOTICE", "warning": "WARNING", "error": "ERROR"}
 
-help = "examine the running system: Redis, flushes, and whether SQL agrees"  # noqa: A001
 description = """Examines the running system: Redis, flushes, and whether SQL agrees with Redis. It changes nothing.
 
   manage.py readtrack doctor            # one line for each finding, and one with what to do
@@ -23,17 +21,11 @@ description = """Examines the running system: Redis, flushes, and whether SQL ag
 Exit status: 0 all well (notes included), 1 warnings, 2 errors. A note is given where the Redis user may not run
 INFO, CONFIG or the like."""
 
-
-def add_arguments(parser: CommandParser) -> None:
-    """Adds how much to look at, and the form of the answer."""
-    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
-    parser.add_argument(
-        "--sample",
-        type=int,
-        default=SAMPLE,
-        metavar="N",
-        help="most keys to measure and most totals to compare with SQL (default: %(default)s)",
-    )
+SAMPLED = "most keys to measure and most totals to compare with SQL (default: %(default)s)"
+arguments = {
+    "--json": {"action": "store_true", "dest": "as_json", "help": "print one JSON object"},
+    "--sample": {"type": int, "default": 1000, "metavar": "N", "help": SAMPLED},
+}
 
 
 def run(

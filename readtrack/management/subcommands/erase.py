@@ -5,16 +5,15 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
 from readtrack import tracker
 from readtrack.doctor.findings import counted
 from readtrack.store import erasure
 
-help = "erase what Redis holds of one user"  # noqa: A001
-description = """Erases what Redis holds of one user: what they have read, their place among the unique visitors of
-each subject, their windows and rates. Counts stay, because they name nobody.
+description = """Erases what Redis holds of one user. That is what they have read, their place among the unique
+visitors of each subject, their windows and rates. Counts stay, because they name nobody.
 
   manage.py readtrack erase alice
   manage.py readtrack erase 42 --by id        # works after the account was deleted, too
@@ -28,11 +27,10 @@ REMAINS = """These cannot be traced back to anybody, and stay:
 - visits made while signed out, because the hash of a cookie or address leads to no account
 - hashes made with an earlier SECRET or SECRET_KEY, because nothing can compute them any more"""
 
-
-def add_arguments(parser: CommandParser) -> None:
-    """Adds the user, by id or name."""
-    parser.add_argument("user", metavar="USER", help="id or user name")
-    parser.add_argument("--by", choices=("id", "name"), help="how to read USER, if it could be either")
+arguments = {
+    "user": {"metavar": "USER", "help": "id or user name"},
+    "--by": {"choices": ("id", "name"), "help": "how to read USER, if it could be either"},
+}
 
 
 def run(

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand
 
 from readtrack import tracker
 from readtrack.flush.run import flush
 
-help = "write the live counts from Redis into the database"  # noqa: A001
 description = """Writes the live counts from Redis into the database. Run it at any time, even beside other flushes:
 counts only rise.
 
@@ -22,11 +21,7 @@ after they began anew), those that were lifted (lower than SQL's count), and the
 after_failure = "What was written stays. Flush again."
 
 FIGURES = ("read", "written", "settled", "lifted", "orphans")
-
-
-def add_arguments(parser: CommandParser) -> None:
-    """Adds how much to look at."""
-    parser.add_argument("--changed", action="store_true", help="look only at what was viewed since the last flush")
+arguments = {"--changed": {"action": "store_true", "help": "look only at what was viewed since the last flush"}}
 
 
 def run(command: BaseCommand, *, bar: Callable[..., Any], verbosity: int, changed: bool, **options: Any) -> None:

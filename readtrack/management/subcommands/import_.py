@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -18,8 +18,7 @@ from readtrack.imports.lines import FIELDS
 
 SHOWN = 20  # reasons for skips, and patterns of paths that did not resolve
 
-help = "take over views from a web server's logs, or from django-hitcount"  # noqa: A001
-description = f"""Takes over views from a web server's logs, or from django-hitcount.
+description = """Takes over views from a web server's logs, or from django-hitcount.
 
   manage.py readtrack import access.log access.log.*.gz --dry-run
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
@@ -31,23 +30,8 @@ The content of a log identifies it: to import one again, renamed, rotated, compr
 a kill, counts every line once. So a log has to be a file: standard input is not read. Give --until the moment when
 readtrack went live, because what came after it is counted already.
 
-JSON: the usual names of nginx, Caddy and Traefik are known; --field names others, for
-{", ".join(FIELDS)}."""
-
+The usual names of a JSON log by nginx, Caddy and Traefik are known; --field gives others."""
 after_failure = "Import again: it goes on where it ended."
-
-
-def add_arguments(parser: CommandParser) -> None:
-    """Adds the files and how to read them."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="plain or gzip")
-    parser.add_argument("--from", dest="app", choices=["hitcount"], help="take over an app's tables instead")
-    parser.add_argument("--format", dest="form", choices=["combined", "common", "json"], default="combined")
-    parser.add_argument("--field", action="append", type=_field, default=[], metavar="NAME=PATH", help="for JSON")
-    parser.add_argument("--log", default="", metavar="NAME", help="the files are pieces of this log and may overlap")
-    parser.add_argument("--since", type=_time, metavar="TIME", help="pass over what is earlier")
-    parser.add_argument("--until", type=_time, metavar="TIME", help="pass over what is not earlier")
-    parser.add_argument("--database", default="default", metavar="ALIAS", help="where the app's tables are")
-    parser.add_argument("--dry-run", action="store_true", help="only report")
 
 
 def _field(text: str) -> tuple[str, str]:
@@ -65,6 +49,20 @@ def _time(text: str) -> datetime:
     if at is None:
         raise ArgumentTypeError(f"{text!r} is no time such as 2026-11-01 or 2026-11-01T12:30:00+01:00")
     return at if at.tzinfo else timezone.make_aware(at)
+
+
+FIELD = f"for JSON: the dotted path of one of {', '.join(FIELDS)}"
+arguments = {
+    "files": {"nargs": "*", "metavar": "FILE", "help": "plain or gzip"},
+    "--from": {"dest": "app", "choices": ["hitcount"], "help": "take over an app's tables instead"},
+    "--format": {"dest": "form", "choices": ["combined", "common", "json"], "default": "combined"},
+    "--field": {"action": "append", "type": _field, "default": [], "metavar": "NAME=PATH", "help": FIELD},
+    "--log": {"default": "", "metavar": "NAME", "help": "the files are pieces of this log and may overlap"},
+    "--since": {"type": _time, "metavar": "TIME", "help": "pass over what is earlier"},
+    "--until": {"type": _time, "metavar": "TIME", "help": "pass over what is not earlier"},
+    "--database": {"default": "default", "metavar": "ALIAS", "help": "where the app's tables are"},
+    "--dry-run": {"action": "store_true", "help": "only report"},
+}
 
 
 def run(command: BaseCommand, *, app: str | None, verbosity: int, **options: Any) -> None:
