@@ -123,15 +123,10 @@ def _with_parents(model: type[Model]) -> Iterator[type[Model]]:
         yield from _with_parents(pk.related_model)
 
 
+@cached_setting(maxsize=None)
 def tracked_models() -> list[type[Tracked]]:
     """Returns the models of this site that own counts, in the order of INSTALLED_APPS."""
     return [model for model in apps.get_models() if issubclass(model, Tracked) and owner(model) is model]
-
-
-@cached_setting(maxsize=None)
-def tracked_labels() -> list[str]:
-    """Returns the labels of `tracked_models()`."""
-    return [label_of(model) for model in tracked_models()]
 
 
 @cached_setting(maxsize=None)
@@ -146,8 +141,7 @@ def read_state_models() -> list[type[Model]]:
 
 
 def _is_category(model: type[Model]) -> bool:
-    named = (name.lower() for name in conf.READ_STATE_MODELS)
-    return model in _news_targets() or model._meta.label_lower in named
+    return model in _news_targets() or model._meta.label_lower in map(str.lower, conf.READ_STATE_MODELS)
 
 
 @cache

@@ -19,7 +19,7 @@ from readtrack.sql.row_counts import RowCounts, Written
 from readtrack.sql.runs import SqlEpoch, known_epoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
-from readtrack.subjects import rows_by_model, tracked_labels
+from readtrack.subjects import label_of, rows_by_model, tracked_models
 
 HOUR = 3_600_000_000  # µs
 FOREVER = 2**31 - 1  # an hour that is never reached
@@ -151,7 +151,7 @@ def store_hours(present: int) -> dict[str, Stored] | None:
     Returns None if Redis has to be settled first. Raises redis.RedisError or django.db.Error.
     """
     since = present - MODEL_HOURS + 1
-    calls = counters.model_hours(tracked_labels(), range(since, present + 1))
+    calls = counters.model_hours([label_of(model) for model in tracked_models()], range(since, present + 1))
     *answers, current = scripts.run_all(*calls, counters.epoch(), patient=True)
     write = partial(_write_hours, counters.by_model(answers), current, since=since)
     return databases.retried(databases.of(History), write)

@@ -16,7 +16,7 @@ from readtrack.reports.live import views
 from readtrack.sql import history
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import label_of, subject_column, subject_of, tracked_labels
+from readtrack.subjects import label_of, subject_column, subject_of, tracked_models
 
 OBJECT_HOURS = keys.hour.seconds // keys.HOUR  # hours of a subject that Redis keeps
 
@@ -137,7 +137,7 @@ def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[in
 
 def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
     if of is None:
-        return _model_views(tracked_labels(), since=since, until=until)
+        return _model_views([label_of(model) for model in tracked_models()], since=since, until=until)
     if isinstance(of, type):
         return _model_views([label_of(of)], since=since, until=until)
     subject = subject_of(of)
