@@ -49,13 +49,11 @@ def signed_in(request: HttpRequest) -> Any | None:
 async def asigned_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None; awaits the query that loads a user."""
     loader = _loader_of(getattr(request, "user", None))
-    if loader is None:
-        return signed_in(request)
-    if loader == AUTHENTICATION and hasattr(request, "auser"):
-        if settings.SESSION_COOKIE_NAME in request.COOKIES:
-            await request.auser()
-        return signed_in(request)
-    return await sync_to_async(signed_in)(request)
+    if loader not in {None, AUTHENTICATION}:
+        return await sync_to_async(signed_in)(request)
+    if loader == AUTHENTICATION and settings.SESSION_COOKIE_NAME in request.COOKIES:
+        await request.auser()
+    return signed_in(request)
 
 
 def _loader_of(user: Any) -> str | None:
@@ -101,12 +99,6 @@ def logged(address: str, agent: str, *, at: datetime) -> Visitor:
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
         return Visitor(always, fallback_id=always)
     return Visitor(digest("visitor", f"{at.date()}:{source}"), fallback_id=always, kind="hash")
-
-
-def known_by(visitor: Visitor) -> tuple[str, ...]:
-    """Returns the ids by which the next request will be recognised; a new cookie may never come back."""
-    names = (visitor.fallback_id,) if visitor.new_cookie else (visitor.id, visitor.fallback_id)
-    return tuple(name for name in names if name)
 
 
 def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reader | None:

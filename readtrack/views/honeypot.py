@@ -28,6 +28,8 @@ def _is_visit(request: HttpRequest) -> bool:
 
 def _ids(request: HttpRequest) -> set[str]:
     """Returns the ids of the visitor today and tomorrow, because hashes of addresses change with the day."""
-    now = buckets.now()
-    known = (visitors.known_by(visitors.visitor(request, None, at=at)) for at in (now, now + buckets.DAY))
-    return {visitor_id for ids in known for visitor_id in ids}
+    now, ids = buckets.now(), set()
+    for at in (now, now + buckets.DAY):
+        visitor = visitors.visitor(request, None, at=at)
+        ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back
+    return ids - {""}
