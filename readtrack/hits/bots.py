@@ -2,7 +2,6 @@
 
 import logging
 import re
-from typing import Any
 
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
@@ -42,14 +41,7 @@ def is_bot(user_agent: str) -> bool:
 
 def bad_patterns() -> list[tuple[str, str, str]]:
     """Returns the setting, pattern and error of each invalid regular expression in BOTS and NOT_BOTS."""
-    found = []
-    for name in ("BOTS", "NOT_BOTS"):
-        for pattern in getattr(conf, name):
-            try:
-                re.compile(pattern)
-            except (re.error, TypeError) as error:
-                found.append((name, pattern, str(error)))
-    return found
+    return [bad for name in ("BOTS", "NOT_BOTS") for bad in _compiled(name)[1]]
 
 
 def bad_judge() -> str:
@@ -71,11 +63,16 @@ def _is_judged_bot(user_agent: str) -> bool:
 
 
 def _matches(name: str, user_agent: str) -> bool:
-    return any(pattern.search(user_agent) for pattern in _patterns(name))
+    return any(pattern.search(user_agent) for pattern in _compiled(name)[0])
 
 
 @cached_setting()
-def _patterns(name: str) -> list[re.Pattern[str]]:
-    """Returns the setting's valid patterns; a system check names the others."""
-    bad: list[Any] = [pattern for _, pattern, _ in bad_patterns()]
-    return [re.compile(pattern, re.IGNORECASE) for pattern in getattr(conf, name) if pattern not in bad]
+def _compiled(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
+    """Returns the setting's valid patterns; and the setting, pattern and error of each invalid one."""
+    valid, invalid = [], []
+    for pattern in getattr(conf, name):
+        try:
+            valid.append(re.compile(pattern, re.IGNORECASE))
+        except (re.error, TypeError) as error:
+            invalid.append((name, pattern, str(error)))
+    return valid, invalid
