@@ -74,10 +74,7 @@ Period = Literal["hour", "day", "week", "month"]
 
 
 def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
-    """Returns the starts of all periods between `since` and `until` (exclusive), oldest first, in local time.
-
-    The first period may start before `since`. Raises ValueError for an unknown period.
-    """
+    """Returns the local starts of `since`'s period and of all later ones before `until`. Raises ValueError."""
     if by not in get_args(Period):
         raise ValueError(f"There is no period {by!r}; choose one of: {', '.join(get_args(Period))}.")
     zone = get_current_timezone()

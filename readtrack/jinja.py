@@ -1,8 +1,4 @@
-"""The tags for Jinja2: `OPTIONS = {"extensions": ["readtrack.jinja.ReadTrackExtension"]}` of Django's Jinja2 backend.
-
-`{{ view_count(post) }}`, `{{ unread_dot(category) }}`, `{{ unread_count(category) }}`, and
-`{% if_unread category %}…{% else %}…{% endif_unread %}`.
-"""
+"""The tags for Jinja2: `OPTIONS = {"extensions": ["readtrack.jinja.ReadTrackExtension"]}` of the Jinja2 backend."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +15,7 @@ from readtrack.page.placeholders import COUNT, DOT, OF_COUNTS, UNREAD, Placehold
 
 
 class ReadTrackExtension(Extension):
-    """Counts and dots, in one round trip for a page."""
+    """The functions below, and `{% if_unread category %}…{% else %}…{% endif_unread %}`."""
 
     tags = {"if_unread"}
 

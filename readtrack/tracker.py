@@ -35,10 +35,9 @@ def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: dat
 
 
 def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
-    """Records that the visitor reached a stage of the object's funnel, in one round trip.
+    """Records a stage of the object's funnel, in one round trip. Returns True if it was new within the hour.
 
-    Returns True if the stage was new within the hour. Raises ValueError for a stage that FUNNEL lacks, and
-    redis.RedisError.
+    Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
     check_stage(stage)
     return scripts.run(breakdowns.step(subject_of(obj), stage, visitor=visitor, at=buckets.now()))
@@ -67,10 +66,9 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
 def mark_subjects_read(reader: readers.Reader, subjects: Sequence[str], *, as_of: int | None = None) -> list[str]:
     """Marks the subjects read, like `mark_read`. Returns the subjects that are read now."""
     at = buckets.now()
-    found: list[str] = []
-    for some in scripts.sliced(subjects):
-        found += record(Hit(Visitor(""), at, reads=tuple(some), reader=reader, as_of=as_of)).read
-    return found
+    parts = map(tuple, scripts.sliced(subjects))
+    hits = (Hit(Visitor(""), at, reads=part, reader=reader, as_of=as_of) for part in parts)
+    return [subject for hit in hits for subject in record(hit).read]
 
 
 amark_read = sync_to_async(mark_read)

@@ -1,7 +1,6 @@
 """Readers: users (or visitors) with read state, and their positions in a category's read state.
 
-With READERS "id" the user id is the position. With "ordinal" Redis gives each reader the next free position, for
-UUIDs, slugs and ids that lie far apart.
+With READERS "id" a position is the user id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
 """
 
 import logging

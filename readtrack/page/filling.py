@@ -36,7 +36,7 @@ def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callabl
     """Returns both branches of `if_unread` between placeholders, or only `read` for an object without read state."""
     start = Placeholder.of(IF, obj)
     if start is None:
-        return mark_safe(read())  # noqa: S308 - rendered
+        return left(read(), context)
     return left(f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}", context)
 
 

@@ -1,9 +1,7 @@
-"""JSON for apps and single-page front ends: reads what is unread, and marks it read (docs/reference/http.md).
-
-`GET unread/?category=1&category=2`, `POST read/` with `{"categories": ["1", "2"], "as_of": 1795000000000000}`.
-"""
+"""JSON for apps and single-page front ends: reads what is unread, and marks it read (docs/reference/http.md)."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -28,7 +26,7 @@ from readtrack.subjects import has_read_state, parse_subject, read_state_models,
 
 MOST = 200  # categories in one request
 LONGEST_NAME = 1_000  # characters of a category's name
-LONGEST_TIME = 16  # digits of microseconds, until the year 2286
+TIME = re.compile("[0-9]{1,16}")  # microseconds, until the year 2286
 
 Category = tuple[type[Model], Any]
 
@@ -107,12 +105,9 @@ def _body(request: HttpRequest) -> tuple[list[str], int | None]:
 
 
 def _time(value: Any) -> int | None:
-    if value is None:
-        return None
-    text = str(value)
-    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_TIME):
+    if value is not None and not TIME.fullmatch(str(value)):
         raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
-    return int(text)
+    return None if value is None else int(value)
 
 
 def _named(names: Sequence[str]) -> dict[str, Category]:
