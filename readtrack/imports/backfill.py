@@ -12,41 +12,17 @@ rows. No view is in a chart twice:
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate
 
-from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.sql import gains
 from readtrack.sql.gains import Gain
-from readtrack.store.imports import first_hour
+from readtrack.store.imports import Batch, first_hour
 from readtrack.subjects import subject_column
 
-VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
 FOREVER = 2**31 - 1  # an hour (since 1970) that no row reaches
 NO_LIMIT = 2**63 - 1  # views that no row reaches
-
-
-@dataclass(slots=True)
-class Batch:
-    """Views by subject, and by subject and hour (since 1970), and the ids of the visitors."""
-
-    views: Counter[str] = field(default_factory=Counter)
-    hours: Counter[tuple[str, int]] = field(default_factory=Counter)
-    visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    present: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
-
-    @property
-    def is_full(self) -> bool:
-        """Returns True if the batch has to be added before more views come."""
-        return self.views.total() >= VIEWS
-
-    def add(self, subject: str, *, visitor: str, at: datetime) -> None:
-        """Adds one view. A time out of range, which a log may hold, counts in the first hour or in the present one."""
-        self.views[subject] += 1
-        self.hours[subject, min(max(buckets.hour_index(at), 0), self.present)] += 1
-        self.visitors[subject].add(visitor)
 
 
 def part(batch: Batch, *, at: datetime) -> str:

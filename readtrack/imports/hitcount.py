@@ -14,9 +14,9 @@ from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.imports import ledger
-from readtrack.imports.backfill import Batch
 from readtrack.models import Import, Tracked
 from readtrack.sql import row_counts
+from readtrack.store.imports import Batch
 from readtrack.subjects import subject_of_row
 
 ROWS = 500  # of django-hitcount's counts in a batch

@@ -30,11 +30,11 @@ from readtrack import buckets
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush, write_subjects
 from readtrack.imports import backfill
-from readtrack.imports.backfill import Batch
 from readtrack.models import Import
 from readtrack.sql import databases
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
+from readtrack.store.imports import Batch
 
 
 class ImportRefusedError(RuntimeError):
@@ -80,12 +80,12 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     source, before, part = record.source, record.position, ""
     totals: Sequence[int] = ()
     if batch.views:
-        scripts.run_all(*imports.add_visitors(batch.visitors), patient=True)
+        scripts.run_all(*imports.add_visitors(batch), patient=True)
         _check(scripts.run(imports.intend(source, before=before, after=position), patient=True))
         at = buckets.now()
         part = backfill.part(batch, at=at)
         _check(_update(record, intended=position, part=part))
-        call = imports.apply(source, before=before, after=position, views=batch.views, hours=batch.hours, at=at)
+        call = imports.apply(source, batch, before=before, after=position, at=at)
         while (answer := scripts.run(call, patient=True)) is imports.Applied.UNSETTLED:
             settle(SqlEpoch())
         _check(answer is imports.Applied.APPLIED)

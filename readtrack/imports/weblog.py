@@ -15,13 +15,13 @@ from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.hits.hit import judged
 from readtrack.imports import ledger
-from readtrack.imports.backfill import Batch
 from readtrack.imports.lines import Line, parser
 from readtrack.imports.logs import LogFile, LogLine
 from readtrack.imports.urls import Urls
 from readtrack.imports.windows import LogDeduplicator
 from readtrack.models import FlushRun
 from readtrack.store import imports
+from readtrack.store.imports import Batch
 
 LINES = 1_000  # judged together, so that their objects are looked up together
 PATIENCE = 200_000  # lines after which the position is stored even if little counted

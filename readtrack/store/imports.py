@@ -1,7 +1,8 @@
 """Imports in Redis: adds a batch to the counts once, in the step that moves the import's position."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from itertools import chain
@@ -14,7 +15,29 @@ from readtrack.store.counters import MODEL_HOURS
 from readtrack.store.scripts import Call
 from readtrack.store.uniques import strategy_of
 
+VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
 SPARE = 2  # of the oldest hours in Redis, which may expire before the next flush
+
+
+@dataclass(slots=True)
+class Batch:
+    """Views by subject, and by subject and hour (since 1970), and the ids of the visitors."""
+
+    views: Counter[str] = field(default_factory=Counter)
+    hours: Counter[tuple[str, int]] = field(default_factory=Counter)
+    visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    present: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
+
+    @property
+    def is_full(self) -> bool:
+        """Returns True if the batch has to be added before more views come."""
+        return self.views.total() >= VIEWS
+
+    def add(self, subject: str, *, visitor: str, at: datetime) -> None:
+        """Adds one view. A time out of range, which a log may hold, counts in the first hour or in the present one."""
+        self.views[subject] += 1
+        self.hours[subject, min(max(buckets.hour_index(at), 0), self.present)] += 1
+        self.visitors[subject].add(visitor)
 
 
 class Applied(IntEnum):
@@ -51,19 +74,11 @@ def intend(source: str, *, before: int, after: int) -> Call[bool]:
     return Call("intend", [keys.importing(source)], (before, after), bool)
 
 
-def apply(
-    source: str,
-    *,
-    before: int,
-    after: int,
-    views: Mapping[str, int],
-    hours: Mapping[tuple[str, int], int],
-    at: datetime,
-) -> Call[Applied]:
-    """Adds views by subject, and by subject and hour (hours since 1970), to the counters that Redis keeps at `at`."""
+def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -> Call[Applied]:
+    """Adds the views of the batch to the counters that Redis keeps at `at`."""
     names, args = [keys.importing(source), keys.unsettled()], list[str | int]((before, after))
-    totals = ((keys.total(subject), subject, count, 0) for subject, count in views.items())
-    for key, name, count, ends in chain(totals, _hours(hours, at=at)):
+    totals = ((keys.total(subject), subject, count, 0) for subject, count in batch.views.items())
+    for key, name, count, ends in chain(totals, _hours(batch.hours, at=at)):
         names.append(key)
         args += (name, count, ends)
     return Call("apply", names, args, Applied)
@@ -82,11 +97,11 @@ def _hours(hours: Mapping[tuple[str, int], int], *, at: datetime) -> Iterator[tu
             yield keys.counter(kind, model), keys.member(kind, model), count, ends
 
 
-def add_visitors(visitors: Mapping[str, Iterable[str]]) -> list[Call[int]]:
-    """Adds visitors to the subjects whose strategy can add them later. Idempotent."""
+def add_visitors(batch: Batch) -> list[Call[int]]:
+    """Adds the visitors to the subjects whose strategy can add them later. Idempotent."""
     found = [
         (strategy.key(subject), strategy.adds, visitor)
-        for subject, ids in visitors.items()
+        for subject, ids in batch.visitors.items()
         if (strategy := strategy_of(subject)).adds
         for visitor in ids
     ]

@@ -13,7 +13,6 @@ from readtrack import buckets, tracker
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import backfill, ledger
-from readtrack.imports.backfill import Batch
 from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.weblog import Importer, Options
 from readtrack.models import History, Import
@@ -22,6 +21,7 @@ from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
+from readtrack.store.imports import Batch
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line
 from tests.site.models import Post
@@ -53,7 +53,7 @@ def begin(added: Batch) -> Import:
     record, at = Import.objects.create(source="test"), buckets.now()
     assert scripts.run(imports.intend("test", before=0, after=100))
     Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
-    call = imports.apply("test", before=0, after=100, views=added.views, hours=added.hours, at=at)
+    call = imports.apply("test", added, before=0, after=100, at=at)
     while scripts.run(call) is imports.Applied.UNSETTLED:
         settle(SqlEpoch())
     return Import.objects.get()

@@ -17,13 +17,13 @@ from readtrack import tracker
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.imports.backfill import Batch
 from readtrack.imports.ledger import ImportRefusedError, Resumed
 from readtrack.imports.weblog import Importer, Options, Report
 from readtrack.models import Import
 from readtrack.reports import series
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
+from readtrack.store.imports import Batch
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
 from tests.site.models import Post
@@ -62,8 +62,8 @@ def begin(record: Import, *, after: int) -> None:
 
 
 def apply(record: Import, added: Batch, *, after: int) -> bool:
-    before, views = record.position, added.views
-    call = imports.apply(record.source, before=before, after=after, views=views, hours={}, at=weblogs.START)
+    totals = Batch(views=added.views)
+    call = imports.apply(record.source, totals, before=record.position, after=after, at=weblogs.START)
     if (answer := scripts.run(call)) is imports.Applied.UNSETTLED:
         settle(SqlEpoch())
         answer = scripts.run(call)

@@ -18,10 +18,10 @@ def main() -> None:
     django.setup()
     from django.db import connections
 
-    from readtrack.imports import backfill as batches
     from readtrack.imports import weblog
+    from readtrack.store import imports
 
-    weblog.LINES, batches.VIEWS = 40, 10
+    weblog.LINES, imports.VIEWS = 40, 10
     connections.close_all()
     for request in sys.stdin:
         step, path = request.strip().split(" ", 1)
