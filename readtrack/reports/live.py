@@ -70,13 +70,9 @@ def as_of() -> int:
 
 def page_state(*, counts: Sequence[str] = (), dots: Sequence[str] = (), reader: Reader | None = None) -> PageState:
     """Returns totals and read state, in one round trip; empty while Redis is down."""
-    return fail_open(_page_state, PageState({}, {}), counts, dots, reader)
-
-
-def _page_state(counts: Sequence[str], dots: Sequence[str], reader: Reader | None) -> PageState:
     totals = [counters.totals(some) for some in scripts.sliced(counts)]
     read = [read_state.unread(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
-    answers = scripts.run_all(*totals, *read)
+    answers = fail_open(scripts.run_all, [], *totals, *read)
     return PageState(dict(ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
 
 

@@ -39,12 +39,9 @@ def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) 
     if days is not None:
         recent = uniques.recent_visitors(list(subjects.values()), days=days, at=buckets.now(at))
         return {obj: recent[subject] for obj, subject in subjects.items()}
-    found = fail_open(_visitors, {}, list(subjects.values()))
+    calls = [uniques.visitors(some) for some in scripts.sliced(list(subjects.values()))]
+    found = ChainMap(*fail_open(scripts.run_all, [], *calls))
     return {obj: max(found.get(subject, 0), obj.visitor_count) for obj, subject in subjects.items()}
-
-
-def _visitors(subjects: list[str]) -> dict[str, int]:
-    return dict(ChainMap(*scripts.run_all(*(uniques.visitors(some) for some in scripts.sliced(subjects)))))
 
 
 def visitors_together(objs: Iterable[Tracked], *, days: int | None = None, at: datetime | None = None) -> int:
