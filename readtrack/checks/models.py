@@ -43,17 +43,12 @@ def own_counts() -> Iterator[tuple[str, str]]:
 
 
 def missing_migrations() -> Iterator[tuple[str, str]]:
-    models = tracked_models()
-    if not models:
-        return
-    loader = MigrationLoader(None)
+    models, loader = tracked_models(), MigrationLoader(None)
     state = loader.project_state([node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)])
     for model in models:
         app, name = model._meta.app_label, model._meta.model_name
-        if app not in loader.migrated_apps:
-            continue
         known = state.models.get((app, name or ""))
-        if known is None or "view_count" not in known.fields:
+        if app in loader.migrated_apps and (known is None or "view_count" not in known.fields):
             yield model._meta.label, app
 
 
