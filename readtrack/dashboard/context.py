@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import reports
@@ -95,11 +95,7 @@ def _charts(points: Points, shown: Range) -> list[str]:
     """Returns the chart for wide and for narrow screens."""
     labels = [date_format(timezone.localtime(start), shown.format) for start, _views in points]
     total = sum(views or 0 for _start, views in points)
-    summary = ngettext(
-        "Views of the whole site, %(range)s; %(views)s in all.",
-        "Views of the whole site, %(range)s; %(views)s in all.",
-        total,
-    )
+    summary = gettext("Views of the whole site, %(range)s; %(views)s in all.")
     return [
         charts.bars(
             gettext("Views over time"),
