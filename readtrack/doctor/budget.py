@@ -112,7 +112,8 @@ def _advice(numbers: Numbers, sizes: Mapping[str, int]) -> tuple[str, str]:
     """Returns the name of a strategy ("" for none), and the reason."""
     if not numbers.visitors:
         return "", "no post has visitors that were flushed, so there is nothing to measure yet"
-    if _is_everybody_signed_in() and sizes["bitmap"] < min(sizes["set"], sizes["hll"]) and not _is_sparse(numbers):
+    # A bitmap counts signed-in users only.
+    if conf.ANONYMOUS == "none" and sizes["bitmap"] < min(sizes["set"], sizes["hll"]) and not _is_sparse(numbers):
         return "bitmap", "most readers view a post, and a bit for each takes least"
     if sizes["set"] <= max(sizes["hll"], SMALL):
         return "set", "a post has few visitors: their sets take next to nothing, and are exact"
@@ -121,16 +122,11 @@ def _advice(numbers: Numbers, sizes: Mapping[str, int]) -> tuple[str, str]:
 
 def _warnings(numbers: Numbers) -> Iterator[str]:
     """Yields the reasons against a bitmap."""
-    if not _is_everybody_signed_in():
+    if conf.ANONYMOUS != "none":
         yield "A bitmap would count signed-in users only, and this site counts anonymous visitors, too."
     if numbers.visitors and _is_sparse(numbers):
         share = f"{100 * numbers.visitors / numbers.readers:.2f} % of {numbers.readers:,} bits would be set"
         yield f"A bitmap would be mostly empty: {share}."
-
-
-def _is_everybody_signed_in() -> bool:
-    """Returns True if only signed-in users are counted, as by a bitmap."""
-    return conf.ANONYMOUS == "none"
 
 
 def _is_sparse(numbers: Numbers) -> bool:
