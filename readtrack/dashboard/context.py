@@ -58,14 +58,14 @@ def dashboard_context(name: str) -> dict[str, Any]:
     """Returns the context, with the chart of that range. Without Redis its live numbers are marked as not known."""
     shown = RANGES.get(name, RANGES["day"])
     with noticing_absence() as absence:
-        overview = timelines.overview(back=shown.back, by=shown.by)
+        day_views, points = timelines.overview(back=shown.back, by=shown.by)
         trending, skips = reports.trending(10), _skips()
     last_flush, is_live = site.last_flush(), not absence.is_set()
     return {
         "is_live": is_live,
         "stored_views": exact(site.stored_views()),
-        "day_views": exact(overview.day) if is_live else NOT_KNOWN,
-        "charts": _charts(overview.points if is_live else _stored(overview.points), shown),
+        "day_views": exact(day_views) if is_live else NOT_KNOWN,
+        "charts": _charts(points if is_live else _stored(points), shown),
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
         "top": [(row, exact(row.view_count)) for row in site.top(10)],
         "trending": [(trend.obj, exact(trend.views)) for trend in trending],

@@ -28,13 +28,6 @@ class Point(NamedTuple):
     views: int
 
 
-class Overview(NamedTuple):
-    """Views of the whole site in the last 24 hours, and by period."""
-
-    day: int
-    points: list[Point]
-
-
 class ReaderPoint(NamedTuple):
     """The number of readers of a category at the end of a period, and the start of the period (aware)."""
 
@@ -66,14 +59,14 @@ def series(
     return _points(starts, _hourly_views(of, since=first, until=last + 1))
 
 
-def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> Overview:
-    """Returns the views of the whole site, with one round trip for both of its parts."""
+def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> tuple[int, list[Point]]:
+    """Returns the views of the whole site in the last 24 hours, and by period, in one round trip."""
     now = buckets.now(at)
     starts = buckets.period_starts(now - back, now, by=by)
     first, last = _hours(starts, now)
     found = _hourly_views(None, since=min(first, last - 23), until=last + 1)
     shown = Counter({hour: count for hour, count in found.items() if hour >= first})
-    return Overview(sum(count for hour, count in found.items() if hour > last - 24), _points(starts, shown))
+    return sum(count for hour, count in found.items() if hour > last - 24), _points(starts, shown)
 
 
 def _points(starts: Sequence[datetime], found: Counter[int]) -> list[Point]:
