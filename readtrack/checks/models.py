@@ -1,9 +1,7 @@
 """Checks of the site's models, and of the settings that name them."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 
@@ -12,15 +10,7 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.models import CountField
 from readtrack.store.uniques import STRATEGIES
-from readtrack.subjects import tracked_models
-
-
-def unknown_categories() -> Iterator[tuple[Any]]:
-    for name in conf.READ_STATE_MODELS:
-        try:
-            apps.get_model(name)
-        except (LookupError, ValueError):
-            yield (name,)
+from readtrack.subjects import model_with_label, tracked_models
 
 
 def unknown_news() -> Iterator[tuple[str, str, str]]:
@@ -69,7 +59,7 @@ def _strategies() -> Iterator[tuple[str, str]]:
 CHECKS = (
     Check(
         "readtrack.E008",
-        unknown_categories,
+        lambda: [(name,) for name in conf.READ_STATE_MODELS if model_with_label(name) is None],
         "READTRACK['READ_STATE_MODELS'] names '{0}', which is no model.",
         hint="Name models as 'app_label.ModelName'.",
     ),
