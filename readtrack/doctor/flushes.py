@@ -27,8 +27,7 @@ START_BEAT = (
 def migrations(context: Context) -> Iterator[Finding]:
     """Examines whether the tables fit the models."""
     labels = {"readtrack", *(model._meta.app_label for model in tracked_models())}
-    models = [model for label in labels for model in apps.get_app_config(label).get_models()]
-    for alias in {router.db_for_write(model) for model in models}:
+    for alias in {router.db_for_write(model) for model in apps.get_models() if model._meta.app_label in labels}:
         executor = MigrationExecutor(connections[alias])
         targets = [node for node in executor.loader.graph.leaf_nodes() if node[0] in labels]
         if missing := [f"{one.app_label}.{one.name}" for one, _ in executor.migration_plan(targets)]:
