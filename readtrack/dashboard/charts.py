@@ -14,7 +14,7 @@ from readtrack.numerals import exact
 LETTER = 0.62  # width of a letter, in font sizes; letters of East Asia are as wide as high
 PLOT = 0.85  # share of the width that the axis leaves for bars
 GAP = 1.0  # least room between two labels, in font sizes
-REMOVED = {"style", "script", "defs"}
+REMOVED = {"defs", "title"}  # the first holds style and script
 
 
 class Shape(NamedTuple):
@@ -93,16 +93,14 @@ def _thin_out(root: Any, *, shown: set[int]) -> Any:
 
 
 def _plain(root: Any, *, title: str, description: str, shape: Shape) -> Any:
-    """Removes style, script, comments and the empty id; adds words for screen readers."""
+    """Removes style, script, comments, pygal's own title and the empty id; adds words for screen readers."""
     for parent in list(root.iter()):
         parent.attrib.pop("style", None)
-        if parent.get("class") == "bar":
-            _name_bar(parent)
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag in REMOVED or child.get("class", "").endswith("overlay"):
                 parent.remove(child)
-    for name in root.findall("title"):  # "Pygal", for a chart without a title of its own
-        root.remove(name)
+        if parent.get("class") == "bar":
+            _name_bar(parent)
     root.attrib.pop("id")
     root.set("class", f"readtrack-chart readtrack-{shape.name}")
     root.set("role", "img")
