@@ -19,6 +19,7 @@ Reader = int | str  # a position, or the name that Redis finds the position by
 # By READ_STATE: the last part of its keys, and the bits of a reader. Ordinals have keys of their own, because a bit
 # at the same position belongs to another reader.
 STATE_KINDS = {"bitmap": "read", "sequence": "seen"}
+ALL_STATE_KINDS = tuple(f"{kind}{numbering}" for kind in STATE_KINDS.values() for numbering in ("", ":ordinal"))
 BITS = {"bitmap": 1, "sequence": 32}
 
 
@@ -81,12 +82,4 @@ def highest() -> int:
 @cached_setting("AUTH_USER_MODEL")
 def state_kind() -> str:
     """Returns the last part of the keys that hold read state now."""
-    return state_kinds()[0]
-
-
-@cached_setting("AUTH_USER_MODEL")
-def state_kinds() -> tuple[str, ...]:
-    """Returns the last parts of the keys of every strategy and numbering; the one in use comes first."""
-    used = STATE_KINDS[conf.READ_STATE] + (":ordinal" if has_ordinals() else "")
-    others = (f"{kind}{numbering}" for kind in STATE_KINDS.values() for numbering in ("", ":ordinal"))
-    return used, *(kind for kind in others if kind != used)
+    return STATE_KINDS[conf.READ_STATE] + (":ordinal" if has_ordinals() else "")

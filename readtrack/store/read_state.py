@@ -107,12 +107,12 @@ def _began(hit: Hit) -> tuple[int | str, int | str]:
 
 def publish(publications: Sequence[Publication]) -> Call[int]:
     """Makes the categories unread."""
-    kinds = readers.state_kinds()
+    kind = readers.state_kind()
+    others = [other for other in readers.ALL_STATE_KINDS if other != kind]
     names: list[str] = []
     args: list[str | int] = [conf.READ_STATE, keys.published.ttl]
     for subject, items, author, is_own in publications:
-        current, *others = (keys.state(subject, kind) for kind in kinds)
-        names += (current, keys.published(subject), *others)
+        names += (keys.state(subject, kind), keys.published(subject), *(keys.state(subject, other) for other in others))
         args += (items, "" if author is None else author, int(is_own))
     if any(isinstance(one.author, str) for one in publications):
         names.append(keys.readers())
@@ -128,4 +128,4 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
 
 def remove(subject: str) -> None:
     """Removes all read state of the category."""
-    connect().unlink(*(keys.state(subject, kind) for kind in readers.state_kinds()), keys.published(subject))
+    connect().unlink(*(keys.state(subject, kind) for kind in readers.ALL_STATE_KINDS), keys.published(subject))
