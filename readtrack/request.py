@@ -30,9 +30,7 @@ class Recorder:
         """Marks the object read for the signed-in user. Raises TypeError for a model without read state."""
         if not isinstance(obj, Model) or not has_read_state(obj.__class__):
             name = obj.__class__.__name__
-            raise TypeError(
-                f"{name} has no read state; name it in READTRACK['READ_STATE_MODELS'] or a model's news_for."
-            )
+            raise TypeError(f"{name} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for.")
         self.reads[subject_of(obj)] = None
 
     def step(self, obj: Tracked, stage: str) -> None:

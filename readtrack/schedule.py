@@ -1,7 +1,6 @@
 """The schedule for Celery beat: `CELERY_BEAT_SCHEDULE = {**readtrack_schedule}`.
 
-Plain data without Celery or settings, for a settings module to import. A tick that could not be
-delivered within its interval expires: the next one does its work.
+Plain data, for a settings module to import. A tick that is late by its interval expires: the next one does its work.
 """
 
 from typing import Any
