@@ -40,7 +40,7 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     visitor, reader = user_id(pk), quote(str(pk), safe="")
     number = pk if isinstance(pk, int) and 0 <= pk <= HIGHEST_BIT else None
     ordinal = client.hget(keys.readers(), reader)
-    gone = sum(client.unlink(*names) for names in _scan(keys.naming(visitor), progress) if names)
+    gone = sum(client.unlink(*names) for names in _scan(keys.matching(f"*{visitor}*"), progress) if names)
     members = sum(_run(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
     bits = sum(_run(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
     for names in _scan(keys.read_bits.matching, progress):

@@ -47,7 +47,7 @@ class Key:
     @property
     def matching(self) -> str:
         """The pattern for SCAN of all keys that begin as these do."""
-        return _glob(f"{self.pattern.partition('{')[0]}*")
+        return matching(f"{self.pattern.partition('{')[0]}*")
 
 
 _has_tested = False  # stays True after the tests, because what is sent then is still theirs
@@ -73,7 +73,8 @@ def prefix() -> str:
     return f"{test_prefix()}{conf.PREFIX}"
 
 
-def _glob(pattern: str) -> str:
+def matching(pattern: str) -> str:
+    """Returns the pattern for SCAN of the keys that match it after our prefix."""
     start = "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix())
     return f"{start}{pattern}"
 
@@ -121,27 +122,25 @@ budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and remov
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 
 
-def recorded(visitor: str, *, minute: str) -> tuple[str, ...]:
-    """Returns the keys that every recorded hit needs, in the order of record.lua."""
+def viewed(subjects: Sequence[str], *, visitor: str, fallback_id: str, hour_bucket: str, minute: str) -> list[str]:
+    """Returns the keys of a hit's views, in the order of record.lua: three of the hit, then those of each subject."""
     start = prefix()
-    return (
-        start + rate.template % visitor,
+    names = [
+        start + rate.template % (fallback_id or visitor),
         start + unsettled.template,
         start + trending_bucket.template % minute,
-    )
-
-
-def viewed(subject: str, *, visitor: str, fallback_id: str, hour_bucket: str) -> tuple[str, ...]:
-    """Returns the keys of one view, in the order of record.lua."""
-    start = prefix()
-    names = (
-        start + total.template % subject,
-        start + hour.template % (hour_bucket, subject),
-        start + model_hour.template % (hour_bucket, subject.partition(":")[0]),
-        start + hll.template % subject,
-        start + window.template % (visitor, subject),
-    )
-    return (*names, start + window.template % (fallback_id, subject)) if fallback_id else names
+    ]
+    for subject in subjects:
+        names += (
+            start + total.template % subject,
+            start + hour.template % (hour_bucket, subject),
+            start + model_hour.template % (hour_bucket, subject.partition(":")[0]),
+            start + hll.template % subject,
+            start + window.template % (visitor, subject),
+        )
+        if fallback_id:
+            names.append(start + window.template % (fallback_id, subject))
+    return names
 
 
 def passes(subject: str, visitor: Visitor) -> tuple[str, ...]:
@@ -154,12 +153,9 @@ def days(subject: str, *, dates: Sequence[str]) -> tuple[str, ...]:
     return last_days(len(dates), dates[-1], subject), *(day_visitors(date, subject) for date in dates)
 
 
-_STATES = {row.template.split(":", 2)[2]: row for row in KEYS if row.pattern.startswith("category:")}
-
-
 def state(subject: str, kind: str) -> str:
     """Returns the key of a category's read state; `hits.readers.state_kind()` is the kind in use."""
-    return _STATES[kind](subject)
+    return f"{prefix()}category:{subject}:{kind}"
 
 
 def hash_kinds() -> tuple[str, ...]:
@@ -212,19 +208,9 @@ def stored(subject: str) -> tuple[str, ...]:
     return total(subject), hll(subject), *(counter(kind, subject) for kind in hash_kinds())
 
 
-def redis_only(subject: str) -> tuple[str, ...]:
-    """Returns a subject's lasting keys that only Redis has."""
-    return unique(subject), daily(subject), bitmap(subject)
-
-
-def everything() -> str:
-    """Returns the pattern for SCAN of all keys with our prefix: without one, of every key there is."""
-    return _glob("*")
-
-
-def naming(visitor: str) -> str:
-    """Returns the pattern for SCAN of every key that is named after the visitor."""
-    return _glob(f"*{visitor}*")
+def lasting(subject: str) -> tuple[str, ...]:
+    """Returns all lasting keys of a subject; the last three are kept in Redis only."""
+    return *stored(subject), unique(subject), daily(subject), bitmap(subject)
 
 
 def kind_of(key: str) -> str:

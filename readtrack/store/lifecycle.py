@@ -35,16 +35,12 @@ def purge(times: Mapping[str, int]) -> Call[int]:
     return _call("purge", [keys.unsettled(), keys.reset(), keys.flush_last()], rows)
 
 
-def _all_keys(subject: str) -> tuple[str, ...]:
-    return (*keys.stored(subject), *keys.redis_only(subject))
-
-
 def _call(
     script: str,
     names: list[str],
     rows: Mapping[str, dict[str, Any]],
     *,
-    owned: Callable[[str], tuple[str, ...]] = _all_keys,
+    owned: Callable[[str], tuple[str, ...]] = keys.lasting,
 ) -> Call[int]:
     """Returns the script's call with the keys of each subject, and a row that says where they are."""
     kinds = keys.hash_kinds()
@@ -60,5 +56,5 @@ def _call(
 def clear() -> None:
     """Removes every key with our prefix."""
     client: Any = connect(patient=True)
-    for some in scripts.sliced(list(client.scan_iter(match=keys.everything(), count=SCAN_COUNT))):
+    for some in scripts.sliced(list(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT))):
         client.unlink(*some)

@@ -16,7 +16,7 @@ from readtrack.store.uniques import Effect, Strategy
 from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
-ROBOT_LIFE = keys.DAY
+SHARED = 3  # keys of a hit, before those of each view
 VALUES = 50  # values of a dimension that a subject keeps; the rest is "other"
 
 _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
@@ -46,8 +46,13 @@ def count_views(hit: Hit) -> Call[Outcome]:
     """Counts the hit's views: one script for them and for all that the site counts besides."""
     visitor, fallback_id = hit.visitor.id, hit.visitor.fallback_id
     minute = hit.at.replace(second=0, microsecond=0)  # found in the cache of buckets.py
-    hour = buckets.hour_bucket(minute)
-    names = keys.recorded(fallback_id or visitor, minute=buckets.minute_bucket(minute))
+    names = keys.viewed(
+        hit.views,
+        visitor=visitor,
+        fallback_id=fallback_id,
+        hour_bucket=buckets.hour_bucket(minute),
+        minute=buckets.minute_bucket(minute),
+    )
     args: list[str | int] = [
         conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         conf.RATE_LIMIT or NO_LIMIT,
@@ -59,9 +64,7 @@ def count_views(hit: Hit) -> Call[Outcome]:
     ]
     decode = partial(_outcome, hit)
     if _has_options(hit):
-        return Call("record", *_with_options(hit, [*names], args, hour=hour), decode)
-    for subject in hit.views:
-        names += keys.viewed(subject, visitor=visitor, fallback_id=fallback_id, hour_bucket=hour)
+        return Call("record", *_with_options(hit, names, args), decode)
     args += (6 if fallback_id else 5, len(hit.views), *hit.views)
     return Call("record", names, args, decode)
 
@@ -80,7 +83,7 @@ def mark_robots(visitors: Iterable[str]) -> None:
     """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
     pipeline = connect().pipeline(transaction=False)
     for visitor in visitors:
-        pipeline.set(keys.rate(visitor), keys.ROBOT, ex=ROBOT_LIFE)
+        pipeline.set(keys.rate(visitor), keys.ROBOT, ex=keys.DAY)
     pipeline.execute()
 
 
@@ -101,22 +104,20 @@ def _has_options(hit: Hit) -> bool:
     return False
 
 
-def _with_options(hit: Hit, names: list[str], args: list[str | int], *, hour: str) -> tuple[list[str], list[str | int]]:
-    """Returns the keys and arguments of record.lua with its options."""
+def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[list[str], list[str | int]]:
+    """Returns the keys and arguments of record.lua with its options; `plain` are the keys without them."""
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
     slices = windows.count() if windows.is_compact() else 0
     views: list[dict[str, Any]] = []
-    shared = len(names)
-    for subject in hit.views:
-        total, own_hour, model_hour, _, *strings = keys.viewed(
-            subject, visitor=hit.visitor.id, fallback_id=hit.visitor.fallback_id, hour_bucket=hour
-        )
+    names, own = plain[:SHARED], plain[SHARED:]
+    for subject, some in zip(hit.views, scripts.sliced(own, len(own) // len(hit.views)), strict=True):
+        total, own_hour, model_hour, _, *strings = some
         entries = [windows.entry(subject, visitor=who, hit=hit) for who in identities] if slices else []
         names += (total, own_hour, model_hour)
         names += [name for sets, _ in entries for name in sets] or strings
         views.append({"members": [str(member) for _, member in entries]})
     args[0] = windows.life() if slices else args[0]
-    args += ((len(names) - shared) // len(hit.views), len(hit.views), *hit.views)
+    args += ((len(names) - SHARED) // len(hit.views), len(hit.views), *hit.views)
     for view, subject in zip(views, hit.views, strict=True):
         effects: list[Any] = []
         for effect in _effects(subject, hit):
