@@ -31,7 +31,7 @@ def wrong_cache() -> list[tuple[Any, ...]]:
 def unusable_cache() -> list[tuple[Any, ...]]:
     if missing_cache() or wrong_cache():
         return []
-    problem = connection.problem(conf.CACHE)
+    problem = connection.misconfiguration()
     return problem_if(problem, conf.CACHE, problem)
 
 

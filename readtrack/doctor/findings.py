@@ -8,7 +8,7 @@ from django.db import Error
 
 from readtrack.conf import conf
 from readtrack.store import server
-from readtrack.store.connection import RedisError, UnusableError, address, is_refused
+from readtrack.store.connection import AuthenticationError, RedisError, UnusableError, address
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -69,7 +69,7 @@ def failure(error: RedisError | Error) -> Finding:
     if isinstance(error, Error):
         hint = "Is it running, and does DATABASES point at it? If a table is missing, run: manage.py migrate"
         return Finding("error", f"The database failed: {str(error).strip()}", hint)
-    if is_refused(error):
+    if isinstance(error, AuthenticationError):
         hint = f"Correct the user or the password in {cache}."
     else:
         hint = f"{cache} points at {address()}. Is Redis running there, and can this machine reach it?"

@@ -12,8 +12,9 @@ from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
 from redis import BlockingConnectionPool, ConnectionPool, Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, RedisClusterException
+from redis.exceptions import AuthenticationError as AuthenticationError
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisClusterException
 from redis.exceptions import RedisError as RedisError
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
@@ -29,23 +30,27 @@ class UnusableError(RedisError):
 def make(alias: str, timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
     factory = _factory(alias)
-    if not isinstance(factory, ConnectionFactory):
-        return _as_it_is(alias)
-    pool = _pool(alias, timeout=timeout)
-    client: Redis = factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)
-    return client
-
-
-def problem(alias: str) -> str:
-    """Returns why the cache cannot be used, as far as its configuration shows; "" if it can."""
+    if isinstance(factory, ConnectionFactory):
+        pool = _pool(alias, timeout=timeout)
+        return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
     try:
-        if isinstance(_factory(alias), ConnectionFactory):
-            pool = _pool(alias, timeout=1)
+        client = get_redis_connection(alias, write=True)  # of the site's own connection factory, unchanged
+    except (RedisClusterException, NotImplementedError) as error:
+        raise UnusableError(str(error)) from error
+    _refuse_other_than_redis(type(client))
+    return client  # type: ignore[no-any-return]
+
+
+def misconfiguration() -> str:
+    """Returns why CACHES cannot be used; "" if it can. Asks no server."""
+    try:
+        if isinstance(_factory(conf.CACHE), ConnectionFactory):
+            pool = _pool(conf.CACHE, timeout=1)
             pool.connection_class(**pool.connection_kwargs)
     except UnusableError as error:
         return str(error)
-    except (ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
-        return f"{type(error).__name__}: {error}"
+    except (AttributeError, ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
+        return f"{type(error).__name__}: {error}"  # AttributeError: a cache that has no client
     return ""
 
 
@@ -56,16 +61,6 @@ def is_django_redis(backend: str) -> bool:
 
 def _factory(alias: str) -> Any:
     return getattr(caches[alias].client, "connection_factory", None)  # type: ignore[attr-defined]
-
-
-def _as_it_is(alias: str) -> Redis:
-    """Returns the client of the site's own connection factory, unchanged."""
-    try:
-        client = get_redis_connection(alias, write=True)
-    except (RedisClusterException, NotImplementedError) as error:
-        raise UnusableError(str(error)) from error
-    _refuse_other_than_redis(type(client))
-    return client  # type: ignore[no-any-return]
 
 
 def _pool(alias: str, *, timeout: float) -> ConnectionPool:
@@ -122,12 +117,8 @@ def connect(*, patient: bool = False) -> Redis:
 
 def check_configuration() -> None:
     """Raises UnusableError if CACHES cannot be used. Asks no server."""
-    try:
-        found = problem(conf.CACHE)
-    except AttributeError as error:  # of a cache that has no client
-        found = f"{type(error).__name__}: {error}"
-    if found:
-        raise UnusableError(found)
+    if problem := misconfiguration():
+        raise UnusableError(problem)
 
 
 def address() -> str:
@@ -136,11 +127,6 @@ def address() -> str:
     told = pool.connection_kwargs
     place = told.get("path") or getattr(pool, "service_name", "")
     return str(place or f"{told.get('host', 'localhost')}:{told.get('port', 6379)}")
-
-
-def is_refused(error: RedisError) -> bool:
-    """Returns True if Redis answered that the user or the password is wrong."""
-    return isinstance(error, AuthenticationError)
 
 
 def _close(*, setting: str, **kwargs: Any) -> None:
