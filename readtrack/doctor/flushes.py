@@ -62,9 +62,9 @@ def flushes(context: Context) -> Iterator[Finding]:
 
 def unsettled(context: Context) -> Iterator[Finding]:
     """Examines whether counters that began anew are given SQL's count."""
-    found = server.unsettled()
-    age, message = timedelta(seconds=found.age), f"{counted(found.counters, 'counter')} without SQL's count"
-    if not found.counters:
+    number, seconds = server.unsettled()
+    age, message = timedelta(seconds=seconds), f"{counted(number, 'counter')} without SQL's count"
+    if not number:
         yield Finding("ok", "Every counter includes SQL's count.")
     elif age > runs.late_after():
         yield Finding("warning", f"{message}, the oldest for {duration(age)}.", f"Flushes add it. Run: {FLUSH}")

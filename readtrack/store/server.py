@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis.exceptions import ResponseError
 from redis.utils import str_if_bytes
@@ -32,13 +32,6 @@ class KeyKind:
     keys: int
     each: float
     total: int
-
-
-class Unsettled(NamedTuple):
-    """Counters that lack SQL's count: their number, and the age of the oldest (seconds)."""
-
-    counters: int
-    age: float
 
 
 def ping() -> float:
@@ -121,11 +114,11 @@ def measure(*, members: int, highest: int) -> list[int]:
         client.unlink(*names)
 
 
-def unsettled() -> Unsettled:
-    """Returns how many counters lack SQL's count, and for how long."""
+def unsettled() -> tuple[int, float]:
+    """Returns the number of counters that lack SQL's count, and the age of the oldest (seconds)."""
     client: Any = connect(patient=True)
     count, oldest = client.zcard(keys.unsettled()), client.zrange(keys.unsettled(), 0, 0, withscores=True)
-    return Unsettled(count, max(0.0, (counters.clock() - oldest[0][1]) / 1_000_000) if oldest else 0.0)
+    return count, max(0.0, (counters.clock() - oldest[0][1]) / 1_000_000) if oldest else 0.0
 
 
 def some_totals(limit: int) -> dict[str, Total]:
