@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Sequence
-from functools import partial
 from struct import iter_unpack
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -33,11 +32,7 @@ class Publication(NamedTuple):
 class ReadBits:
     """One bit a reader, which is 1 if the reader has read. A publication removes the bitmap."""
 
-    script = "has_read"
-
-    def items(self, subjects: Sequence[str], bits: list[int]) -> dict[str, int]:
-        """Returns the script's answer by category: 1 if something is new, else 0."""
-        return {subject: 1 - bit for subject, bit in zip(subjects, bits, strict=True)}
+    script = "is_unread"
 
     def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
         """Returns the number of readers who have read each category."""
@@ -55,10 +50,6 @@ class SeenCounters:
 
     script = "count_unread"
 
-    def items(self, subjects: Sequence[str], counts: list[int]) -> dict[str, int]:
-        """Returns the script's answer by category: how much is new, at least 1 if the reader has never opened it."""
-        return dict(zip(subjects, counts, strict=True))
-
     def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
         """Returns the number of readers who have seen everything; always patient, because a key may have megabytes."""
         return [self._count(connect(patient=True).get(state)) for state in states]
@@ -73,12 +64,12 @@ STATES: dict[str, ReadBits | SeenCounters] = {"bitmap": ReadBits(), "sequence": 
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-    """Reads how much is new to the reader in each category, as far as the strategy knows."""
+    """Reads how much is new to the reader in each category; at most 1 where the strategy knows no more."""
     strategy, kind = STATES[conf.READ_STATE], readers.state_kind()
     names = [keys.state(subject, kind) for subject in subjects]
     if isinstance(reader, str):
         names.append(keys.readers())
-    return Call(strategy.script, names, (reader, len(subjects)), partial(strategy.items, subjects))
+    return Call(strategy.script, names, (reader, len(subjects)), scripts.by_subject(subjects))
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:

@@ -69,6 +69,11 @@ def sliced(items: Sequence[Item], size: int = SLICE) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
+def by_subject(subjects: Sequence[str]) -> Callable[[Sequence[int]], dict[str, int]]:
+    """Returns the function that decodes an answer with one number for each subject."""
+    return lambda numbers: dict(zip(subjects, numbers, strict=True))
+
+
 def pairs(answer: Sequence[bytes]) -> list[tuple[str, int]]:
     """Returns the names and numbers that alternate in an answer."""
     return [(name.decode(), int(number)) for name, number in zip(answer[::2], answer[1::2], strict=True)]

@@ -29,7 +29,8 @@ def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str
     """
     if minutes != MINUTES:
         _ask(minutes, at)
-    call = _head(minutes, limit, label)
+    args = (max(0, limit), f"{label}:" if label else "", LOOKED_AT)
+    call = Call("top", [_list(minutes)], args, lambda found: None if found is None else scripts.pairs(found))
 
     def begin() -> list[tuple[str, int]] | None:
         found = scripts.run(call)
@@ -55,12 +56,6 @@ def refresh_trending(*, at: datetime | None = None) -> int:
         return _compute(MINUTES, at, patient=True)
 
     return _alone(work) or 0
-
-
-def _head(minutes: int, limit: int, label: str) -> Call[list[tuple[str, int]] | None]:
-    start = f"{label}:" if label else ""
-    args = (max(0, limit), start, LOOKED_AT)
-    return Call("top", [_list(minutes)], args, lambda found: None if found is None else scripts.pairs(found))
 
 
 def _list(minutes: int) -> str:

@@ -165,14 +165,10 @@ def model_strategy(label: str) -> Strategy:
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how many different visitors each subject had, whatever the strategies of their models."""
-
-    def decode(counts: list[int]) -> dict[str, int]:
-        return dict(zip(subjects, counts, strict=True))
-
     strategies = [strategy_of(subject) for subject in subjects]
     names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
     commands = [strategy.command for strategy in strategies]
-    return Call("visitors", names, commands if set(commands) - {"PFCOUNT"} else (), decode)
+    return Call("visitors", names, commands if set(commands) - {"PFCOUNT"} else (), scripts.by_subject(subjects))
 
 
 def visitors_together(subjects: Sequence[str]) -> int:
