@@ -14,7 +14,7 @@ from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
 from readtrack.store import breakdowns, scripts
-from readtrack.store.erasure import erase as erase
+from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from readtrack import tracker
 from readtrack.doctor.findings import counted
-from readtrack.store import erasure
+from readtrack.store import lifecycle
 
 description = """Erases what Redis holds of one user. That is what they have read, their place among the unique
 visitors of each subject, their windows and rates. Counts stay, because they name nobody.
@@ -38,7 +38,7 @@ def run(
 ) -> None:
     """Erases, and prints how much was erased and what stays."""
     pk = _primary_key(user, by)
-    with bar(desc="Erasing", unit=" keys", total=erasure.effort()) as shown:
+    with bar(desc="Erasing", unit=" keys", total=lifecycle.effort()) as shown:
         erased = tracker.erase(pk, progress=shown.update)
     if not verbosity:
         return
