@@ -18,6 +18,7 @@ from readtrack.sql.history import Sums
 from readtrack.sql.row_counts import RowCounts, Written
 from readtrack.sql.runs import SqlEpoch, known_epoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
+from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import label_of, rows_by_model, tracked_models
 
@@ -30,7 +31,7 @@ def settle(epoch: SqlEpoch) -> int:
 
     Also lets a Redis that was restored from a snapshot join SQL's epochs. Raises redis.RedisError or django.db.Error.
     """
-    settled, until = 0, max(counters.clock(), epoch.number)
+    settled, until = 0, max(server_time(patient=True), epoch.number)
     while True:
         names = counters.unsettled(until=until)
         stored = _stored(names) if names else {}

@@ -25,6 +25,7 @@ from readtrack.signals import flushed
 from readtrack.sql import databases, history, runs
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys
+from readtrack.store.connection import server_time
 from readtrack.store.flushes import FlushMemory
 
 # Buckets are named by the clocks of the web servers, which may be some minutes off. A clock further off is made good by
@@ -71,7 +72,7 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = int
 
 def write_subjects(subjects: Iterable[str]) -> None:
     """Writes these totals and the hours of models as a flush does, without a record. Raises as `flush` does."""
-    now = counters.clock()
+    now = server_time(patient=True)
     run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=Kind.CHANGED)
     epoch = SqlEpoch()
     settle(epoch)
@@ -115,10 +116,10 @@ def _enter(run: FlushRun) -> FlushMemory:
         if memory.last < newest:
             # A restored Redis's live counts may be too low to lower SQL's to them.
             flushes.delete_resets(until=newest)
-            requested = max(counters.clock(), newest + 1)
+            requested = max(server_time(patient=True), newest + 1)
             flushes.request_full_flush(requested)
             memory = memory._replace(requested=requested)
-        run.flushed_until = counters.clock()
+        run.flushed_until = server_time(patient=True)
         run.redis_time = max(run.flushed_until, newest + 1)  # keeps flushes in order even if the clock was set back
         if flushes.note(run.redis_time, known=memory.last):
             return memory
@@ -149,7 +150,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
     if run.kind == Kind.ARCHIVE:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.
-    end = max(counters.clock(), run.redis_time + 1)
+    end = max(server_time(patient=True), run.redis_time + 1)
     if flushes.note(end, known=run.redis_time):
         run.redis_time = end
 

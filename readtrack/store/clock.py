@@ -4,7 +4,7 @@ from math import ceil
 from time import perf_counter
 
 from readtrack.conf import conf
-from readtrack.store.connection import connect
+from readtrack.store.connection import server_time
 
 FRESH = 1.0  # seconds in which the two clocks drift apart by less than DRIFT; NTP slews half as fast
 DRIFT = 1_000  # µs
@@ -21,21 +21,15 @@ def at(began: float) -> int:
     answer. Asks Redis once in a process. Raises redis.RedisError.
     """
     if conf.CACHE not in _offsets:
-        ask()
+        learn(server_time())
     return int(began * 1_000_000) + _offsets[conf.CACHE]
 
 
 def recent() -> int:
     """Returns Redis's time (µs), up to a millisecond too early and not too late. Raises redis.RedisError."""
     if perf_counter() - _learnt.get(conf.CACHE, -FRESH) >= FRESH:
-        ask()
+        learn(server_time())
     return at(perf_counter()) - DRIFT
-
-
-def ask() -> None:
-    """Asks Redis for its time. Raises redis.RedisError."""
-    seconds, microseconds = connect().time()
-    learn(seconds * 1_000_000 + microseconds)
 
 
 def learn(now: int) -> None:

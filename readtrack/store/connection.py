@@ -121,6 +121,12 @@ def check_configuration() -> None:
         raise UnusableError(problem)
 
 
+def server_time(*, patient: bool = False) -> int:
+    """Returns Redis's time (µs), in one round trip. Raises redis.RedisError."""
+    seconds, microseconds = connect(patient=patient).time()
+    return seconds * 1_000_000 + microseconds
+
+
 def address() -> str:
     """Returns the address of Redis in CACHES, without user and password."""
     pool = connect().connection_pool

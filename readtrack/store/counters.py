@@ -176,9 +176,3 @@ def epoch() -> Call[Epoch]:
 
 def _epoch(answer: bytes) -> Epoch:
     return Epoch(*map(int, answer.split()))
-
-
-def clock() -> int:
-    """Returns Redis's time (µs)."""
-    seconds, microseconds = connect(patient=True).time()
-    return seconds * 1_000_000 + microseconds

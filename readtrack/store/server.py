@@ -14,7 +14,7 @@ from redis.utils import str_if_bytes
 
 from readtrack import buckets
 from readtrack.store import counters, keys, scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import connect, server_time
 from readtrack.store.counters import Total
 
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
@@ -118,7 +118,7 @@ def unsettled() -> tuple[int, float]:
     """Returns the number of counters that lack SQL's count, and the age of the oldest (seconds)."""
     client: Any = connect(patient=True)
     count, oldest = client.zcard(keys.unsettled()), client.zrange(keys.unsettled(), 0, 0, withscores=True)
-    return count, max(0.0, (counters.clock() - oldest[0][1]) / 1_000_000) if oldest else 0.0
+    return count, max(0.0, (server_time(patient=True) - oldest[0][1]) / 1_000_000) if oldest else 0.0
 
 
 def some_totals(limit: int) -> dict[str, Total]:

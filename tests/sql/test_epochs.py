@@ -12,6 +12,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import KnownEpoch
 from readtrack.sql.runs import SqlEpoch, known_epoch
 from readtrack.store import counters, scripts
+from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -135,7 +136,7 @@ def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Red
 
 def settle_and_die() -> Epoch:
     """Settles without telling SQL, as a flush does that is killed in between. Returns what it would have told."""
-    bases = merging._stored(counters.unsettled(until=counters.clock()))
+    bases = merging._stored(counters.unsettled(until=server_time(patient=True)))
     settled = scripts.run(counters.settle(bases, known=known_epoch()))
     assert settled.counters == 1
     return settled.epoch
