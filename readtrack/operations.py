@@ -15,9 +15,6 @@ class SetFillfactor(Operation):
     `pg_repack` rewrites the others. Other databases have nothing like it, and are left alone.
     """
 
-    reversible = True
-    reduces_to_sql = True
-
     def __init__(self, model_name: str, percent: int = 80) -> None:
         self.model_name = model_name
         self.percent = percent
@@ -44,7 +41,3 @@ class SetFillfactor(Operation):
 
     def describe(self) -> str:
         return f"Set the fillfactor of {self.model_name} to {self.percent}"
-
-    @property
-    def migration_name_fragment(self) -> str:
-        return f"{self.model_name.lower()}_fillfactor"

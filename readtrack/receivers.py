@@ -21,35 +21,24 @@ def connect() -> None:
     """Connects the receivers to every model of the site that has counts or read state."""
     for model in apps.get_models():
         if issubclass(model, Tracked):
-            _connect_news(model)
+            post_save.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
+            for field in news_links(model):
+                if field.many_to_many:
+                    through = field.remote_field.through
+                    m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
         # Not a child that shares its parent's subject, because it may be deleted alone.
-        if model._meta.concrete_model is owner(model):
-            _connect_deletions(model)
+        is_owner = model._meta.concrete_model is owner(model)
+        if is_owner and (issubclass(model, Tracked) or has_read_state(model)):
+            post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
 
 
-def _connect_news(model: type[Tracked]) -> None:
-    post_save.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
-    for field in news_links(model):
-        if field.many_to_many:
-            through = field.remote_field.through
-            m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
-
-
-def _connect_deletions(model: type[Model]) -> None:
-    if issubclass(model, Tracked):
-        post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
-    if has_read_state(model):
-        post_delete.connect(on_category_delete, sender=model, dispatch_uid="readtrack.on_category_delete")
-
-
-def on_delete(sender: type[Tracked], instance: Tracked, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of a Tracked row, and deletes its counts on commit."""
-    transaction.on_commit(partial(_delete_counts, subject_of(instance)), using=using)
-
-
-def on_category_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of a category, and deletes its read state on commit."""
-    transaction.on_commit(partial(_delete_read_state, subject_of(instance)), using=using)
+def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
+    """Receives post_delete of a row, and deletes its counts and its read state on commit."""
+    subject = subject_of(instance)
+    if isinstance(instance, Tracked):
+        transaction.on_commit(partial(_delete_counts, subject), using=using)
+    if has_read_state(sender):
+        transaction.on_commit(partial(_delete_read_state, subject), using=using)
 
 
 def _delete_counts(subject: str) -> None:

@@ -34,5 +34,4 @@ def test_other_databases_and_the_models_are_left_alone() -> None:
         operation.database_forwards("site", editor, state, state)
     operation.state_forwards("site", state)
     assert operation.describe() == "Set the fillfactor of Post to 80"
-    assert operation.migration_name_fragment == "post_fillfactor"
     assert operation.deconstruct() == ("SetFillfactor", ("Post",), {})

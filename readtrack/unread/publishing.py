@@ -76,18 +76,13 @@ def _publications(found: dict[str, list[Any]]) -> list[Publication]:
 
 
 def _send_on_commit(publications: list[Publication], *, using: str | None) -> None:
+    def send_or_store() -> None:
+        if not fail_open(_send, False, publications):  # noqa: FBT003 - the default result
+            UnsentPublication.objects.bulk_create(UnsentPublication(subject=entry.subject) for entry in publications)
+
     if publications:
-
-        def send() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
-            _send_or_store(publications)
-
         # Robust, because the post is saved by then: an error is logged and the page is served.
-        transaction.on_commit(send, using=using, robust=True)
-
-
-def _send_or_store(publications: Sequence[Publication]) -> None:
-    if not fail_open(_send, False, publications):  # noqa: FBT003 - the default result
-        UnsentPublication.objects.bulk_create(UnsentPublication(subject=entry.subject) for entry in publications)
+        transaction.on_commit(send_or_store, using=using, robust=True)
 
 
 def _send(publications: Sequence[Publication]) -> bool:
