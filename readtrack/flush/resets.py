@@ -13,6 +13,7 @@ from readtrack.sql import archive, databases, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
+from readtrack.store.counters import Total
 from readtrack.subjects import rows_by_model, subject_column
 
 NOTED = keys.reset.seconds * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
@@ -37,9 +38,8 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
             # Read after SQL, so that a count that SQL rightly stores is live by now.
             live = _live([rows[pk] for pk in stored])
             for pk, row in stored.items():
-                right = live[rows[pk]]
-                if row.views > right.views or row.visitors > right.visitors:
-                    lowest = RowCounts(min(row.views, right.views), min(row.visitors, right.visitors))
+                lowest = RowCounts(*map(min, row, live[rows[pk]]))
+                if lowest != row:
                     row_counts.lower(model, pk, stored=row, live=lowest)
     for subject, time in marks.items():
         if time < now - NOTED:
@@ -52,9 +52,7 @@ def _live(subjects: list[str]) -> dict[str, RowCounts]:
     if not subjects:
         return {}
     totals, visitors = scripts.run_all(counters.totals(subjects), uniques.visitors(subjects), patient=True)
-    return {
-        subject: RowCounts(totals[subject].views if subject in totals else 0, visitors[subject]) for subject in subjects
-    }
+    return {one: RowCounts(totals.get(one, Total(0)).views, visitors[one]) for one in subjects}
 
 
 def repeat(times: Mapping[str, int]) -> None:

@@ -145,7 +145,6 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
         if conf.HISTORY:
             readers.store(at=at)
         flushes.note_full(run.redis_time)
-        flushes.delete_old_orphans(now=run.redis_time)
         runs.prune(run)
     if run.kind == Kind.ARCHIVE:
         history.thin(at=at)

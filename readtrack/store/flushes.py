@@ -35,8 +35,10 @@ def request_full_flush(since: int) -> None:
 
 
 def note_full(started: int) -> None:
-    """Notes that a full flush that began at this time (µs) ended well."""
-    connect(patient=True).set(keys.flush_full(), started)
+    """Notes a full flush that began at this time (µs) and ended well. Deletes notes of orphans older than 30 days."""
+    client = connect(patient=True)
+    client.set(keys.flush_full(), started)
+    client.zremrangebyscore(keys.flush_orphans(), "-inf", started - ORPHAN_NOTE)
 
 
 def resets() -> dict[str, int]:
@@ -60,13 +62,5 @@ def delete_reset(subject: str, *, at: int) -> None:
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
     """Notes that these subjects have no row; the answer is those noted at least `age` seconds ago."""
-
-    def decode(answer: list[bytes]) -> list[str]:
-        return [subject.decode() for subject in answer]
-
-    return Call("orphan", [keys.flush_orphans()], (age * 1_000_000, *subjects), decode)
-
-
-def delete_old_orphans(*, now: int) -> None:
-    """Deletes notes that no flush confirmed for 30 days; `now` is Redis's time (µs)."""
-    connect(patient=True).zremrangebyscore(keys.flush_orphans(), "-inf", now - ORPHAN_NOTE)
+    names = [keys.flush_orphans()]
+    return Call("orphan", names, (age * 1_000_000, *subjects), lambda found: [name.decode() for name in found])
