@@ -6,7 +6,7 @@ last days are in a sketch for each day, if the site keeps them (`UNIQUE_DAYS`).
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import chain, count
+from itertools import chain
 from typing import Any, NamedTuple
 
 from readtrack import buckets
@@ -120,8 +120,8 @@ class Bitmaps(Strategy):
 
     def together(self, subjects: Sequence[str]) -> int:
         # In pieces, because BITOP would write the union to a key of its own.
-        found = 0
-        for start in count(0, PIECE):
+        found = start = 0
+        while True:
             pipeline: Any = connect().pipeline(transaction=False)
             for subject in subjects:
                 pipeline.getrange(self.key(subject), start, start + PIECE - 1)
@@ -131,8 +131,8 @@ class Bitmaps(Strategy):
                 bits |= int.from_bytes(piece, "little")
             found += bits.bit_count()
             if all(len(piece) < PIECE for piece in pieces):
-                break
-        return found
+                return found
+            start += PIECE
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
         return reader is not None and bool(connect().getbit(self.key(subject), reader))
