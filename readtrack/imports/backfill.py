@@ -30,8 +30,7 @@ def part(batch: Batch, *, at: datetime) -> str:
     if not conf.HISTORY:
         return ""
     hours = [[*key, count] for key, count in batch.hours.items()]
-    found = {"subjects": list(batch.views), "hours": hours, "first_live_hour": first_hour(at)}
-    return json.dumps(found, separators=(",", ":"))
+    return json.dumps({"subjects": list(batch.views), "hours": hours, "first_live_hour": first_hour(at)})
 
 
 def fill(part: str, totals: Sequence[int]) -> None:

@@ -20,15 +20,13 @@ from readtrack.store.imports import Batch
 from readtrack.subjects import subject_of_row
 
 ROWS = 500  # of django-hitcount's counts in a batch
-HITS = 5_000  # fetched at once
 
 
 @dataclass(slots=True)
 class Report:
-    """Rows that were read, the subjects, views and hits with a visitor that were taken over, and rows skipped."""
+    """Rows that were read, views and hits with a visitor that were taken over, and rows skipped."""
 
     rows: int = 0
-    subjects: int = 0
     views: int = 0
     hits: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
@@ -99,10 +97,9 @@ def _batch(rows: Sequence[HitCount], report: Report, *, using: str) -> Batch:
         if row.pk in subjects and row.hits > 0:
             batch.views[subjects[row.pk]] += row.hits
             report.views += row.hits
-    report.subjects += len(batch.views)
     hits = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
     columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
-    for row_id, ip, agent, user, at in hits.values_list(*columns).iterator(HITS):
+    for row_id, ip, agent, user, at in hits.values_list(*columns).iterator():
         report.hits += 1
         visitor = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
         batch.visitors[subjects[row_id]].add(visitor)

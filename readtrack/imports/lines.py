@@ -25,8 +25,6 @@ class Line(NamedTuple):
     agent: str | None
 
 
-Parser = Callable[[bytes], Line | None]
-
 # Fields of JSON logs: nginx's usual names, then Caddy's, then Traefik's. The first one found is taken.
 FIELDS: Mapping[str, Sequence[str]] = {
     "address": ("remote_addr", "request.client_ip", "request.remote_ip", "ClientHost"),
@@ -48,7 +46,7 @@ _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _EPOCH_YEARS = 1e11  # seconds since 1970 stay below this; what is above counts milli-, micro- or nanoseconds
 
 
-def parser(form: str, fields: Mapping[str, str] | None = None) -> Parser:
+def parser(form: str, fields: Mapping[str, str] | None = None) -> Callable[[bytes], Line | None]:
     """Returns a function that parses a line of that form, and returns None for a malformed one.
 
     `fields` names, for JSON, where a log keeps something: `{"address": "client.ip"}`.

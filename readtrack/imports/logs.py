@@ -6,8 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from readtrack import buckets
 from readtrack.imports import ledger
@@ -33,15 +32,11 @@ class LogFile:
     until: datetime | None = None
     elsewhere: Sequence[tuple[datetime, datetime]] = ()  # first and last times of other pieces of the same log
 
-    def __init__(self, path: str) -> None:
-        self.name = path
+    def __init__(self, file: BinaryIO) -> None:
+        self.name = file.name
         self.is_damaged = False
         self._state = blake2b(digest_size=16)
-        self._file = Path(path).open("rb")  # noqa: SIM115 - see close
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+        self._file = file
 
     def first(self) -> bytes:
         """Returns the first line, or as much of it as is looked at; empty if there is no whole line."""
@@ -78,10 +73,6 @@ class LogFile:
             if position <= 0:
                 return state.hexdigest()
         return None
-
-    def has_more(self, position: int) -> bool:
-        """Returns True if anything comes after the position."""
-        return self.digest_at(position + 1) is not None
 
     def identify(self, *, log: str = "", dry_run: bool = False) -> None:
         """Finds the record of an earlier import of the file, or makes one. `log` is the log that it is a piece of."""

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
 from django.views.generic import DetailView
+from django.views.generic.detail import SingleObjectMixin
 
 from readtrack.conf import conf
 from readtrack.models import Tracked
@@ -84,15 +85,12 @@ def _by_view(match: ResolverMatch) -> Row | None:
     if not (isinstance(view, type) and issubclass(view, DetailView)):
         return None
     instance: Any = view(**getattr(match.func, "view_initkwargs", {}))
-    queryset = instance.queryset
-    if queryset is None and instance.model is None:
+    if instance.queryset is None and instance.model is None:
         return None  # it finds its objects by code, with a request that we do not have
-    if queryset is None:
-        queryset = instance.model._default_manager.all()
+    queryset = SingleObjectMixin.get_queryset(instance)
     pk, slug = (match.kwargs.get(name) for name in (instance.pk_url_kwarg, instance.slug_url_kwarg))
-    if pk is None:
-        return _row(match.func, queryset, field=instance.slug_field, value=slug)
-    return _row(match.func, queryset, field="pk", value=pk)
+    field, value = (instance.slug_field, slug) if pk is None else ("pk", pk)
+    return _row(match.func, queryset, field=field, value=value)
 
 
 def _row(owner: Hashable, queryset: "QuerySet[Any]", *, field: str, value: Any) -> Row | None:

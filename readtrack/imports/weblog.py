@@ -3,28 +3,30 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 
 from readtrack import buckets
+from readtrack.conf import conf
 from readtrack.doctor.findings import counted
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
-from readtrack.hits.hit import judged
+from readtrack.hits.hit import Reason, judged
 from readtrack.imports import ledger
 from readtrack.imports.lines import Line, parser
 from readtrack.imports.logs import LogFile, LogLine
 from readtrack.imports.urls import Urls
-from readtrack.imports.windows import LogDeduplicator
 from readtrack.models import FlushRun
 from readtrack.store import imports
 from readtrack.store.imports import Batch
 
 LINES = 1_000  # judged together, so that their objects are looked up together
 PATIENCE = 200_000  # lines after which the position is stored even if little counted
+LIMIT = 500_000  # visits of a generation: two of them take some 100 MB at most
 LATEST = datetime.max.replace(tzinfo=timezone.utc)
 PATTERNS = 1_000  # of paths that did not resolve, counted one by one
 LONGEST_PATTERN = 80  # characters
@@ -68,11 +70,54 @@ class Options:
     dry_run: bool = False
 
 
+class Recent:
+    """Counts hits by name in windows of `life` seconds. Two generations of entries bound the memory."""
+
+    def __init__(self, life: float, *, limit: int) -> None:
+        self.life = life
+        self.limit = limit
+        self.forgotten = 0  # entries dropped within their window, because there were too many
+        self._since = float("-inf")
+        self._young: dict[int, tuple[float, int]] = {}
+        self._old: dict[int, tuple[float, int]] = {}
+
+    def hit(self, name: int, at: float) -> int:
+        """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins.
+
+        Servers write a line when its response ends, so a time may be a little before one that was seen.
+        """
+        for seen in (self._young, self._old):
+            started, count = seen.get(name, (float("-inf"), 0))
+            if abs(at - started) < self.life:
+                seen[name] = (started, count + 1)
+                return count + 1
+        is_over = abs(at - self._since) >= self.life  # or another log, which began earlier
+        if is_over or len(self._young) >= self.limit:
+            self.forgotten += 0 if is_over else len(self._old)
+            self._old, self._young, self._since = self._young, {}, at
+        self._young[name] = (at, 1)
+        return 1
+
+
+class LogDeduplicator:
+    """Decides for the lines of logs what record.lua decides for live hits."""
+
+    def __init__(self, *, limit: int = LIMIT) -> None:
+        self._rates = Recent(conf.RATE_WINDOW, limit=limit)
+        self.views = Recent(conf.WINDOW, limit=limit)
+
+    def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
+        """Returns why a hit at that time (seconds) does not count; None if it counts."""
+        if conf.RATE_LIMIT and self._rates.hit(hash(visitor), at) > conf.RATE_LIMIT:
+            return "rate"
+        # 8 bytes for a pair: two in a million million are taken for one.
+        return "repeat" if self.views.hit(hash((visitor, subject)), at) > 1 else None
+
+
 class Importer:
-    """One run over one or more files, which share their windows and what was looked up."""
+    """One run over one or more files, which share windows and subjects. Tells `progress` the bytes just read."""
 
     def __init__(self, options: Options, *, progress: Callable[[int], object] = lambda read: None) -> None:
-        """`progress` is called with the number of bytes just read."""
         self.options = options
         self.report = Report()
         self._progress = progress
@@ -85,7 +130,7 @@ class Importer:
         Raises OSError for a file that cannot be read, ledger.ImportRefusedError, redis.RedisError or django.db.Error.
         """
         with ExitStack() as stack:
-            files = [stack.enter_context(closing(LogFile(path))) for path in paths]
+            files = [LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
             # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
             files = sorted((file for file in files if file.first()), key=self._begins)
             for file in files:
@@ -93,7 +138,7 @@ class Importer:
                 if file.lost:
                     lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
                     self.report.notes.append(f"{file.name}: {lost}")
-            new = next((index for index, file in enumerate(files) if file.has_more(file.position)), None)
+            new = next((index for index, file in enumerate(files) if file.digest_at(file.position + 1)), None)
             # The windows of the last known file reach into the first new one.
             known = len(files) if new is None else max(new - 1, 0)
             if known:
@@ -184,7 +229,5 @@ class Importer:
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
         first, ends = FlushRun.objects.order_by("started").first(), [file.until for file in files if file.until]
         if first and ends and max(ends) >= first.began and not self.options.until:
-            start = f"{first.began:%Y-%m-%d %H:%M} UTC"
-            self.report.notes.append(
-                f"The log goes on after {start}. If views were counted live by then, give --until that moment."
-            )
+            goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
+            self.report.notes.append(f"{goes_on} If views were counted live by then, give --until that moment.")

@@ -15,8 +15,7 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
-from readtrack.imports.weblog import OTHERS, PATTERNS, Importer, Options, Report
-from readtrack.imports.windows import LogDeduplicator
+from readtrack.imports.weblog import OTHERS, PATTERNS, Importer, LogDeduplicator, Options, Report
 from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot

@@ -3,7 +3,7 @@
 import pytest
 
 from readtrack.hits.hit import Reason
-from readtrack.imports.windows import LogDeduplicator
+from readtrack.imports.weblog import LogDeduplicator
 
 
 def outcomes(*hits: tuple[str, str, float], limit: int = 1000) -> list[Reason | None]:

@@ -27,10 +27,9 @@ class Command(BaseCommand):
             action.default, action.help = SUPPRESS, SUPPRESS  # a default would undo an option before the subcommand
         subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
         for name, module in SUBCOMMANDS.items():
-            told, layout = module.description, RawDescriptionHelpFormatter
-            subparser = subparsers.add_parser(
-                name, help=told.partition(".")[0], description=told, formatter_class=layout
-            )
+            first_sentence = module.description.partition(".")[0]
+            subparser = subparsers.add_parser(name, help=first_sentence, description=module.description)
+            subparser.formatter_class = RawDescriptionHelpFormatter
             for argument, meaning in module.arguments.items():
                 subparser.add_argument(argument, **meaning)
             for action in common:

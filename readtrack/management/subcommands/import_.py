@@ -27,10 +27,8 @@ description = """Takes over views from a web server's logs, or from django-hitco
 Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
 The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds function views.
 The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
-a kill, counts every line once. So a log has to be a file: standard input is not read. Give --until the moment when
-readtrack went live, because what came after it is counted already.
-
-The usual names of a JSON log by nginx, Caddy and Traefik are known; --field gives others."""
+a kill, counts every line once. Standard input is not read. Give --until the moment when readtrack went live,
+because what came after it is counted already. --field is for JSON other than that of nginx, Caddy and Traefik."""
 after_failure = "Import again: it goes on where it ended."
 
 
