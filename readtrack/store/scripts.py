@@ -64,8 +64,9 @@ def _client(patient: bool) -> Redis:  # noqa: FBT001 - a keyword would slow the 
     return connect(patient=patient)
 
 
-def sliced(items: Sequence[Item], size: int = SLICE) -> list[Sequence[Item]]:
-    """Returns the items in portions, by default of as many keys as one call can take."""
+def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
+    """Returns the items in portions of that size, by default of as many as one call can take."""
+    size = size or SLICE
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
