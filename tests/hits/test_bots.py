@@ -22,6 +22,20 @@ ROBOTS = [
     "kube-probe/1.30",
     "docker/27.0 go/go1.22 os/linux arch/amd64 UpstreamClient(Docker-Client/27.0 (linux))",
     "Mozilla/5.0 (compatible; evc-batch/2.0)",
+    "Mozilla/4.0 (compatible; ms-office; MSOffice 16)",
+    "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 10.0; Trident/7.0; Microsoft Outlook 16.0.4266; ms-office)",
+    "Microsoft Office/16.0 (Windows NT 10.0; Microsoft Outlook 16.0.10325; Pro)",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36 Screenshot/1.0",
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; claude-web/1.0; +info@example.com)",
+    "Mozilla/5.0 (pc-x86_64-linux-gnu) Siege/3.0.8",
+    "Mozilla/5.0 (linux) AppleWebKit/537.36 (KHTML, like Gecko) jsdom/20.0.0",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/117.0.0.0 Safari/537.36 GTmetrix",
+    # A phone's name does not hide a robot's.
+    "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0 "
+    "Safari/537.36 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+    "Mozilla/5.0 (Linux; Android 8.0; Pixel 2 Build/OPD3; Storebot-Google/1.0) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/81.0 Mobile Safari/537.36",
+    "Mozilla/5.0 (Linux; Android 9; compatible; SomeSpider) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/81.0",
 ]
 PEOPLE = [
     BROWSER,
@@ -34,6 +48,20 @@ PEOPLE = [
     "Chrome/125.0.0.0 Mobile Safari/537.36",
     "Opera/9.80 (Android; Opera Mini/36.2/119.132; U; id) Presto/2.12.423 Version/12.16",
     "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0)",
+    "Mozilla/5.0 (Linux; Android 13; Pixel 6 Build/TQ3A; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 "
+    "Chrome/116.0.0.0 Mobile Safari/537.36 MMWEBID/1 MicroMessenger/8.0.47.2560 WeChat/arm64 Process/tools Language/en",
+    "Mozilla/5.0 (Web0S; Linux/SmartTV) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/94.0 Safari/537.36 WebAppManager",
+    "Mozilla/5.0 (Linux armv7l) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/88.0 Safari/537.36 OPR/46.0.2207.0 "
+    "OMI/4.21.4.112.Catcher4.49 VIDAA/6.0(Hisense;SmartTV;55A6G;MTK9602/V0000.01;UHD;55A6G)",
+    "Mozilla/5.0 (Linux; Android 12; Google TV Streamer Build/UTTK) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120",
+    "Mozilla/5.0 (Linux; Android 13; Discovery SE) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/127.0 Mobile ",
+    "Mozilla/5.0 (Linux; Android 6.0; POWER BOT Build/MRA58K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/54.0",
+    "Mozilla/5.0 (Linux; Android 9; moto g(7) Spider) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/96.0",
+    "HbbTV/1.4.1 (+DRM;Samsung;SmartTV2020:UTU7000;T-KTSU2DEUC-0822.10;KantSU2)",
+    "Lynx/2.8.9rel.1 libwww-FM/2.14 SSL-MM/1.4.1 OpenSSL/1.1.1d",
+    "w3m/0.5.3",
+    "w3m/0.5.3+git20190105",
+    "Links (2.8; Linux 3.5.0 i686; GNU C 4.9; text)",
 ]
 
 
