@@ -64,9 +64,7 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
     reason, skipped = None, tuple(seen.views)
     if (seen.views or seen.reads) and (reason := refusal(request, response, is_anonymous=is_anonymous)):
         seen.views.clear()
-        # A user with an app whose browser looks like a robot has seen the page all the same.
-        if reason != "bot" or is_anonymous:
-            seen.reads.clear()
+        seen.reads.clear()
     if seen.steps and refusal(request, response, is_anonymous=is_anonymous, is_step=True):
         seen.steps.clear()
     is_left = seen.has_seen

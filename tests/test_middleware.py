@@ -1,12 +1,16 @@
 """Visits to a page: what counts, what is marked read, what the page costs and shows."""
 
+import time
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core import signing
 from django.http import HttpResponse
 from django.test import AsyncClient, Client, RequestFactory
 from django.urls import path
+from django.utils.cache import get_conditional_response
 from django.views.generic import DetailView
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
@@ -21,6 +25,10 @@ from tests.support import factories
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
+
+# Values of Sec-Fetch-Dest, https://developer.mozilla.org/docs/Web/HTTP/Reference/Headers/Sec-Fetch-Dest
+EMBEDDED = ["image", "script", "style", "font", "audio", "video", "track", "manifest", "worker"]
+FRAMES = ["iframe", "frame", "embed", "object"]
 
 
 def views(redis: Redis, post: Post) -> int:
@@ -96,6 +104,10 @@ def test_two_visitors_count_twice_and_are_two_unique_visitors(redis: Redis) -> N
         {"Purpose": "prefetch"},
         {"X-Purpose": "preview"},
         {"X-Moz": "prefetch"},
+        {"X-Sec-Purpose": "prefetch"},
+        {"HX-Preloaded": "true"},
+        *({"Sec-Fetch-Dest": part, "Sec-Fetch-Site": "same-origin"} for part in EMBEDDED),
+        *({"Sec-Fetch-Dest": frame, "Sec-Fetch-Site": "cross-site"} for frame in FRAMES),
         {"User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"},
         {"User-Agent": "curl/8.5.0"},
         {"User-Agent": ""},
@@ -110,24 +122,66 @@ def test_robots_and_prefetches_are_served_and_not_counted(redis: Redis, headers:
     assert not response.cookies
 
 
-@pytest.mark.parametrize("agent", ["MyShop/3.1 CFNetwork/1410", "curl/8.5.0", ""])
-def test_a_page_that_a_signed_in_robot_saw_is_read_and_no_view(redis: Redis, wire: Wire, agent: str) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *({"Sec-Fetch-Dest": frame, "Sec-Fetch-Site": "same-origin"} for frame in FRAMES),
+        {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},  # a link on another site
+        {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"},  # a page that Turbo or htmx fetches
+        {"Sec-Fetch-Dest": "something new", "Sec-Fetch-Site": "cross-site"},
+        {"HX-Preloaded": "false"},
+    ],
+)
+def test_pages_that_a_person_looks_at_count_however_they_are_fetched(redis: Redis, headers: dict[str, str]) -> None:
+    post = factories.post()
+    factories.browser().get(f"/posts/{post.pk}/", headers=headers)
+    assert views(redis, post) == 1
+
+
+APPS = [
+    "okhttp/4.12.0",
+    "MyShop/3.1 CFNetwork/1410 Darwin/23.4.0",
+    "Dart/3.3 (dart:io)",
+    "MyApp/42 (com.example.app; build:7; iOS 17.4) Alamofire/5.9",
+    "MyApp/42",
+    "",
+]
+
+
+@pytest.mark.parametrize("agent", APPS)
+def test_a_signed_in_user_of_any_app_is_a_person(redis: Redis, wire: Wire, rf: Any, agent: str) -> None:
     category, post, user = factories.category(), factories.post(), factories.user()
 
     def page(request: Any) -> HttpResponse:
+        request.user = user  # as the authentication of an API does
         request.readtrack.view(post)
         request.readtrack.read(category)
         return HttpResponse()
 
-    request: Any = RequestFactory().get("/", headers={"User-Agent": agent})
-    request.user = user
+    request = rf.get("/", headers={"User-Agent": agent})
     clock.at(0)  # known from an earlier answer
     with wire.counted() as trips:
         ReadTrackMiddleware(page)(request)
     assert trips == [1]
     assert reports.unread(user, [category]) == set()
-    assert views(redis, post) == 0
-    assert reports.skips()["bot"] == 1
+    assert views(redis, post) == 1
+
+
+@pytest.mark.parametrize("agent", APPS)
+def test_somebody_with_an_app_who_is_not_signed_in_is_a_robot(redis: Redis, agent: str) -> None:
+    factories.browser(headers={"User-Agent": agent}).get(f"/posts/{factories.post().pk}/")
+    assert recorded(redis) == []
+
+
+def test_a_signed_in_robot_that_the_site_names_is_a_robot(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {"BOTS": ["^uptime/"], "NOT_BOTS": ["^uptime/desk"]}
+    category, post, user = factories.category(), factories.post(), factories.user()
+    for agent in ("uptime/1.0", "uptime/desk"):
+        robot = factories.browser(user, headers={"User-Agent": agent})
+        robot.get(f"/posts/{post.pk}/")
+        robot.get(f"/categories/{category.pk}/")
+        assert views(redis, post) == (agent == "uptime/desk")
+        assert reports.unread(user, [category]) == (set() if agent == "uptime/desk" else {category})
 
 
 @pytest.mark.parametrize(
@@ -137,6 +191,9 @@ def test_a_page_that_a_signed_in_robot_saw_is_read_and_no_view(redis: Redis, wir
         ("get", {"Sec-Purpose": "prefetch"}, 200),
         ("get", {"Sec-Purpose": "prefetch", "User-Agent": "curl/8.5.0"}, 200),
         ("get", {"User-Agent": "curl/8.5.0"}, 404),
+        ("get", {"X-Sec-Purpose": "prefetch"}, 200),
+        ("get", {"HX-Preloaded": "true"}, 200),
+        ("get", {"Sec-Fetch-Dest": "image"}, 200),
     ],
 )
 def test_a_page_that_a_signed_in_user_did_not_see_stays_unread(
@@ -169,11 +226,26 @@ def test_a_request_without_any_user_agent_does_not_count(redis: Redis, client: C
     assert recorded(redis) == []
 
 
-@pytest.mark.parametrize("status", [301, 302, 304, 403, 404, 410, 500, 503])
+@pytest.mark.parametrize("status", [301, 302, 305, 403, 404, 410, 500, 503])
 def test_only_a_success_counts(redis: Redis, status: int) -> None:
     post = factories.post()
     assert factories.browser().get(f"/posts/{post.pk}/status/{status}/").status_code == status
     assert recorded(redis) == []
+
+
+def test_a_page_that_the_browser_has_already_counts_if_its_subject_is_known(redis: Redis, rf: Any) -> None:
+    post = factories.post()
+
+    def page(request: Any) -> Any:
+        request.readtrack.view(post)
+        return get_conditional_response(request, etag='"1"', response=HttpResponse("a page"))
+
+    for _ in range(2):
+        response: Any = ReadTrackMiddleware(page)(
+            rf.get("/", headers={"User-Agent": factories.BROWSER, "If-None-Match": '"1"'})
+        )
+        assert response.status_code == 304
+    assert views(redis, post) == 1
 
 
 def test_a_missing_page_counts_nothing(redis: Redis) -> None:
@@ -289,6 +361,18 @@ def test_a_cookie_signed_for_something_else_is_ignored(redis: Redis) -> None:
     factories.browser().get(f"/posts/{post.pk}/")
     browser.get(f"/posts/{post.pk}/")
     assert views(redis, post) == 1
+
+
+@pytest.mark.parametrize(("age", "is_new"), [(0, False), (3_500, False), (3_700, True), (5 * 365 * 86_400, True)])
+def test_a_cookie_expires_on_the_server_as_well(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, age: int, is_new: bool
+) -> None:
+    settings.READTRACK = {"COOKIE_AGE": 3_600}
+    browser, now = factories.browser(), time.time()
+    with monkeypatch.context() as patch:
+        patch.setattr(signing, "time", SimpleNamespace(time=lambda: now - age))
+        browser.get(f"/posts/{factories.post().pk}/")
+    assert ("anon_id" in browser.get(f"/posts/{factories.post().pk}/").cookies) == is_new
 
 
 def test_a_signed_in_user_is_one_visitor_in_every_browser(redis: Redis) -> None:

@@ -134,6 +134,7 @@ def test_a_mapped_address_is_the_same_visitor() -> None:
         ("get", "", {"Purpose": "prefetch"}, "skipped; reason=prefetch"),
         ("get", "", {"X-Purpose": "preview"}, "skipped; reason=prefetch"),
         ("get", "", {"X-Moz": "prefetch"}, "skipped; reason=prefetch"),
+        ("get", "", {"Sec-Fetch-Dest": "image"}, "skipped; reason=embed"),
         ("get", "", {"User-Agent": "curl/8.5"}, "skipped; reason=bot"),
         ("get", "", {}, "counted"),
     ],
@@ -159,7 +160,7 @@ def test_the_header_sums_up_several_subjects() -> None:
 
 def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str) -> None:
     settings.READTRACK = {"DEBUG_HEADER": True, "RATE_LIMIT": 2}
-    for headers in ({}, {}, {}, {"User-Agent": "curl/8"}, {"Purpose": "prefetch"}):
+    for headers in ({}, {}, {}, {"User-Agent": "curl/8"}, {"Purpose": "prefetch"}, {"Sec-Fetch-Dest": "font"}):
         fetch(client, page, **headers)
     fetch(client, page, "head")
     fetch(client, page + "status/404/")
@@ -192,7 +193,7 @@ def test_a_site_without_hits_has_no_skips() -> None:
 
 def test_the_dashboard_shows_why_hits_did_not_count(admin_client: Client, page: str) -> None:
     assert "Every hit counted." in admin_client.get("/admin/readtrack/dashboard/").content.decode()
-    fetch(admin_client, page, **{"User-Agent": "curl/8"})
+    fetch(Client(), page, **{"User-Agent": "curl/8"})
     content = admin_client.get("/admin/readtrack/dashboard/").content.decode()
     assert "robot, by its user agent" in content
     assert '<meter min="0" max="100" value="100">' in content

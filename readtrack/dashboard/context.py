@@ -29,6 +29,7 @@ REASONS: dict[Reason, Any] = {
     "repeat": _("seen by the same visitor already"),
     "rate": _("too many in a short time"),
     "prefetch": _("fetched ahead by a browser"),
+    "embed": _("part of another page"),
     "method": _("not a GET"),
     "status": _("not a successful page"),
     "anonymous": _("anonymous visitors are not counted"),

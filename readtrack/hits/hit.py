@@ -16,13 +16,21 @@ from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import Visitor
 
 # Reasons for a skip. The reasons up to "anonymous" are found before Redis is asked, Redis finds the next three.
-Reason = Literal["method", "status", "prefetch", "bot", "anonymous", "rate", "repeat", "honeypot", "error"]
+Reason = Literal["method", "status", "prefetch", "embed", "bot", "anonymous", "rate", "repeat", "honeypot", "error"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 # Chromium and Firefox 115 send Sec-Purpose (prefetch, prefetch;prerender, prefetch;anonymous-client-ip, ...),
 # Chromium's <link rel=prefetch> and Safari send Purpose, older Safari X-Purpose: preview, older Firefox X-Moz.
-PREFETCH_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
+# Under a pointer that hovers, Turbo sends X-Sec-Purpose: prefetch, and htmx's preload extension HX-Preloaded: true.
+PREFETCH_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ", "HTTP_X_SEC_PURPOSE")
 PREFETCH = re.compile("prefetch|prerender|preview", re.IGNORECASE)
+
+# Values of Sec-Fetch-Dest (Fetch standard) of parts of a page, and of pages within a page. Scripts fetch with "empty".
+PARTS = re.compile(
+    "audio(?:worklet)?|font|image|json|manifest|paintworklet|report|script|style|text|track|video|webidentity|xslt"
+    "|(?:service|shared)?worker"
+)
+FRAMES = frozenset({"iframe", "frame", "embed", "object", "fencedframe"})
 
 
 class Hit(NamedTuple):
@@ -56,7 +64,7 @@ class Outcome(NamedTuple):
 
 
 def refusal(
-    request: HttpRequest, response: HttpResponseBase, *, is_anonymous: bool = False, is_step: bool = False
+    request: HttpRequest, response: HttpResponseBase, *, is_anonymous: bool = True, is_step: bool = False
 ) -> Reason | None:
     """Returns the reason why a view, a read or a step cannot count, or None. A form that redirects may be a step."""
     may_be_form = is_step and response.status_code < 400
@@ -65,25 +73,44 @@ def refusal(
         status=200 if may_be_form else response.status_code,
         agent=request.META.get("HTTP_USER_AGENT", ""),
         is_prefetch=is_prefetch(request),
+        is_embedded=is_embedded(request),
         is_anonymous=is_anonymous,
     )
 
 
 def judged(
-    *, method: str | None, status: int, agent: str | None, is_prefetch: bool = False, is_anonymous: bool = False
+    *,
+    method: str | None,
+    status: int,
+    agent: str | None,
+    is_prefetch: bool = False,
+    is_embedded: bool = False,
+    is_anonymous: bool = True,
 ) -> Reason | None:
     """Returns the reason why a request with these properties cannot count, or None. An agent of None is unknown."""
     if method != "GET":
         return "method"
-    if not 200 <= status < 300:
+    if not 200 <= status < 300 and status != 304:  # with 304 the browser shows the page that it has
         return "status"
     if is_prefetch:
         return "prefetch"
-    if agent is not None and bots.is_bot(agent[: bots.LONGEST]):
+    if is_embedded:
+        return "embed"
+    # Whoever is signed in is a person: apps and scripts of users have agents of their own.
+    is_bot = bots.is_bot if is_anonymous else bots.is_named
+    if agent is not None and is_bot(agent[: bots.LONGEST]):
         return "bot"
     return "anonymous" if is_anonymous and conf.ANONYMOUS == "none" else None
 
 
 def is_prefetch(request: HttpRequest) -> bool:
     """Returns True if a browser fetches the page before its user asks for it."""
-    return any(PREFETCH.search(request.META.get(name, "")) for name in PREFETCH_HEADERS)
+    is_ahead = any(PREFETCH.search(request.META.get(name, "")) for name in PREFETCH_HEADERS)
+    return is_ahead or request.META.get("HTTP_HX_PRELOADED") == "true"
+
+
+def is_embedded(request: HttpRequest) -> bool:
+    """Returns True if a browser fetches the page as an image, a script or the like, or for another site's frame."""
+    destination = request.META.get("HTTP_SEC_FETCH_DEST", "")
+    is_foreign = destination in FRAMES and request.META.get("HTTP_SEC_FETCH_SITE") == "cross-site"
+    return is_foreign or PARTS.fullmatch(destination) is not None

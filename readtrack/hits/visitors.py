@@ -70,7 +70,7 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime
         return Visitor(user_id(user.pk), opted_out=opted_out)
     if opted_out or conf.ANONYMOUS != "cookie" or not conf.COOKIE:
         return _visitor_of_day(_source(request), buckets.now(at), opted_out=opted_out)
-    known = request.get_signed_cookie(conf.COOKIE, default="", salt=SALT)
+    known = request.get_signed_cookie(conf.COOKIE, default="", salt=SALT, max_age=conf.COOKIE_AGE)
     cookie = known or secrets.token_urlsafe(16)
     name = digest("visitor", f"cookie:{cookie}")
     if known:

@@ -16,11 +16,14 @@ from tests.support.factories import BROWSER
         ("get", 206, {}, None),
         ("get", 199, {}, "status"),
         ("get", 300, {}, "status"),
+        ("get", 304, {}, None),
         ("post", 200, {}, "method"),
         ("head", 200, {}, "method"),
         ("get", 200, {"Sec-Purpose": "prefetch;anonymous-client-ip"}, "prefetch"),
         ("get", 200, {"Purpose": "something else"}, None),
         ("get", 200, {"User-Agent": "Googlebot"}, "bot"),
+        ("get", 200, {"Sec-Fetch-Dest": "image", "User-Agent": ""}, "embed"),
+        ("get", 200, {"Sec-Fetch-Dest": "image", "Sec-Purpose": "prefetch"}, "prefetch"),
         ("head", 404, {"Sec-Purpose": "prefetch", "User-Agent": ""}, "method"),
     ],
 )
@@ -32,4 +35,4 @@ def test_an_exchange_is_refused_for_a_reason(
 
 
 def test_every_reason_is_listed() -> None:
-    assert {"method", "status", "prefetch", "bot", "rate", "repeat"} <= set(REASONS)
+    assert {"method", "status", "prefetch", "embed", "bot", "rate", "repeat"} <= set(REASONS)

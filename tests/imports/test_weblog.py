@@ -63,7 +63,8 @@ def test_every_line_is_judged_as_a_live_hit(write: Write) -> None:
         line(agent=weblogs.ROBOT),
         line(agent="-"),
         line(method="HEAD"),
-        line(status=304),
+        line(status=301),
+        line(after=3600, status=304),
         line("/posts/2/"),
         line("/manuals/1/"),
         line("/static/app.12.js"),
@@ -72,10 +73,10 @@ def test_every_line_is_judged_as_a_live_hit(write: Write) -> None:
         "nonsense",
     )
     report = take(path)
-    assert (report.lines, report.counted) == (15, 4)
+    assert (report.lines, report.counted) == (16, 5)
     assert report.skipped == {"repeat": 1, "bot": 2, "method": 1, "status": 1, "no such object": 1, "malformed": 1}
     assert report.not_resolved == {"/static/app.….js": 2, "/manuals/…/": 1, "/x?[…m/": 1}
-    assert stored() == {1: (4, 3)}
+    assert stored() == {1: (5, 3)}
 
 
 def test_a_hurried_visitor_counts_five_times(write: Write) -> None:
