@@ -51,7 +51,7 @@ class Conf:
     COOKIE_AGE: int = 31_536_000  # seconds that the cookie lasts
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
-    PROXY_COUNT: int = 0  # proxies that add to X-Forwarded-For before the site; 0 believes REMOTE_ADDR only
+    PROXY_COUNT: int | Literal["auto"] = "auto"  # proxies that add to X-Forwarded-For; auto: a private peer is one
     TRUSTED_PROXIES: Sequence[str] = ()  # the proxies' addresses or networks, one for each, the nearest last
 
     # Unread dots

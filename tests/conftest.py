@@ -16,6 +16,7 @@ from redis import Redis
 
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
+from readtrack.hits.addresses import watch
 from readtrack.store import connection
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
@@ -47,6 +48,7 @@ def redis(_client: Redis) -> Redis:
     _client.flushdb()
     circuit.opened = None
     skip_buffer.clear()
+    watch.clear()
     return _client
 
 

@@ -42,7 +42,7 @@ headers = st.fixed_dictionaries(
 options = st.fixed_dictionaries(
     {"ANONYMOUS": st.sampled_from(["cookie", "hash", "none"])},
     optional={
-        "PROXY_COUNT": st.integers(0, 3),
+        "PROXY_COUNT": st.one_of(st.integers(0, 3), st.just("auto")),
         "TRUSTED_PROXIES": st.lists(st.one_of(address, header), max_size=3),
         "BOTS": st.lists(text, max_size=3),
         "NOT_BOTS": st.lists(text, max_size=3),

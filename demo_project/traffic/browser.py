@@ -40,6 +40,7 @@ class Browser:
     site: str
     user_agent: str
     referrer: str = ""
+    address: str = ""  # sent as a proxy on this machine would send it
     jar: CookieJar = field(default_factory=CookieJar)
 
     @cached_property
@@ -58,6 +59,8 @@ class Browser:
 
     def _open(self, path: str, data: bytes | None) -> Page:
         headers = {"User-Agent": self.user_agent, "Accept": "text/html", "Accept-Language": "en"}
+        if self.address:
+            headers["X-Forwarded-For"] = self.address
         if self.referrer:
             headers["Referer"] = self.referrer
         self.referrer = self.site + path

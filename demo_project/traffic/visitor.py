@@ -87,7 +87,8 @@ def come_and_go(crowd: Crowd, site: str, rng: Random) -> None:
 def _stay(crowd: Crowd, site: str, rng: Random) -> None:
     is_robot = rng.random() < ROBOTS
     agent = agents.robot(rng) if is_robot else agents.person(rng)
-    person = Person(Browser(site, agent, rng.choice(REFERRERS)), crowd, rng)
+    address = f"198.18.{rng.randrange(256)}.{rng.randrange(256)}"  # a network for measurements (RFC 2544)
+    person = Person(Browser(site, agent, rng.choice(REFERRERS), address), crowd, rng)
     crowd.note("robots" if is_robot else "visitors")
     if crowd.take_turn():
         return

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -48,6 +48,10 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     str: ("a string", lambda value: isinstance(value, str)),
     Sequence: ("a list of strings", _is_list_of_strings),
     Mapping: ("a dict", lambda value: isinstance(value, dict)),
+    Union: (
+        "'auto' or a whole number, at least 0",
+        lambda value: value == "auto" or (type(value) is int and value >= 0),
+    ),
 }
 
 TYPE_CHECKS = (

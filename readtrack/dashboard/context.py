@@ -1,6 +1,7 @@
 """The context of the dashboard's template."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -10,14 +11,16 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from readtrack import reports
+from readtrack import buckets, reports
 from readtrack.buckets import Period
 from readtrack.dashboard import charts
+from readtrack.hits.addresses import NOTICES
 from readtrack.hits.hit import Reason
 from readtrack.numerals import exact
 from readtrack.reports import site, timelines
 from readtrack.sql import runs
-from readtrack.store.circuit import noticing_absence
+from readtrack.store.circuit import fail_open, noticing_absence
+from readtrack.store.skips import skips_by_reason
 
 Points = Sequence[tuple[datetime, int | None]]  # None: not known
 
@@ -60,7 +63,7 @@ def dashboard_context(name: str) -> dict[str, Any]:
     shown = RANGES.get(name, RANGES["day"])
     with noticing_absence() as absence:
         day_views, points = timelines.overview(back=shown.back, by=shown.by)
-        trending, skips = reports.trending(10), _skips()
+        trending, skips = reports.trending(10), fail_open(skips_by_reason, Counter(), 24, at=buckets.now())
     last_flush, is_live = site.last_flush(), not absence.is_set()
     return {
         "is_live": is_live,
@@ -70,7 +73,8 @@ def dashboard_context(name: str) -> dict[str, Any]:
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
         "top": [(row, exact(row.view_count)) for row in site.top(10)],
         "trending": [(trend.obj, exact(trend.views)) for trend in trending],
-        "skips": skips,
+        "skips": _skips(skips),
+        "notices": [gettext(text) for notice, text in NOTICES.items() if skips[notice]],
         "last_flush": last_flush,
         "is_late": last_flush is not None and site.is_late(last_flush),
         "flush_read": exact(last_flush.read) if last_flush else "",
@@ -79,9 +83,9 @@ def dashboard_context(name: str) -> dict[str, Any]:
     }
 
 
-def _skips() -> list[tuple[Any, str, int]]:
-    """Returns reason, count and share (%) of the hits that did not count in the last 24 hours, most frequent first."""
-    skips = sorted(reports.skips(24).items(), key=lambda skip: -skip[1])
+def _skips(found: Mapping[Any, int]) -> list[tuple[Any, str, int]]:
+    """Returns reason, count and share (%) of the hits that did not count, most frequent first."""
+    skips = sorted(((reason, found[reason]) for reason in REASONS), key=lambda skip: -skip[1])
     total = sum(count for _reason, count in skips)
     return [(REASONS[reason], exact(count), 100 * count // total) for reason, count in skips if count]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from django.db import Error
 
-from readtrack.doctor import flushes, redis
+from readtrack.doctor import flushes, redis, visitors
 from readtrack.doctor.findings import Context, Finding, failure
 from readtrack.store.connection import RedisError
 from readtrack.store.server import RefusedError
@@ -22,6 +22,7 @@ EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = 
     redis.memory: REDIS,
     redis.timeouts: frozenset(),
     redis.windows: frozenset(),
+    visitors.addresses: REDIS,
     flushes.migrations: DATABASE,
     flushes.flushes: DATABASE,
     flushes.unsettled: REDIS,

@@ -1,27 +1,53 @@
-"""Addresses of clients. Only configured proxies are believed; otherwise it is the connection's own address."""
+"""Addresses of clients behind proxies, and a watch that notices addresses which cannot be the visitors' own."""
 
+import logging
+import re
 from collections.abc import Mapping
-from ipaddress import IPv6Address, ip_address
-from typing import Any
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any, Literal
 
+from django.utils.translation import gettext_noop
 from python_ipware import IpWare
 
 from readtrack.conf import cached_setting, conf
 
 LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, because proxies append to it
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
+WITH_PORT = re.compile(r"\[(?P<v6>.*)\](:\d+)?|(?P<v4>[\d.]+):\d+")  # some load balancers append the port
+# Loopback, private, link-local and shared (RFC 6598) networks. `is_private` of Python also has those of documentation.
+PRIVATE = [
+    ip_network(network)
+    for network in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.168.0.0/16", "::/64", "fc00::/7", "fe80::/10"),
+    )
+]
+SAMPLE = 20  # visitors in a row, known by their addresses, that a process judges together
+MANY = 5  # different user agents in a sample: no one person's
+
+Notice = Literal["forwarded", "one address"]
+NOTICES: dict[Notice, str] = {
+    "forwarded": gettext_noop("X-Forwarded-For arrives, and is not believed or names more than one public address."),
+    "one address": gettext_noop("Visitors with many different browsers have one and the same address."),
+}
+
+logger = logging.getLogger("readtrack")
 
 
-def network(meta: Mapping[str, Any]) -> str:
-    """Returns the client's IPv4 address or IPv6 /64 network; "" if there is none, as on a Unix socket."""
+def network(meta: Mapping[str, Any], *, agent: str | None = None) -> str:
+    """Returns the client's IPv4 address or IPv6 /64 network; "" if there is none, as on a Unix socket.
+
+    With the user agent of a visitor who is known by this address, the watch sees the address, too.
+    """
     direct = str(meta.get("REMOTE_ADDR", ""))
-    if (conf.PROXY_COUNT or conf.TRUSTED_PROXIES) and not bad_proxies():
-        # The connection is the last hop, so that a client that bypasses the proxies cannot forge an address.
-        forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
-        chain = {"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"}
-        if (found := _ipware().get_client_ip(chain)[0]) is not None:
-            return network_of(str(found))
-    return network_of(direct)
+    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
+    believed = _believed(forwarded, direct) if forwarded else []
+    client = believed[-1] if believed else network_of(direct)
+    if agent is not None:
+        # A site that says 0 knows that anybody may have sent the header.
+        watch.see(client, agent, is_doubtful=bool(forwarded and conf.PROXY_COUNT and len({*believed}) != 1))
+    return client
 
 
 def network_of(text: str) -> str:
@@ -44,8 +70,69 @@ def bad_proxies() -> str:
     return ""
 
 
+def _believed(forwarded: str, direct: str) -> list[str]:
+    """Returns the networks of X-Forwarded-For that may be the client's, the last one first choice; or none."""
+    if conf.PROXY_COUNT == "auto" and not conf.TRUSTED_PROXIES:
+        # A peer with a public address may be anybody. A client behind a proxy can only put addresses before its own.
+        return [] if _public(direct) else [found for part in forwarded.split(",") if (found := _public(part))]
+    if not (conf.PROXY_COUNT or conf.TRUSTED_PROXIES) or bad_proxies():
+        return []
+    # The connection is the last hop, so that a client that bypasses the proxies cannot forge an address.
+    found = _ipware().get_client_ip({"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"})[0]
+    return [] if found is None else [network_of(str(found))]
+
+
+@lru_cache(maxsize=1024)  # 10 µs for a new text
+def _public(text: str) -> str:
+    """Returns the network of a public address; "" for a private one, and for a text that is no address."""
+    text = text.strip()
+    if with_port := WITH_PORT.fullmatch(text):
+        text = with_port["v6"] or with_port["v4"] or ""
+    found = network_of(text)
+    return "" if not found or any(ip_address(found) in private for private in PRIVATE) else found
+
+
 @cached_setting()
 def _ipware() -> IpWare:
     if isinstance(conf.TRUSTED_PROXIES, str):
         raise TypeError("TRUSTED_PROXIES is a string, not a list.")
-    return IpWare(("X_FORWARDED_FOR",), proxy_count=conf.PROXY_COUNT or None, proxy_list=list(conf.TRUSTED_PROXIES))
+    count = None if conf.PROXY_COUNT == "auto" else conf.PROXY_COUNT or None
+    return IpWare(("X_FORWARDED_FOR",), proxy_count=count, proxy_list=list(conf.TRUSTED_PROXIES))
+
+
+class Watch:
+    """Judges samples of this process's visitors, and logs each notice once. A sample is all that it remembers."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._sample: list[tuple[str, str, bool]] = []
+        self._logged: set[Notice] = set()
+        self.found: set[Notice] = set()  # since store/skips.py last took them, to send them with the skips
+
+    def see(self, client: str, agent: str, *, is_doubtful: bool) -> None:
+        """Adds a visitor to the sample, and judges the sample when it is full."""
+        sample = self._sample  # another thread may judge it at the same time, which does no harm
+        sample.append((client, agent, is_doubtful))
+        if len(sample) < SAMPLE:
+            return
+        self._sample = []
+        clients, agents, doubtful = zip(*sample, strict=True)
+        if sum(doubtful) > SAMPLE / 2:
+            self._note("forwarded")
+        elif len({*clients}) == 1 and len({*agents}) >= MANY:
+            self._note("one address")
+
+    def _note(self, notice: Notice) -> None:
+        self.found.add(notice)
+        if notice not in self._logged:
+            self._logged.add(notice)
+            logger.warning(
+                "%s Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one.",
+                NOTICES[notice],
+            )
+
+
+watch = Watch()

@@ -148,4 +148,5 @@ def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
 
 
 def _source(request: HttpRequest) -> str:
-    return f"{addresses.network(request.META)}:{bots.user_agent_of(request)}"
+    agent = bots.user_agent_of(request)
+    return f"{addresses.network(request.META, agent=agent)}:{agent}"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
+from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import breakdowns, keys, read_state, scripts, uniques, windows
 from readtrack.store.connection import connect
@@ -33,7 +34,7 @@ def record(hit: Hit) -> Outcome:
         calls.append(breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at))
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
     outcome: Outcome = answers.pop(0) if hit.views else Outcome()
-    if outcome.skipped:
+    if outcome.skipped or watch.found:
         skip_buffer.add(outcome.skipped.values(), at=hit.at)
     if hit.reads:
         outcome = outcome._replace(read=answers.pop(0))

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from readtrack import buckets
+from readtrack.hits.addresses import Notice, watch
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.store import keys, scripts
 from readtrack.store.circuit import fail_open
@@ -20,7 +21,7 @@ from readtrack.store.scripts import Call
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
 INTERVAL = 1.0  # seconds between two sendings
 
-Skips = Counter[tuple[str, Reason]]  # by hour bucket and reason
+Skips = Counter[tuple[str, Reason | Notice]]  # by hour bucket and reason; notices of addresses travel with them
 
 
 class SkipBuffer:
@@ -42,10 +43,11 @@ class SkipBuffer:
         self._sent = -INTERVAL
 
     def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
-        """Adds a skip of each reason."""
+        """Adds a skip of each reason, and what the watch over addresses noticed since the last call."""
+        notices, watch.found = watch.found, set()
         hour = buckets.hour_bucket(at.replace(minute=0, second=0, microsecond=0))  # found in the cache of buckets.py
         with self._lock:
-            self.skips.update((hour, reason) for reason in reasons)
+            self.skips.update((hour, name) for name in (*reasons, *notices))
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
 
@@ -77,12 +79,15 @@ with suppress(AttributeError):  # Windows has no fork
     os.register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 
-def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason]:
-    """Returns the skips of the last hours that Redis has, in one round trip. Raises redis.RedisError."""
+def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
+    """Returns the skips of the last hours that Redis has, in one round trip. Raises redis.RedisError.
+
+    A notice of addresses is among them with the number of samples in which it was noticed.
+    """
     pipeline: Any = connect().pipeline(transaction=False)
     for back in range(hours):
         pipeline.hgetall(keys.skips(buckets.hour_bucket(at - back * buckets.HOUR)))
-    found: Counter[Reason] = Counter()
+    found: Counter[Reason | Notice] = Counter()
     for skips in pipeline.execute():
         found.update({reason.decode(): int(count) for reason, count in skips.items()})
     return found

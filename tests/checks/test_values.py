@@ -49,6 +49,11 @@ def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids
         ("READ_STATE", "sequence", True),
         ("READ_STATE", "list", False),
         ("READERS", 5, False),
+        ("PROXY_COUNT", "auto", True),
+        ("PROXY_COUNT", 0, True),
+        ("PROXY_COUNT", "2", False),
+        ("PROXY_COUNT", -1, False),
+        ("PROXY_COUNT", True, False),
     ],
 )
 def test_a_setting_has_to_fit_its_type(settings: Settings, name: str, value: Any, fits: bool) -> None:
@@ -83,6 +88,7 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
         ({"HISTORY": 1}, "Give it True or False, or"),
         ({"IMPORT_VIEWS": []}, "Give it a dict, or"),
         ({"PREFIX": 1}, "Give it a string, or"),
+        ({"PROXY_COUNT": "one"}, "Give it 'auto' or a whole number, at least 0, or"),
     ],
     ids=str,
 )

@@ -1,9 +1,23 @@
-"""The client's address, behind proxies and without them."""
+"""The client's address, behind proxies and without them, and what is noticed about addresses."""
+
+import logging
+from collections.abc import Iterable
+from itertools import product
+from threading import Barrier, Thread
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
+from redis import Redis
 
-from readtrack.hits.addresses import bad_proxies, network
+from readtrack import reports
+from readtrack.hits.addresses import MANY, NOTICES, SAMPLE, Notice, bad_proxies, network, watch
+from readtrack.hits.hit import REASONS
+from readtrack.store.skips import skip_buffer
+from tests.doctor.conftest import found
+from tests.support import factories
+from tests.support.factories import BROWSER
+from tests.support.wire import Wire
 
 TWO_PROXIES = {"TRUSTED_PROXIES": ["10.0.0.0/8", "192.0.2.7"]}
 
@@ -28,8 +42,47 @@ def test_a_network_is_an_address_or_a_household(address: str, known_as: str) -> 
 @pytest.mark.parametrize(
     "header", ["HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_FORWARDED", "HTTP_CF_CONNECTING_IP"]
 )
-def test_a_forged_header_changes_nothing_by_default(header: str) -> None:
+def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str) -> None:
     assert network({"REMOTE_ADDR": "203.0.113.9", header: "198.51.100.1"}) == "203.0.113.9"
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        *("127.0.0.1", "127.0.1.1", "::1", "10.0.0.1", "172.17.0.1", "192.168.1.1", "169.254.1.1", "100.64.0.1"),
+        *("fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1", "", "unix:", "localhost"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("forwarded", "client"),
+    [
+        ("198.51.100.1", "198.51.100.1"),
+        ("1.1.1.1, 198.51.100.1", "198.51.100.1"),
+        ("1.1.1.1,198.51.100.1 , 10.0.0.7, 127.0.0.1", "198.51.100.1"),
+        ("198.51.100.1:50123", "198.51.100.1"),
+        ("[2001:db8:1:2:3::4]:443", "2001:db8:1:2::"),
+        ("[2001:db8:1:2:3::4]", "2001:db8:1:2::"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::"),
+        ("::ffff:198.51.100.1", "198.51.100.1"),
+        ("198.51.100.1, unknown, ,[],1:2:3", "198.51.100.1"),
+        ("1" * 9000 + ", 198.51.100.1", "198.51.100.1"),
+    ],
+)
+def test_by_default_the_last_public_address_that_a_private_peer_forwards_is_believed(
+    peer: str, forwarded: str, client: str
+) -> None:
+    assert network({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded}) == client
+
+
+@pytest.mark.parametrize("forwarded", ["", " ", ",", "unknown", "10.1.2.3", "10.1.2.3, 192.168.0.1", "::1", "[::1]:80"])
+def test_by_default_a_peer_that_forwards_no_public_address_is_the_client(forwarded: str) -> None:
+    assert network({"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": forwarded}) == "10.0.0.1"
+    assert network({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": forwarded}) == ""
+
+
+def test_a_site_may_believe_no_header(settings: Settings) -> None:
+    settings.READTRACK = {"PROXY_COUNT": 0}
+    assert network({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "198.51.100.1"}) == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +98,7 @@ def test_a_forged_header_changes_nothing_by_default(header: str) -> None:
         ({"PROXY_COUNT": 1}, "2001:db8:1:2:3::4", "10.0.0.1", "2001:db8:1:2::"),
         ({"PROXY_COUNT": 1}, "1" * 9000 + ", 198.51.100.1", "10.0.0.1", "198.51.100.1"),
         (TWO_PROXIES, "1.1.1.1, 198.51.100.1, 10.2.0.1", "192.0.2.7", "198.51.100.1"),
+        ({**TWO_PROXIES, "PROXY_COUNT": 0}, "1.1.1.1, 198.51.100.1, 10.2.0.1", "192.0.2.7", "198.51.100.1"),
         (TWO_PROXIES, "198.51.100.1, 10.2.0.1", "203.0.113.9", "203.0.113.9"),
         (TWO_PROXIES, "198.51.100.1, 203.0.113.5", "192.0.2.7", "192.0.2.7"),
     ],
@@ -57,7 +111,13 @@ def test_configured_proxies_are_believed(
 
 
 @pytest.mark.parametrize(
-    "options", [{"TRUSTED_PROXIES": ["10.0.0.0/99"]}, {"TRUSTED_PROXIES": "10.0.0.1"}, {"PROXY_COUNT": -1}]
+    "options",
+    [
+        {"TRUSTED_PROXIES": ["10.0.0.0/99"]},
+        {"TRUSTED_PROXIES": "10.0.0.1"},
+        {"PROXY_COUNT": -1},
+        {"PROXY_COUNT": "automatic"},
+    ],
 )
 def test_unusable_settings_are_named_and_no_header_is_trusted(settings: Settings, options: dict[str, object]) -> None:
     settings.READTRACK = options
@@ -67,3 +127,115 @@ def test_unusable_settings_are_named_and_no_header_is_trusted(settings: Settings
 
 def test_the_defaults_can_be_used() -> None:
     assert bad_proxies() == ""
+
+
+AGENTS = [BROWSER.replace("140.0", f"{number}.0") for number in range(130, 140)]
+NGINX = [(f"203.0.{number // 250}.{number % 250 + 1}", AGENTS[number % 10]) for number in range(1_000)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("peer", ["127.0.0.1", "172.17.0.1", ""])
+def test_a_thousand_new_readers_behind_a_proxy_count_with_default_settings(peer: str) -> None:
+    post = factories.post()
+    for address, agent in NGINX:
+        Client(REMOTE_ADDR=peer).get(f"/posts/{post.pk}/", headers={"User-Agent": agent, "X-Forwarded-For": address})
+    assert reports.views([post]) == {post: 1_000}
+    assert found("addresses")[0].level == "ok"
+
+
+def see(addresses: Iterable[str], agents: Iterable[str] = AGENTS[:1], *, peer: str = "203.0.113.9") -> None:
+    """Shows the watch one visitor for each address and agent, who came through this peer."""
+    for address, agent in product(addresses, agents):
+        network({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": address}, agent=agent)
+
+
+SAME = ["198.51.100.1"]
+TWENTY = [f"198.51.100.{number}" for number in range(SAMPLE)]
+BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumerate(TWENTY)]
+
+
+@pytest.mark.parametrize(
+    ("options", "peer", "addresses", "agents", "noticed"),
+    [
+        ({}, "203.0.113.9", TWENTY, AGENTS[:1], {"forwarded"}),  # a CDN that connects from public addresses
+        ({}, "10.0.0.1", BEHIND_CDN, AGENTS[:1], {"forwarded"}),  # a CDN in front of nginx
+        ({}, "10.0.0.1", [f"10.1.0.{number}" for number in range(SAMPLE)], AGENTS[:1], {"forwarded"}),  # an intranet
+        ({"PROXY_COUNT": 2}, "10.0.0.1", TWENTY, AGENTS[:1], {"forwarded"}),  # only one proxy
+        ({"TRUSTED_PROXIES": ["10.0.0.2"]}, "10.0.0.1", TWENTY, AGENTS[:1], {"forwarded"}),
+        ({}, "10.0.0.1", [""] * 2, AGENTS, {"one address"}),  # a proxy that forwards nothing
+        ({}, "", [""] * 2, AGENTS, {"one address"}),
+        ({"PROXY_COUNT": 0}, "10.0.0.1", TWENTY[:2], AGENTS, {"one address"}),
+        ({}, "10.0.0.1", SAME * 2, AGENTS, {"one address"}),
+        ({}, "10.0.0.1", SAME * 5, AGENTS[: MANY - 1], set()),  # a household or an office
+        ({}, "10.0.0.1", TWENTY, AGENTS, set()),
+        ({"PROXY_COUNT": 2}, "10.0.0.1", BEHIND_CDN, AGENTS, set()),
+        ({}, "203.0.113.9", TWENTY[: SAMPLE // 2] + [""] * (SAMPLE // 2), AGENTS[:1], set()),  # some forge it
+        ({"PROXY_COUNT": 0}, "203.0.113.9", TWENTY, AGENTS[:1], set()),
+        ({}, "203.0.113.9", TWENTY[1:], AGENTS[:1], set()),  # too few to judge
+    ],
+)
+def test_addresses_that_cannot_be_the_visitors_own_are_noticed(
+    settings: Settings,
+    options: dict[str, object],
+    peer: str,
+    addresses: list[str],
+    agents: list[str],
+    noticed: set[str],
+) -> None:
+    settings.READTRACK = options
+    see(addresses, agents, peer=peer)
+    assert watch.found == noticed
+
+
+def test_a_notice_is_logged_once_and_the_watch_remembers_one_sample(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "readtrack"):
+        see(TWENTY * 10)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{NOTICES['forwarded']} Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one."
+    ]
+    assert len(watch._sample) < SAMPLE
+
+
+def test_threads_may_judge_the_same_sample() -> None:
+    barrier = Barrier(8)
+
+    def visit() -> None:
+        barrier.wait()
+        see(TWENTY * 50)
+
+    threads = [Thread(target=visit) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert watch.found == {"forwarded"}
+    assert len(watch._sample) < SAMPLE
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("notice", "peer", "forwarded"), [("forwarded", "203.0.113.9", "198.51.100.7"), ("one address", "10.0.0.1", "")]
+)
+def test_doctor_and_dashboard_say_for_a_day_what_was_noticed(
+    admin_client: Client, wire: Wire, redis: Redis, notice: Notice, peer: str, forwarded: str
+) -> None:
+    post = factories.post()
+    page = f"/posts/{post.pk}/function/"
+    factories.browser().get(page)
+    assert found("addresses")[0].level == "ok"
+    assert NOTICES[notice] not in admin_client.get("/admin/readtrack/dashboard/").text
+    watch.clear()
+    with wire.counted() as trips:
+        for number in range(SAMPLE):
+            headers = {"User-Agent": AGENTS[number % MANY]} | ({"X-Forwarded-For": forwarded} if forwarded else {})
+            Client(REMOTE_ADDR=peer).get(page, headers=headers)
+    assert trips == [2 * SAMPLE]  # a view and a count each, as without a notice
+    skip_buffer.send_rest()
+    [finding] = found("addresses")
+    assert finding.level == "warning"
+    assert NOTICES[notice] in finding.message
+    assert "PROXY_COUNT" in finding.hint
+    assert NOTICES[notice] in admin_client.get("/admin/readtrack/dashboard/").text
+    assert reports.skips().keys() == {*REASONS}
+    redis.delete(*redis.keys("views:skips:*"))
+    assert found("addresses")[0].level == "ok"
