@@ -96,6 +96,8 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     outcome = fail_open(record, None, hit)
     if outcome is None:
         return tracker.skip(hit.views, "error")
-    if visitor.new_cookie and (outcome.counted or outcome.steps or (conf.ANONYMOUS_READERS and seen.reads)):
+    # A refused person gets the cookie, too, and is told apart from then on. A robot would leave the honeypot with it.
+    is_person = bool(hit.views or outcome.steps) and "honeypot" not in outcome.skipped.values()
+    if visitor.new_cookie and (is_person or (conf.ANONYMOUS_READERS and seen.reads)):
         visitors.set_cookie(request, response, visitor)
     return outcome

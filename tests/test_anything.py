@@ -94,7 +94,10 @@ def test_agents_are_judged_and_the_memory_for_them_is_bounded(agent: str) -> Non
 def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
     subject = subject_of_row(Page, pk.encode(errors="replace").decode())
     names = keys.viewed(
-        [subject], visitor="v" * 16, fallback_id="s" * 16, hour_bucket="2026112012", minute="202611201200"
+        [subject],
+        visitor=visitors.Visitor("v" * 16, fallback_id="s" * 16),
+        hour_bucket="2026112012",
+        minute="202611201200",
     )
     assert all(KEY.fullmatch(name) for name in names)
 

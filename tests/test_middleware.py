@@ -2,6 +2,7 @@
 
 import time
 from datetime import datetime
+from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +17,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
-from readtrack.store import clock
+from readtrack.store import clock, recording
 from readtrack.subjects import subject_of
 from tests.site.models import Manual, Post
 from tests.support import factories
@@ -436,10 +438,100 @@ def test_a_page_that_is_shared_at_times_recognises_a_visitor_of_a_moment_ago(red
     assert views(redis, post) == 1
 
 
-def test_only_a_view_that_counts_sets_a_cookie() -> None:
+both = pytest.mark.parametrize("form", ["keys", "compact"])
+
+
+@both
+@pytest.mark.parametrize(("posts", "first"), [(1, 1), (30, 5)])
+def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
+    settings: Settings, form: str, posts: int, first: int
+) -> None:
+    """Thirty people, one address and one browser. They open one post at once, or a post each; then another one."""
+    settings.READTRACK = {"WINDOW_STORE": form, "RATE_WINDOW": 60}
+    pages, people = [factories.post() for _ in range(posts)], [factories.browser() for _ in range(30)]
+    for person, page in zip(people, cycle(pages), strict=False):
+        assert "anon_id" in person.get(f"/posts/{page.pk}/").cookies
+    assert sum(reports.views(pages).values()) == first
+    for person, page in zip(people, cycle(pages), strict=False):
+        person.get(f"/posts/{page.pk}/")
+    assert sum(reports.views(pages).values()) == first
+    following = factories.post()
+    for person in people:
+        person.get(f"/posts/{following.pk}/")
+        person.get(f"/posts/{following.pk}/")
+    assert reports.views([following]) == {following: 30}
+    assert sum(reports.visitors([*pages, following]).values()) == first + 30
+
+
+@both
+def test_cookies_that_are_dropped_and_brought_later_gain_one_view(settings: Settings, redis: Redis, form: str) -> None:
+    settings.READTRACK = {"WINDOW_STORE": form}
+    post, browsers = factories.post(), [factories.browser() for _ in range(20)]
+    for _ in range(2):
+        for browser in browsers:
+            browser.get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 1
+
+
+def test_a_window_says_if_its_view_was_refused(redis: Redis) -> None:
+    post, browsers = factories.post(), [factories.browser() for _ in range(3)]
+    for browser in browsers:
+        browser.get(f"/posts/{post.pk}/")
+    assert sorted(str(redis.get(key)) for key in redis.keys("viewed:*")) == ["0", "0", "1", "1"]
+    assert all(1_790 < redis.ttl(key) <= 1_800 for key in redis.keys("viewed:*"))
+
+
+@both
+def test_a_flood_without_cookies_opens_few_windows(
+    settings: Settings, redis: Redis, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.READTRACK = {"WINDOW_STORE": form, "WINDOW_SHARDS": 1}
+    monkeypatch.setattr(recording, "NEWCOMERS", 10)
     post = factories.post()
-    assert "anon_id" in factories.browser().get(f"/posts/{post.pk}/").cookies
-    assert "anon_id" not in factories.browser().get(f"/posts/{post.pk}/").cookies
+    for _ in range(30):
+        factories.browser().get(f"/posts/{post.pk}/")
+    # One hit counted, with two windows. Nine were refused with a window, which in a set has a second entry as its mark.
+    stored = redis.keys("viewed:*") if form == "keys" else redis.smembers(redis.keys("viewed:*")[0])
+    assert len(stored) == (2 + 9 if form == "keys" else 2 + 2 * 9)
+
+
+@both
+@pytest.mark.parametrize("page", ["/posts/{}/", "/posts/{}/async/"])
+def test_signing_in_and_out_within_a_window_counts_once(settings: Settings, redis: Redis, form: str, page: str) -> None:
+    settings.READTRACK = {"WINDOW_STORE": form}
+    first, second, browser = factories.post(), factories.post(), factories.browser()
+    browser.get(page.format(first.pk))
+    browser.force_login(factories.user())
+    for post in (first, second):
+        browser.get(page.format(post.pk))
+    del browser.cookies["sessionid"]
+    for post in (first, second):
+        browser.get(page.format(post.pk))
+    assert (views(redis, first), views(redis, second)) == (1, 1)
+
+
+def test_a_repeat_of_a_user_makes_no_window_longer_and_their_rate_is_their_own(redis: Redis) -> None:
+    post, user, other = factories.post(), factories.user(), factories.browser()
+    factories.browser(user).get(f"/posts/{post.pk}/")
+    other.get(f"/posts/{factories.post().pk}/")
+    other.force_login(user)
+    other.get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 1
+    redis.delete(f"viewed:{visitors.user_id(user.pk)}:site.post:{post.pk}")
+    other.get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 2
+    assert redis.get(f"rate:{visitors.user_id(user.pk)}") == "3"
+
+
+@pytest.mark.parametrize("options", [{"ANONYMOUS": "hash"}, {"HONOUR_OPT_OUT": True}])
+def test_a_user_of_a_site_or_browser_without_cookies_is_known_by_the_account_alone(
+    settings: Settings, redis: Redis, options: dict[str, object]
+) -> None:
+    settings.READTRACK = options
+    post, user = factories.post(), factories.user()
+    for who in (user, factories.user()):
+        factories.browser(who, headers={"User-Agent": factories.BROWSER, "DNT": "1"}).get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 2
 
 
 def test_a_category_page_shows_itself_read_and_puts_the_dot_out_everywhere() -> None:

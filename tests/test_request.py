@@ -107,7 +107,8 @@ def test_a_cookie_of_before_is_not_read_once_the_visitor_opted_out(client: Clien
 
 def test_a_user_who_opted_out_is_known_as_such(django_user_model: type[User]) -> None:
     user = factories.user()
-    assert visitors.visitor(request(DNT="1"), user) == visitors.Visitor(visitors.user_id(user.pk), opted_out=True)
+    known = visitors.Visitor(visitors.user_id(user.pk), kind="user", opted_out=True)
+    assert visitors.visitor(request(DNT="1"), user) == known
 
 
 def test_an_address_forged_by_a_client_of_the_site_itself_makes_no_new_visitor(settings: Settings, page: str) -> None:

@@ -25,13 +25,21 @@ OPT_OUT_HEADERS = ("HTTP_SEC_GPC", "HTTP_DNT")
 
 
 class Visitor(NamedTuple):
-    """A visitor. `fallback_id` is the hash that identified this visitor before `id` did; repeats are found by both."""
+    """A visitor. `fallback_id` identified this visitor before `id` did; repeats are found by both.
+
+    It is the hash of address and browser before the cookie comes back, and the cookie of a user who signed in.
+    """
 
     id: str
     fallback_id: str = ""
     new_cookie: str = ""
-    kind: Literal["user", "cookie", "hash"] = "user"
+    kind: Literal["user", "cookie", "hash"] = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
+
+    @property
+    def rate_id(self) -> str:
+        """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in is no robot."""
+        return self.id if self.kind == "user" else self.fallback_id or self.id
 
 
 def signed_in(request: HttpRequest) -> Any | None:
@@ -66,17 +74,24 @@ def _loader_of(user: Any) -> str | None:
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime | None = None) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
     opted_out = conf.HONOUR_OPT_OUT and any(request.META.get(name, "").strip() == "1" for name in OPT_OUT_HEADERS)
+    has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
+    known = (
+        request.get_signed_cookie(conf.COOKIE, default="", salt=SALT, max_age=conf.COOKIE_AGE) if has_cookies else ""
+    )
+    cookie_id = digest("visitor", f"cookie:{known}") if known else ""
     if user is not None:
-        return Visitor(user_id(user.pk), opted_out=opted_out)
-    if opted_out or conf.ANONYMOUS != "cookie" or not conf.COOKIE:
+        return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
+    if not has_cookies:
         return _visitor_of_day(_source(request), buckets.now(at), opted_out=opted_out)
-    known = request.get_signed_cookie(conf.COOKIE, default="", salt=SALT, max_age=conf.COOKIE_AGE)
-    cookie = known or secrets.token_urlsafe(16)
-    name = digest("visitor", f"cookie:{cookie}")
     if known:
-        return Visitor(name, kind="cookie")
-    fallback_id = digest("visitor", f"address:{_source(request)}")
-    return Visitor(name, fallback_id=fallback_id, new_cookie=cookie, kind="cookie")
+        return Visitor(cookie_id)
+    new = secrets.token_urlsafe(16)
+    return Visitor(digest("visitor", f"cookie:{new}"), fallback_id=address_id(request), new_cookie=new)
+
+
+def address_id(request: HttpRequest) -> str:
+    """Returns the id that stands in for the cookie of a visitor who brings none."""
+    return digest("visitor", f"address:{_source(request)}")
 
 
 @cached_setting("SECRET_KEY", maxsize=1024)  # 2 µs for a new text, 0.1 µs for a cached one

@@ -24,7 +24,7 @@ class Hash(NamedTuple):
 def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
     """Takes the visitor to the stage of the subject's funnel; the answer is True if that was new."""
     reached = list(conf.FUNNEL[: conf.FUNNEL.index(stage) + 1])
-    rate = keys.rate(visitor.fallback_id or visitor.id)
+    rate = keys.rate(visitor.rate_id)
     bucket = keys.trending_bucket(buckets.minute_bucket(at))
     names = [rate, keys.unsettled(), keys.funnel(subject), bucket, *keys.passes(subject, visitor)]
     name = keys.member("funnel", subject)

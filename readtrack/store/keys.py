@@ -95,10 +95,10 @@ funnel = Key("funnel:{subject}", "hash", 0, "number of visitors who reached each
 funnel_pass = Key("funnel:pass:{visitor}:{subject}", "string", HOUR, "stage that a visitor reached")
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs)")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
-window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "further views are repeats; never extended")
+window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: a view counted; 0: refused, before the cookie")
 window_slice = Key("viewed:slice:{slice}:{shard}", "set", "WINDOW", "the same as integers: WINDOW_STORE “compact”")
 rate = Key("rate:{visitor}", "string", "RATE_WINDOW", "hits since the first; 10^15, for a day, marks a robot")
-skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason")
+skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; notices of addresses")
 trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute")
 trending_copy = Key("trending:entered:{minute}", "sorted set", 80 * MINUTE, "what the list took from that bucket")
 trending_top = Key("trending:top", "sorted set", 10 * MINUTE, "sum of the last 60 buckets; member “” is the newest one")
@@ -122,11 +122,11 @@ budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and remov
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 
 
-def viewed(subjects: Sequence[str], *, visitor: str, fallback_id: str, hour_bucket: str, minute: str) -> list[str]:
+def viewed(subjects: Sequence[str], *, visitor: Visitor, hour_bucket: str, minute: str) -> list[str]:
     """Returns the keys of a hit's views, in the order of record.lua: three of the hit, then those of each subject."""
-    start = prefix()
+    start, (who, fallback_id, *_) = prefix(), visitor
     names = [
-        start + rate.template % (fallback_id or visitor),
+        start + rate.template % visitor.rate_id,
         start + unsettled.template,
         start + trending_bucket.template % minute,
     ]
@@ -136,7 +136,7 @@ def viewed(subjects: Sequence[str], *, visitor: str, fallback_id: str, hour_buck
             start + hour.template % (hour_bucket, subject),
             start + model_hour.template % (hour_bucket, subject.partition(":")[0]),
             start + hll.template % subject,
-            start + window.template % (visitor, subject),
+            start + window.template % (who, subject),
         )
         if fallback_id:
             names.append(start + window.template % (fallback_id, subject))

@@ -18,6 +18,7 @@ from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
+NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 VALUES = 50  # values of a dimension that a subject keeps; the rest is "other"
 
 _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
@@ -45,12 +46,11 @@ def record(hit: Hit) -> Outcome:
 
 def count_views(hit: Hit) -> Call[Outcome]:
     """Counts the hit's views: one script for them and for all that the site counts besides."""
-    visitor, fallback_id = hit.visitor.id, hit.visitor.fallback_id
+    visitor = hit.visitor
     minute = hit.at.replace(second=0, microsecond=0)  # found in the cache of buckets.py
     names = keys.viewed(
         hit.views,
         visitor=visitor,
-        fallback_id=fallback_id,
         hour_bucket=buckets.hour_bucket(minute),
         minute=buckets.minute_bucket(minute),
     )
@@ -58,15 +58,16 @@ def count_views(hit: Hit) -> Call[Outcome]:
         conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         conf.RATE_LIMIT or NO_LIMIT,
         conf.RATE_WINDOW or 1,
-        visitor,
+        visitor.id,
         keys.ROBOT,
         *_LIFETIMES,
         len(keys.prefix()),
+        NEWCOMERS if visitor.new_cookie else 0,
     ]
     decode = partial(_outcome, hit)
     if _has_options(hit):
         return Call("record", *_with_options(hit, names, args), decode)
-    args += (6 if fallback_id else 5, len(hit.views), *hit.views)
+    args += (6 if visitor.fallback_id else 5, len(hit.views), *hit.views)
     return Call("record", names, args, decode)
 
 

@@ -5,6 +5,7 @@
 --       per view: total, hour, model's hour, hll, window[, window of the visitor's fallback id]
 -- ARGV: window (s), rate limit, rate window (s), visitor, rate that marks a robot,
 --       lifetimes of an hour, of a model's hour and of a bucket (s), length of the prefix of keys,
+--       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       keys per view, number of views, subject of each view[, options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot
 --
@@ -17,11 +18,11 @@
 -- The keys of effects come after those of all views.
 local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT = 1, 2, 3, 4
-local SHARED, FIXED = 3, 11
+local SHARED, FIXED = 3, 12
 local rate, unsettled, bucket = KEYS[1], KEYS[2], KEYS[3]
 local window, limit, rate_window, visitor = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local hour_life, model_hour_life, bucket_life, prefix = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
-local width, views = tonumber(ARGV[10]), tonumber(ARGV[11])
+local newcomers, width, views = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
 local counters = options and 3 or 4
 local identities = options and options.identities or width - counters
@@ -78,15 +79,15 @@ if options then
     call('HINCRBY', KEYS[key], 'other', 1)
   end
 
-  -- Returns true if one of the identities is in one of the slices; adds them to the newest slice if not.
-  function is_in_slices(view, first)
+  -- Returns true if one of the first `known` identities is in one of the slices; adds them to the newest slice if not.
+  function is_in_slices(view, first, known)
     local members = options.views[view].members
-    for identity = 1, identities do
+    for identity = 1, known do
       for slice = 0, slices - 1 do
         if call('SISMEMBER', KEYS[first + (identity - 1) * slices + slice], members[identity]) == 1 then return true end
       end
     end
-    for identity = 1, identities do
+    for identity = 1, known do
       local newest = KEYS[first + (identity - 1) * slices]
       call('SADD', newest, members[identity])
       if call('SCARD', newest) == 1 then call('EXPIRE', newest, window) end
@@ -99,6 +100,26 @@ if options then
   end
 end
 
+-- Returns true if one of the visitor's windows is open; opens all of them if none is. The first is the visitor's own.
+local function is_repeat(view, first)
+  if slices > 0 then return is_in_slices(view, first, identities) end
+  if identities == 2 then
+    if call('EXISTS', KEYS[first]) == 1 then return true end
+    if not call('SET', KEYS[first + 1], 1, 'NX', 'EX', window) then return true end
+  end
+  return not call('SET', KEYS[first], 1, 'NX', 'EX', window)
+end
+
+-- Opens the window of a new cookie whose hit is refused, so that a reload with the cookie stays a repeat. It is marked
+-- as refused: 0 in place of 1; in a slice, the complement of its member comes with it.
+local function open_refused(view, first)
+  if slices == 0 then
+    call('SET', KEYS[first], 0, 'NX', 'EX', window)
+  elseif not is_in_slices(view, first, 1) then
+    call('SADD', KEYS[first], -1 - tonumber(options.views[view].members[1]))
+  end
+end
+
 -- Most hits are a visitor's only one in a rate window, so that one costs a single command.
 local hits = call('SET', rate, 1, 'NX', 'EX', rate_window) and 1 or call('INCR', rate)
 local limited = hits > limit and (hits > tonumber(ARGV[5]) and HONEYPOT or RATE)
@@ -106,15 +127,8 @@ local limited = hits > limit and (hits > tonumber(ARGV[5]) and HONEYPOT or RATE)
 local outcome = {}
 for view = 1, views do
   local key = SHARED + 1 + width * (view - 1)
-  if limited then
-    outcome[view] = limited
-  elseif slices > 0 and is_in_slices(view, key + counters) then
-    outcome[view] = REPEAT
-  elseif slices == 0 and identities == 2 and not call('SET', KEYS[key + counters + 1], 1, 'NX', 'EX', window) then
-    outcome[view] = REPEAT
-  elseif slices == 0 and not call('SET', KEYS[key + counters], 1, 'NX', 'EX', window) then
-    outcome[view] = REPEAT
-  else
+  outcome[view] = limited or is_repeat(view, key + counters) and REPEAT or COUNTED
+  if outcome[view] == COUNTED then
     local subject = ARGV[FIXED + view]
     if call('INCR', KEYS[key]) == 1 then mark(subject) end
     if call('INCR', KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], hour_life) end
@@ -126,7 +140,8 @@ for view = 1, views do
     -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
     if call('ZINCRBY', bucket, 1, subject) == '1' then call('EXPIRE', bucket, bucket_life) end
     if options then apply(view) end
-    outcome[view] = COUNTED
+  elseif hits <= newcomers then
+    open_refused(view, key + counters)
   end
 end
 
