@@ -97,6 +97,7 @@ unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's co
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: a view counted; 0: refused, before the cookie")
 window_slice = Key("viewed:slice:{slice}:{shard}", "set", "WINDOW", "the same as integers: WINDOW_STORE “compact”")
+robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
 rate = Key("rate:{visitor}", "string", "RATE_WINDOW", "hits since the first; 10^15, for a day, marks a robot")
 skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; notices of addresses")
 trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute")

@@ -10,7 +10,6 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import breakdowns, keys, read_state, scripts, uniques, windows
-from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
 from readtrack.store.uniques import Effect, Strategy
@@ -19,6 +18,7 @@ from readtrack.subjects import enters_funnel, model_with_label
 NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
+ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 VALUES = 50  # values of a dimension that a subject keeps; the rest is "other"
 
 _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
@@ -83,10 +83,8 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
 
 def mark_robots(visitors: Iterable[str]) -> None:
     """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
-    pipeline = connect().pipeline(transaction=False)
-    for visitor in visitors:
-        pipeline.set(keys.rate(visitor), keys.ROBOT, ex=keys.DAY)
-    pipeline.execute()
+    names = [keys.robots(), *map(keys.rate, visitors)]
+    scripts.run(Call("mark_robots", names, [keys.ROBOT, keys.DAY, ROBOTS, keys.robots.ttl], int))
 
 
 class Profile(NamedTuple):

@@ -5,7 +5,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from readtrack import buckets
-from readtrack.hits import visitors
+from readtrack.hits import bots, visitors
 from readtrack.hits.hit import is_prefetch
 from readtrack.store.circuit import fail_open
 from readtrack.store.recording import mark_robots
@@ -14,8 +14,12 @@ from readtrack.store.recording import mark_robots
 @never_cache
 @require_safe
 def honeypot(request: HttpRequest) -> HttpResponse:
-    """Marks the visitor as a robot; never a signed-in user, nor a request that a browser made by itself."""
-    if not is_prefetch(request) and _is_visit(request) and visitors.signed_in(request) is None:
+    """Marks the visitor as a robot; never a signed-in user, nor a request that a browser made by itself.
+
+    A robot that is known by its user agent needs no mark.
+    """
+    is_known = bots.is_bot(bots.user_agent_of(request))
+    if not is_known and not is_prefetch(request) and _is_visit(request) and visitors.signed_in(request) is None:
         fail_open(mark_robots, None, _ids(request))
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 
@@ -27,8 +31,8 @@ def _is_visit(request: HttpRequest) -> bool:
 
 
 def _ids(request: HttpRequest) -> set[str]:
-    """Returns the ids of the visitor today and tomorrow, because hashes of addresses change with the day."""
-    now, ids = buckets.now(), set()
+    """Returns the ids of the visitor with and without the cookie, today and tomorrow, because hashes change then."""
+    now, ids = buckets.now(), {visitors.address_id(request)}
     for at in (now, now + buckets.DAY):
         visitor = visitors.visitor(request, None, at=at)
         ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back

@@ -6,6 +6,7 @@ from django.test import Client, override_settings
 from pytest_django import Settings
 from redis import Redis
 
+from readtrack.store import recording
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -27,12 +28,53 @@ def test_a_visitor_who_follows_the_honeypot_is_a_robot_for_a_day(client: Client,
 
 
 @pytest.mark.django_db
-def test_the_honeypot_knows_a_cookie_and_spares_its_neighbours(client: Client) -> None:
-    post, other = factories.post(), factories.post()
-    assert view(client, post.pk) == "counted"
+def test_a_robot_does_not_leave_the_honeypot_by_dropping_its_cookie(client: Client) -> None:
+    post, other, neighbour = factories.post(), factories.post(), Client()
+    for each in (client, neighbour):
+        view(each, post.pk)
     client.get("/readtrack/archive/", headers={"User-Agent": BROWSER})
     assert view(client, other.pk) == "skipped; reason=honeypot"
-    assert view(Client(), other.pk) == "counted"
+    client.cookies.clear()
+    assert view(client, other.pk) == "skipped; reason=honeypot"
+    assert not client.cookies
+    # A neighbour with a cookie of its own is spared, and who signs in is no robot.
+    assert view(neighbour, other.pk) == "counted"
+    client.force_login(factories.user())
+    assert view(client, other.pk) == "counted"
+
+
+@pytest.mark.django_db
+def test_a_user_who_signs_in_with_a_marked_cookie_counts(client: Client) -> None:
+    post, other = factories.post(), factories.post()
+    view(client, post.pk)
+    client.get("/readtrack/archive/", headers={"User-Agent": BROWSER})
+    assert view(client, other.pk) == "skipped; reason=honeypot"
+    client.force_login(factories.user())
+    assert view(client, other.pk) == "counted"
+
+
+@pytest.mark.parametrize("agent", ["curl/8.5.0", "Googlebot/2.1", ""])
+def test_a_robot_that_is_known_by_its_agent_needs_no_mark(client: Client, redis: Redis, agent: str) -> None:
+    assert client.get("/readtrack/archive/", headers={"User-Agent": agent}).status_code == 204
+    assert redis.keys("*") == []
+
+
+def test_marks_are_bounded_and_those_there_are_renewed(
+    client: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "ROBOTS", 3)
+    for number in (1, 1, 1, 2, 3, 4, 5):
+        client.get("/readtrack/archive/", headers={"User-Agent": f"{BROWSER} {number}"})
+    marks = redis.keys("rate:*")
+    assert len(marks) == 3
+    assert 3_500 < redis.ttl("robots") <= 3_600
+    for mark in marks:
+        redis.expire(mark, 10)
+    client.get("/readtrack/archive/", headers={"User-Agent": f"{BROWSER} 1"})
+    assert sorted(redis.ttl(mark) > 10 for mark in marks) == [False, False, True]
+    redis.delete("robots")
+    client.get("/readtrack/archive/", headers={"User-Agent": f"{BROWSER} 5"})
+    assert len(redis.keys("rate:*")) == 4
 
 
 @pytest.mark.django_db
