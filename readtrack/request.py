@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
 from readtrack.models import Tracked
-from readtrack.subjects import check_stage, has_read_state, subject_of
+from readtrack.subjects import check_read_state, check_stage, has_read_state, subject_of
 
 
 class Recorder:
@@ -28,9 +28,7 @@ class Recorder:
 
     def read(self, obj: Model) -> None:
         """Marks the object read for the signed-in user. Raises TypeError for a model without read state."""
-        if not isinstance(obj, Model) or not has_read_state(obj.__class__):
-            name = obj.__class__.__name__
-            raise TypeError(f"{name} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for.")
+        check_read_state(obj.__class__)
         self.reads[subject_of(obj)] = None
 
     def step(self, obj: Tracked, stage: str) -> None:

@@ -135,6 +135,29 @@ def has_read_state(model: type[Model]) -> bool:
     return _is_category(owner(model))
 
 
+def can_be_unread(obj: Model) -> bool:
+    """Returns True for an object with read state, unless its `has_news` (a method or a value) says that it is empty."""
+    if not has_read_state(obj.__class__):
+        return False
+    has_news = getattr(obj, "has_news", True)
+    return bool(has_news() if callable(has_news) else has_news)
+
+
+def category_subjects(objs: Iterable[Model]) -> list[str]:
+    """Returns the subjects of the objects. Raises TypeError for one without read state, or for a single object."""
+    objs = list(listed(objs))
+    for obj in objs:
+        check_read_state(obj.__class__)
+    return list(subjects_of(objs).values())
+
+
+def check_read_state(kind: type) -> None:
+    """Raises TypeError for a class that is no model with read state."""
+    if not issubclass(kind, Model) or not has_read_state(kind):
+        name = kind.__name__
+        raise TypeError(f"{name} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for.")
+
+
 def read_state_models() -> list[type[Model]]:
     """Returns the models of this site that own read state, in the order of INSTALLED_APPS."""
     return [model for model in apps.get_models() if has_read_state(model) and owner(model) is model]

@@ -18,7 +18,7 @@ from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
-from readtrack.subjects import check_stage, subject_of, subject_of_row, subjects_of
+from readtrack.subjects import category_subjects, check_read_state, check_stage, subject_of, subject_of_row
 from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
 from readtrack.unread.publishing import publish_to as publish_to
@@ -44,12 +44,15 @@ def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:
-    """Marks the categories read for the user, in one round trip for every 1,000.
+    """Marks the categories read for the user, in one round trip for every 1,000. Does nothing for anonymous users.
 
     `as_of` is the result of `reports.as_of()` from before the content was fetched: categories that were published to
-    since then stay unread. Raises redis.RedisError, and readers.ReaderError for a user id out of bounds.
+    since then stay unread. Raises redis.RedisError, readers.ReaderError for a user id out of bounds, and TypeError for
+    an object that is no user of this site, or for one without read state.
     """
-    mark_subjects_read(readers.reader_by_id(user.pk), list(subjects_of(objs).values()), as_of=as_of)
+    pk, subjects = readers.id_of(user), category_subjects(objs)
+    if pk is not None:
+        mark_subjects_read(readers.reader_by_id(pk), subjects, as_of=as_of)
 
 
 def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:
@@ -59,8 +62,11 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
     if not isinstance(objs, QuerySet):
         mark_read(user, objs, as_of=as_of)
         return
-    subjects = [subject_of_row(objs.model, pk) for pk in objs.values_list("pk", flat=True).iterator()]
-    mark_subjects_read(readers.reader_by_id(user.pk), subjects, as_of=as_of)
+    check_read_state(objs.model)
+    if (pk := readers.id_of(user)) is None:
+        return
+    subjects = [subject_of_row(objs.model, row) for row in objs.values_list("pk", flat=True).iterator()]
+    mark_subjects_read(readers.reader_by_id(pk), subjects, as_of=as_of)
 
 
 def mark_subjects_read(reader: readers.Reader, subjects: Sequence[str], *, as_of: int | None = None) -> list[str]:

@@ -5,12 +5,14 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import AnonymousUser, User
 from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits.hit import Outcome
 from readtrack.hits.visitors import Visitor
+from tests.site.models import Category
 from tests.support import factories
 from tests.support.wire import Wire
 
@@ -95,6 +97,44 @@ def test_categories_can_be_marked_read_and_unread_by_hand(wire: Wire) -> None:
     assert trips == [1]
     tracker.mark_unread(categories[:1])
     assert reports.unread(user, categories) == {categories[0]}
+
+
+@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}, {"READ_STATE": "sequence"}], ids=str)
+@pytest.mark.parametrize("nobody", [None, AnonymousUser()], ids=str)
+def test_nobody_becomes_a_reader(settings: Settings, redis: Redis, options: dict[str, Any], nobody: Any) -> None:
+    settings.READTRACK = options
+    category = factories.category()
+    tracker.mark_read(nobody, [category])
+    tracker.mark_all_read(nobody, Category)
+    assert redis.keys("*") == []
+    assert reports.unread(nobody, [category]) == set()
+
+
+@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}], ids=str)
+def test_an_unsaved_user_is_no_reader(settings: Settings, redis: Redis, options: dict[str, Any]) -> None:
+    settings.READTRACK = options
+    for call in (tracker.mark_read, reports.unread, reports.unread_counts):
+        with pytest.raises(ValueError, match="save the user"):
+            call(User(username="new"), [factories.category()])
+    assert redis.keys("*") == []
+
+
+def test_what_is_no_user_or_has_no_read_state_is_refused(redis: Redis) -> None:
+    category, user = factories.category(), factories.user()
+    for call in (tracker.mark_read, reports.unread, reports.unread_counts):
+        for wrong in (category, "ann", 7):
+            with pytest.raises(TypeError, match="no User, the user model"):
+                call(wrong, [category])
+    without: Any
+    for without in ([user], ["news"], [category, factories.post()]):
+        with pytest.raises(TypeError, match="has no read state"):
+            tracker.mark_read(user, without)
+        with pytest.raises(TypeError, match="has no read state"):
+            tracker.mark_unread(without)
+    for models in (User, User.objects.all()):
+        with pytest.raises(TypeError, match="has no read state"):
+            tracker.mark_all_read(user, models)
+    assert redis.keys("*") == []
 
 
 def test_marking_nothing_does_nothing(redis: Redis) -> None:

@@ -40,6 +40,8 @@ class Post(Tracked):
     body = models.TextField(help_text="An empty line starts a new paragraph.")
     published_at = models.DateTimeField(default=timezone.now, db_index=True)
 
+    news_author = "author"
+
     class Meta:
         ordering = ("-published_at", "-pk")
 

@@ -1,21 +1,24 @@
 """Checks of the site's models, and of the settings that name them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
+from django.db.models.constants import LOOKUP_SEP
 
 from readtrack.checks import Check
 from readtrack.conf import conf
 from readtrack.hits import readers
-from readtrack.models import CountField
+from readtrack.models import CountField, Tracked
 from readtrack.store.uniques import STRATEGIES
-from readtrack.subjects import model_with_label, tracked_models
+from readtrack.subjects import model_with_label, news_links, tracked_models
 
 
 def unknown_news() -> Iterator[tuple[str, str, str]]:
     for model in tracked_models():
-        named = {"news_for": model.news_for if "news_for" in vars(model) else ()}
+        named: dict[str, Sequence[str]] = {
+            "news_for": () if model.news_for is Tracked.news_for else _plain(model.news_for)
+        }
         named |= {"news_fields": model.news_fields, "news_author": (model.news_author,) if model.news_author else ()}
         for attribute, names in named.items():
             for name in names:
@@ -23,6 +26,19 @@ def unknown_news() -> Iterator[tuple[str, str, str]]:
                     model._meta.get_field(name)
                 except FieldDoesNotExist:
                     yield model._meta.label, attribute, name
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    return [name for name in names if LOOKUP_SEP not in name]
+
+
+def unfollowed_news() -> Iterator[tuple[str, str]]:
+    for model in tracked_models():
+        followed = {field.name for field in news_links(model)}
+        fields = {field.name for field in model._meta.get_fields()}
+        for name in model.news_for:
+            if name not in followed and (LOOKUP_SEP in name or name in fields):
+                yield model._meta.label, name
 
 
 def own_counts() -> Iterator[tuple[str, str]]:
@@ -68,6 +84,13 @@ CHECKS = (
         unknown_news,
         "{0}.{1} names '{2}', which is no field of it.",
         hint="Name its fields: in news_for relations to the objects that become unread, in news_author a foreign key.",
+    ),
+    Check(
+        "readtrack.E044",
+        unfollowed_news,
+        "{0}.news_for names '{1}', which is no foreign key or many-to-many field of it, so it makes nothing unread.",
+        hint="Name relations of the model itself. For others, such as 'category__parent' or the tags of taggit, call "
+        "tracker.publish_to(objects, [post]) in the transaction that saves the post.",
     ),
     Check(
         "readtrack.E010",

@@ -103,10 +103,10 @@ CHECKS = (
     Check(
         "readtrack.W017",
         lambda: problem_if(_precedes(UPDATE_CACHE, MIDDLEWARE)),
-        "UpdateCacheMiddleware comes before ReadTrackMiddleware: it stores a page with the counts and dots of one "
-        "visitor, and all others are shown those.",
+        "UpdateCacheMiddleware comes before ReadTrackMiddleware: a page that it answers shows the counts of the moment "
+        "when it was stored, and counts no view.",
         hint="Remove it and FetchFromCacheMiddleware, and cache views with cache_page: it stores pages before counts "
-        "and dots are filled in, so they stay live.",
+        "and dots are filled in.",
     ),
     Check(
         "readtrack.W018",

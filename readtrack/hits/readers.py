@@ -27,6 +27,20 @@ class ReaderError(ValueError):
     """A user id that would allocate more memory than MAX_READER allows."""
 
 
+def id_of(user: Any) -> Any | None:
+    """Returns the primary key of a user; None for nobody, such as an AnonymousUser.
+
+    Raises TypeError for an object that is no user of this site, ValueError for a user who is not saved.
+    """
+    if user is None or getattr(user, "is_authenticated", None) is False:
+        return None
+    if not isinstance(user, get_user_model()):
+        raise TypeError(f"{user!r} is no {get_user_model().__name__}, the user model of this site.")
+    if user.pk is None:
+        raise ValueError(f"{user!r} has no primary key yet; save the user before tracking what is read.")
+    return user.pk
+
+
 def reader_by_id(pk: Any) -> Reader:
     """Returns the reader with that user id. Raises ReaderError for an id out of bounds."""
     if has_ordinals():
@@ -74,9 +88,14 @@ def has_ordinals() -> bool:
     return not has_whole_ids()
 
 
+def bits() -> int:
+    """Returns the size of one reader in a category's read state (bits)."""
+    return BITS[conf.READ_STATE]
+
+
 def highest() -> int:
     """Returns the highest position, which bounds the memory of a category's read state."""
-    return conf.MAX_READER // BITS[conf.READ_STATE]
+    return conf.MAX_READER // bits()
 
 
 @cached_setting("AUTH_USER_MODEL")

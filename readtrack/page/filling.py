@@ -90,7 +90,9 @@ def _keep_apart(response: Any, *, is_personal: bool) -> None:
     """Tells caches that each reader gets another page, and drops the view's validators, which know no dots."""
     patch_vary_headers(response, ["Cookie"])
     if is_personal:
-        patch_cache_control(response, private=True)
+        # The view may let browsers keep the page, as cache_page does, and then they would keep its dots lit as long.
+        patch_cache_control(response, private=True, max_age=0)
+        del response["Expires"]
     for name in ("ETag", "Last-Modified"):
         del response[name]
 

@@ -20,7 +20,7 @@ from readtrack.conf import conf
 from readtrack.hits.visitors import digest
 from readtrack.models import Tracked
 from readtrack.reports.live import PageState, shown_views
-from readtrack.subjects import has_read_state, subject_of
+from readtrack.subjects import can_be_unread, subject_of
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
@@ -43,11 +43,10 @@ class Placeholder(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, obj: Any) -> "Placeholder | None":
-        """Returns the object's placeholder; None for an object that has no counts or no read state, or is not saved."""
+        """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
         if not isinstance(obj, Model) or obj.pk is None:
             return None
-        is_tracked = isinstance(obj, Tracked)
-        if not (is_tracked if kind in OF_COUNTS else not is_tracked or has_read_state(obj.__class__)):
+        if not (isinstance(obj, Tracked) if kind in OF_COUNTS else can_be_unread(obj)):
             return None
         stored = obj.__dict__.get("view_count")
         # The view may have put an F() expression there.

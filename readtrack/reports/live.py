@@ -13,7 +13,7 @@ from readtrack.models import Tracked
 from readtrack.store import clock, counters, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
-from readtrack.subjects import subjects_of
+from readtrack.subjects import can_be_unread, subjects_of
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 AnyTracked = TypeVar("AnyTracked", bound=Tracked)
@@ -34,22 +34,23 @@ def views(objs: Iterable[AnyTracked]) -> dict[AnyTracked, int]:
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
-    """Returns the unread ones of the objects, in one round trip; an empty set for anonymous users.
+    """Returns the unread ones of the objects, in one round trip; none for anonymous users and ids out of bounds.
 
-    Raises readers.ReaderError for a user id out of bounds.
+    Raises TypeError for an object that is no user of this site.
     """
     return {obj for obj, items in unread_counts(user, objs).items() if items}
 
 
 def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
-    """Returns the number of new items in each object, in one round trip; 0 for anonymous users.
+    """Returns the number of new items in each object, in one round trip; 0 for anonymous users and ids out of bounds.
 
-    With READ_STATE "bitmap" it is 0 or 1. Raises readers.ReaderError for a user id out of bounds.
+    With READ_STATE "bitmap" it is 0 or 1. It is 0 for an object without read state, or whose `has_news` is false.
+    Raises TypeError for an object that is no user of this site.
     """
-    subjects = subjects_of(objs)
-    if user is None or not user.is_authenticated:
-        return dict.fromkeys(subjects, 0)
-    found = page_state(dots=list(subjects.values()), reader=readers.reader_by_id(user.pk)).unread
+    subjects, pk = subjects_of(objs), readers.id_of(user)
+    reader = None if pk is None else readers.or_none(pk)
+    dots = [subject for obj, subject in subjects.items() if can_be_unread(obj)] if reader is not None else []
+    found = page_state(dots=dots, reader=reader).unread
     return {obj: found.get(subject, 0) for obj, subject in subjects.items()}
 
 

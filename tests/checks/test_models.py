@@ -37,6 +37,13 @@ def test_news_for_something_that_the_model_lacks_is_found(monkeypatch: pytest.Mo
     assert "sektion" in the_message("readtrack.E009").msg
 
 
+@pytest.mark.parametrize("name", ["section__parent", "slug"])
+def test_news_for_something_that_cannot_be_followed_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Page, "news_for", ("section", name))
+    assert found() == ["readtrack.E044"]
+    assert name in the_message("readtrack.E044").msg
+
+
 @isolate_apps("tests.site", attr_name="apps")
 def test_a_composite_primary_key_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     class Chapter(Tracked):

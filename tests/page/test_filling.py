@@ -13,6 +13,7 @@ from django.template import engines
 from django.test import AsyncClient
 from django.urls import path
 from django.utils.translation import override
+from django.views.decorators.cache import cache_page
 from django.views.decorators.gzip import gzip_page
 from redis import Redis
 
@@ -52,6 +53,11 @@ def sized(request: Any) -> HttpResponse:
 def download(request: Any) -> FileResponse:
     text = template("{% view_count post exact %}", request, post=Post.objects.get())
     return FileResponse([text.encode()], content_type="application/octet-stream")
+
+
+@cache_page(600, cache="pages")
+def kept(request: Any) -> HttpResponse:
+    return HttpResponse(template("{% unread_dot c %}", request, c=Category.objects.get()))
 
 
 @gzip_page
@@ -94,7 +100,7 @@ urlpatterns = [
     *urlpatterns,
     *(
         path(f"{page.__name__}/", page)
-        for page in (comment, fragment, named, sized, download, packed, mistaken, dots, astream, counted_json)
+        for page in (comment, fragment, named, sized, download, kept, packed, mistaken, dots, astream, counted_json)
     ),
 ]
 
@@ -237,9 +243,14 @@ def test_a_file_is_left_for_the_server_to_send(content_type: str, rf: Any) -> No
     response.close()
 
 
-def test_a_page_with_dots_may_not_be_cached_for_all_readers(rf: Any) -> None:
+def test_a_page_with_dots_may_not_be_cached_for_all_readers_nor_kept_by_a_browser(rf: Any) -> None:
     factories.category()
-    headers = {"Cache-Control": "public, max-age=60", "ETag": '"1"', "Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT"}
+    headers = {
+        "Cache-Control": "public, max-age=60",
+        "Expires": "Fri, 20 Nov 2036 12:00:00 GMT",
+        "ETag": '"1"',
+        "Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT",
+    }
 
     def page(request: Any) -> HttpResponse:
         return HttpResponse(template("{% unread_dot c %}", request, c=Category.objects.get()), headers=headers)
@@ -251,9 +262,22 @@ def test_a_page_with_dots_may_not_be_cached_for_all_readers(rf: Any) -> None:
     request.user = factories.user()
     response: Any = ReadTrackMiddleware(page)(request)
     assert response["Vary"] == "Cookie"
-    assert set(response["Cache-Control"].split(", ")) == {"private", "max-age=60"}
-    assert "ETag" not in response
-    assert "Last-Modified" not in response
+    assert set(response["Cache-Control"].split(", ")) == {"private", "max-age=0"}
+    assert {"ETag", "Last-Modified", "Expires"}.isdisjoint(response.headers)
+
+
+def test_a_view_with_cache_page_keeps_dots_live_in_the_browser(settings: Any) -> None:
+    settings.CACHES = {**settings.CACHES, "pages": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    category, user = factories.category(), factories.user()
+    browser = factories.browser(user)
+    for _ in range(2):
+        response = browser.get("/kept/")
+        assert "readtrack-dot" in response.text
+        assert "max-age=0" in response["Cache-Control"]
+        assert "Expires" not in response
+    tracker.mark_read(user, [category])
+    assert "readtrack-dot" not in browser.get("/kept/").text
+    assert "max-age=600" in factories.browser().get("/kept/")["Cache-Control"]
 
 
 def test_a_dot_under_a_name_is_each_readers_own_too() -> None:

@@ -1,16 +1,19 @@
 """Placeholders of tags are found again, and nothing else is taken for one."""
 
+from typing import Any
+
 import pytest
+from django.contrib.auth.models import User
 from django.db.models import F
 from django.test.signals import template_rendered
 from django.utils.translation import override
 
 from readtrack.page import placeholders
-from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, Placeholder
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, UNREAD, Placeholder
 from readtrack.reports.live import PageState
 from readtrack.store.counters import Total
 from readtrack.subjects import subject_of
-from tests.site.models import Category, Page, Post
+from tests.site.models import Category, Page, Post, Publication
 
 
 @pytest.mark.parametrize("kind", [COUNT, DOT])
@@ -93,3 +96,18 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
     }
     html = placeholders.rendered(waiting, PageState({"site.post:1": Total(7)}, {}))
     assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}
+
+
+@pytest.mark.parametrize("kind", [DOT, UNREAD, IF])
+def test_only_an_object_with_read_state_has_a_dot(kind: str) -> None:
+    for obj in (User(pk=1), Publication(pk=1), Post(pk=1), "news", None):
+        assert Placeholder.of(kind, obj) is None
+    assert Placeholder.of(kind, Category(pk=1)) == (kind, "site.category:1", 0)
+
+
+@pytest.mark.parametrize("is_method", [False, True])
+@pytest.mark.parametrize("has_news", [False, True])
+def test_a_category_that_says_it_is_empty_has_no_dot(*, has_news: bool, is_method: bool) -> None:
+    category: Any = Category(pk=1)
+    category.has_news = (lambda: has_news) if is_method else has_news
+    assert (Placeholder.of(DOT, category) is not None) is has_news

@@ -12,7 +12,7 @@ from readtrack.store import clock, scripts
 from tests.site.models import Category, Department
 from tests.support import factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_in_use")]
 
 
 @pytest.fixture
@@ -85,6 +85,12 @@ def test_readers_are_counted_for_each(categories: list[Category]) -> None:
 def test_anonymous_users_have_nothing_new(categories: list[Category]) -> None:
     assert reports.unread(AnonymousUser(), categories) == set()
     assert reports.unread_counts(AnonymousUser(), categories) == dict.fromkeys(categories, 0)
+
+
+def test_what_has_no_read_state_or_says_it_is_empty_is_never_unread(user: Any, categories: list[Any]) -> None:
+    categories[0].has_news = False
+    assert reports.unread(user, [*categories[:2], factories.post()]) == {categories[1]}
+    assert reports.unread_counts(user, categories[:2]) == {categories[0]: 0, categories[1]: 1}
 
 
 def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> None:
