@@ -59,6 +59,7 @@ class Conf:
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
     READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
     MAX_READER: int = 100_000_000  # highest position of a reader (sequence: 1/32 of it): 12.5 MB a category at most
+    START_AS_READ: bool = False  # a new account begins with every category read, in place of none
     ANONYMOUS_READERS: bool = False  # anonymous visitors have dots, too, by their cookie
     STALE_FOR: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON

@@ -5,23 +5,27 @@ from functools import partial
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
+from readtrack.conf import conf
 from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import has_read_state, news_links, owner, subject_of
-from readtrack.unread import publishing
+from readtrack.unread import publishing, starting
 
 
 def connect() -> None:
-    """Connects the receivers to every model of the site that has counts or read state."""
+    """Connects the receivers to the users, and to every model of the site that has counts or read state."""
+    post_save.connect(on_sign_up, sender=settings.AUTH_USER_MODEL, dispatch_uid="readtrack.on_sign_up")
     for model in apps.get_models():
         if issubclass(model, Tracked):
-            post_save.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
+            tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
+            tracked.row_saved.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
             for field in news_links(model):
                 if field.many_to_many:
                     through = field.remote_field.through
@@ -30,6 +34,13 @@ def connect() -> None:
         is_owner = model._meta.concrete_model is owner(model)
         if is_owner and (issubclass(model, Tracked) or has_read_state(model)):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
+
+
+def on_sign_up(sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any) -> None:
+    """Receives post_save of a user, and marks everything read for a new one on commit, with START_AS_READ."""
+    if created and not raw and conf.START_AS_READ:
+        start = partial(fail_open, starting.start_reader, None, instance.pk)
+        transaction.on_commit(start, using=using, robust=True)
 
 
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
@@ -52,17 +63,34 @@ def _delete_read_state(subject: str) -> None:
     archive.delete([subject], models=[ReaderHistory])
 
 
+def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool, using: str, **kwargs: Any) -> bool:
+    """Returns True if the row may be news, which is then written in the transaction of the row.
+
+    What is news is told by the row in SQL where the instance was not loaded from it.
+    """
+    if not news_links(sender) and not has_read_state(sender):
+        return False
+    if instance.pk is None or force_insert or (instance._state.adding and sender._meta.pk.has_default()):
+        return True
+    values = tracked.field_values(instance, kwargs["update_fields"])
+    if not tracked.is_stored(instance, values, using=using):
+        return True
+    return sender.is_news is not Tracked.is_news or bool(tracked.changed_fields(instance, values))
+
+
 def on_save(sender: type[Tracked], instance: Tracked, *, created: bool, using: str, **kwargs: Any) -> None:
-    """Receives post_save of a Tracked row, and publishes it if it is news."""
-    if kwargs.get("raw"):
-        return
+    """Receives a Tracked row that was written, and publishes it if it is news.
+
+    A row that only moved is news where it came to.
+    """
     values = tracked.field_values(instance, kwargs.get("update_fields"))
     changed = set() if created else tracked.changed_fields(instance, values)
     if values:
         # On commit, because after a rollback the next save has to find the change again.
         transaction.on_commit(partial(tracked.remember_fields, instance, values), using=using)
     if instance.is_news(created=created, changed=changed):
-        publishing.publish([instance], using=using)
+        has_moved = changed and changed <= {field.name for field in news_links(sender)}
+        publishing.publish([instance], using=using, links=changed if has_moved else None)
 
 
 def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any) -> None:

@@ -8,7 +8,8 @@ from readtrack.flush.run import flush
 
 @shared_task(name="readtrack.flush_views", ignore_result=True)
 def flush_views() -> None:
-    """Writes the live counts into SQL."""
+    """Sends the publications in the outbox, and writes the live counts into SQL."""
+    tracker.resend()
     flush()
 
 

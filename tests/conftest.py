@@ -17,7 +17,7 @@ from redis import Redis
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.hits.addresses import watch
-from readtrack.store import connection
+from readtrack.store import connection, read_state
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
@@ -50,6 +50,12 @@ def redis(_client: Redis) -> Redis:
     skip_buffer.clear()
     watch.clear()
     return _client
+
+
+@pytest.fixture
+def redis_in_use(redis: Redis) -> None:
+    """Lets an empty Redis know all publications, as one in use does; otherwise the first page marks nothing."""
+    read_state.begin(0)
 
 
 @pytest.fixture

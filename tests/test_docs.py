@@ -196,7 +196,7 @@ def test_every_part_of_the_reference_has_its_place() -> None:
         ("keys", r"^\| `(\S+)` \|", {key.pattern for key in keys.KEYS}),
         ("settings", r"\{confval\} (\w+)", set(DEFAULTS)),
         ("checks", r"`(readtrack\.\w+)`", {check.id for check in CHECKS}),
-        ("commands", r"^## (\w+)", set(SUBCOMMANDS)),
+        ("commands", r"^## ([\w-]+)", set(SUBCOMMANDS)),
         ("reports", r"auto\w+:: readtrack\.reports\.(\w+)|`(a\w+)`", set(reports.__all__)),
         ("signals", r"readtrack\.signals\.(\w+)", {"redis_failed", "flushed"}),
     ],

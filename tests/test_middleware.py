@@ -63,6 +63,7 @@ def test_a_page_served_by_asgi_counts_its_visitor_once_in_a_window(redis: Redis,
     assert views(redis, post) == 1
 
 
+@pytest.mark.usefixtures("redis_in_use")
 def test_a_signed_in_reader_is_known_to_an_async_page(redis: Redis) -> None:
     category, user, browser = factories.category(), factories.user(), AsyncClient()
     browser.force_login(user)
@@ -150,6 +151,7 @@ APPS = [
 ]
 
 
+@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.parametrize("agent", APPS)
 def test_a_signed_in_user_of_any_app_is_a_person(redis: Redis, wire: Wire, rf: Any, agent: str) -> None:
     category, post, user = factories.category(), factories.post(), factories.user()
@@ -276,6 +278,7 @@ def test_the_detail_page_of_a_model_that_is_not_tracked_records_nothing(redis: R
     assert recorded(redis) == []
 
 
+@pytest.mark.usefixtures("redis_in_use")
 def test_a_model_named_in_the_settings_is_read_by_its_detail_page(redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
     manual, user = Manual.objects.create(title="How to"), factories.user()
@@ -541,6 +544,7 @@ def test_a_category_page_shows_itself_read_and_puts_the_dot_out_everywhere() -> 
     assert "readtrack-dot" not in browser.get("/list/").text
 
 
+@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.parametrize("page", ["/categories/{}/", "/categories/{}/function/"])
 def test_reading_is_each_readers_own(page: str) -> None:
     category, reader, other = factories.category(), factories.user(), factories.user()

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from django.core import serializers
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models.signals import post_save
 from pytest_django import DjangoAssertNumQueries
 
 from readtrack import reports, tracker
@@ -92,7 +93,7 @@ def test_a_post_that_is_rolled_back_is_no_news() -> None:
 
 def test_finding_the_category_of_news_costs_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     category = Category.objects.create(name="x")
-    with django_assert_num_queries(1):
+    with transaction.atomic(), django_assert_num_queries(2):  # the post, and its row in the outbox
         Post.objects.create(title="x", category_id=category.pk)
 
 
@@ -238,3 +239,66 @@ def test_remembering_the_fields_of_a_row_costs_no_query(
         list(Article.objects.all())
     with django_assert_num_queries(1):
         list(Article.objects.only("text"))
+
+
+def test_a_post_that_moves_by_its_foreign_key_is_news_where_it_comes_to(is_unread: Callable[..., bool]) -> None:
+    old, new = factories.category(), factories.category()
+    post = Post.objects.get(pk=factories.post(category=old).pk)
+    post.category = new
+    assert is_unread(new, post.save)
+    post.category = old
+    assert not is_unread(new, post.save)
+    post.category = None
+    assert not is_unread(old, post.save)
+
+
+def test_a_post_that_moves_is_no_news_where_it_stays(is_unread: Callable[..., bool], category: Category) -> None:
+    article, topic = Article.objects.create(), Topic.objects.create()
+    article.topics.add(topic)
+    article.category = category
+    assert not is_unread(topic, article.save)
+
+
+@pytest.mark.parametrize("is_adding", [False, True])
+def test_an_instance_that_was_not_loaded_is_compared_with_its_row(
+    is_unread: Callable[..., bool], category: Category, *, is_adding: bool
+) -> None:
+    live = Article.objects.create(category=category, title="Old")
+
+    def publish(title: str) -> None:
+        copy = Article(pk=live.pk, category=category, title=title, text="As an editor with drafts publishes it")
+        copy._state.adding = is_adding
+        copy.save()
+
+    assert not is_unread(category, lambda: publish("Old"))
+    assert is_unread(category, lambda: publish("New"))
+    assert not is_unread(category, lambda: publish("New"))
+
+
+def test_a_row_with_a_key_of_ones_own_is_news_when_it_is_new(is_unread: Callable[..., bool]) -> None:
+    section = factories.category()
+    for slug in ("a", "b"):
+        assert is_unread(section, Page(slug=slug, section=section).save)
+
+
+def test_a_field_that_was_not_loaded_is_compared_with_its_row(
+    is_unread: Callable[..., bool], category: Category
+) -> None:
+    Article.objects.create(category=category)
+    article = Article.objects.only("text").get()
+    article.is_published = True
+    assert not is_unread(category, article.save)
+
+
+def test_receivers_of_post_save_see_a_row_that_is_committed(category: Category) -> None:
+    seen = []
+
+    def look(**kwargs: Any) -> None:
+        seen.append(connection.in_atomic_block)
+
+    post_save.connect(look, sender=Post)
+    try:
+        factories.post(category=category)
+    finally:
+        post_save.disconnect(look, sender=Post)
+    assert seen == [False]

@@ -122,8 +122,8 @@ def test_a_count_loads_no_deferred_column(wire: Wire, django_assert_num_queries:
     assert trips == [0]
 
 
-def test_a_tag_never_writes(redis: Any) -> None:
+def test_a_tag_writes_no_count_and_no_read_state(redis: Any) -> None:
     render(
         "{% view_count post %}{% unread_dot c %}", post=factories.post(), c=factories.category(), user=factories.user()
     )
-    assert redis.keys("*") == []
+    assert redis.keys("*") == ["reads:began"]

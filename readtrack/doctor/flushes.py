@@ -6,15 +6,17 @@ from datetime import datetime, timedelta
 from django.apps import apps
 from django.db import connections, router
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count, Min
 
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor.findings import FLUSH, Context, Finding, counted, duration
-from readtrack.models import FlushRun
+from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import row_counts, runs
 from readtrack.store import counters, scripts, server
 from readtrack.store.counters import Total
 from readtrack.subjects import rows_by_model, tracked_models
+from readtrack.unread import publishing
 
 SHOWN = 3  # subjects
 REMEMBERED = timedelta(hours=1)  # for which the minute buckets hold the views of each subject
@@ -58,6 +60,24 @@ def flushes(context: Context) -> Iterator[Finding]:
     if good.took and good.took > interval:
         message = f"It took {duration(good.took)}, longer than the interval of {duration(interval)}."
         yield Finding("warning", message, "Flush less often, and set READTRACK['FLUSH_INTERVAL'] to the new interval.")
+
+
+def outbox(context: Context) -> Iterator[Finding]:
+    """Examines whether publications reach Redis."""
+    waiting = [
+        UnsentPublication.objects.using(alias).aggregate(number=Count("pk"), oldest=Min("written"))
+        for alias in publishing.outboxes()
+    ]
+    number = sum(found["number"] for found in waiting)
+    if not number:
+        yield Finding("ok", "Every publication has reached Redis.")
+        return
+    age = buckets.now() - min(buckets.now(found["oldest"]) for found in waiting if found["number"])
+    message = f"{counted(number, 'publication')} not sent to Redis yet, the oldest for {duration(age)}"
+    if age > runs.late_after():
+        yield Finding("warning", f"{message}. Their dots are off.", f"Flushes send them. Run: {FLUSH}")
+    else:
+        yield Finding("ok", f"{message}. The next flush sends them.")
 
 
 def unsettled(context: Context) -> Iterator[Finding]:

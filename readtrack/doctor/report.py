@@ -25,6 +25,7 @@ EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = 
     visitors.addresses: REDIS,
     flushes.migrations: DATABASE,
     flushes.flushes: DATABASE,
+    flushes.outbox: DATABASE,
     flushes.unsettled: REDIS,
     flushes.epoch: REDIS | DATABASE,
     flushes.drift: REDIS | DATABASE,

@@ -1,6 +1,7 @@
 """The app's own tables: flushes, imports, and data of subjects that has no place in the site's rows."""
 
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 from django.db import models
 from django.utils import timezone
@@ -12,9 +13,15 @@ SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
 
 
 class UnsentPublication(models.Model):
-    """A publication that could not be sent, because Redis was down. It is sent with a later flush."""
+    """A publication that Redis may not have. It is written with the post, and deleted once Redis has it."""
 
-    subject = models.TextField(editable=False)
+    # Made here, so that a row is deleted without having been read, and unlike a number never in use again.
+    token = models.UUIDField(primary_key=True, default=uuid4)
+    subject = models.TextField()
+    items = models.PositiveIntegerField(default=1)
+    author = models.TextField(default="")  # primary key of the user who gets no dot
+    is_own = models.BooleanField(default=False)
+    written = models.DateTimeField(default=timezone.now)
 
     class Meta:
         default_permissions = ()

@@ -3,29 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from contextlib import nullcontext, suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.db import models
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models, transaction
 from django.db.models import F, Model
+from django.dispatch import Signal
 from django.utils.translation import gettext_lazy as _
 
 KNOWN = "_readtrack_known"
 
+# Sent before and after the row of a model's own table is written, in one transaction if a receiver of the first one
+# returns True. Django's post_save comes after the commit.
+row_saving, row_saved = Signal(), Signal()
+
+
+@cache
+def news_columns(model: type[Tracked]) -> dict[str, str]:
+    """Returns the columns of the model's `news_fields`, and of the foreign keys in `news_for`, by field name."""
+    fields: list[Any] = []
+    for name in (*model.news_fields, *model.news_for):
+        with suppress(FieldDoesNotExist):  # a system check reports it
+            fields.append(model._meta.get_field(name))
+    return {field.name: field.attname for field in fields if field.concrete and not field.many_to_many}
+
 
 def field_values(instance: Any, only: Collection[str] | None = None) -> dict[str, Any]:
-    """Returns the instance's values of its `news_fields`, without deferred ones; with `only`, of those fields alone."""
-    values = {}
-    for name in instance.news_fields:
-        column = instance._meta.get_field(name).attname
-        if column in instance.__dict__ and (only is None or name in only or column in only):
-            values[name] = instance.__dict__[column]
-    return values
+    """Returns the values of the instance's news columns, without deferred ones; with `only`, of those fields alone."""
+    loaded = instance.__dict__
+    return {
+        name: loaded[column]
+        for name, column in news_columns(instance.__class__).items()
+        if column in loaded and (only is None or name in only or column in only)
+    }
 
 
 def changed_fields(instance: Model, values: Mapping[str, Any]) -> set[str]:
     """Returns the names of the values that differ from those last known to be in the database."""
     known = instance.__dict__.get(KNOWN, {})
     return {name for name, value in values.items() if name not in known or known[name] != value}
+
+
+def is_stored(instance: Model, values: Mapping[str, Any], *, using: str) -> bool:
+    """Returns True if the row exists. If any of the values is not known of it, it is read, in one query."""
+    known = instance.__dict__.get(KNOWN, {})
+    if known.keys() >= values.keys() and not instance._state.adding:
+        return True
+    columns = {name: news_columns(type(instance))[name] for name in values}
+    row = type(instance)._base_manager.using(using).filter(pk=instance.pk).values("pk", *columns.values()).first()
+    if row is not None:
+        remember_fields(instance, {name: row[column] for name, column in columns.items() if name not in known})
+    return row is not None
 
 
 def remember_fields(instance: Model, values: Mapping[str, Any]) -> None:
@@ -89,8 +119,8 @@ class Tracked(models.Model):
     @classmethod
     def from_db(cls, db: str | None, *args: Any, **kwargs: Any) -> Self:
         instance = super().from_db(db, *args, **kwargs)
-        if cls.news_fields:
-            remember_fields(instance, field_values(instance))
+        if news_columns(cls):
+            instance.__dict__[KNOWN] = field_values(instance)
         return instance
 
     def refresh_from_db(
@@ -100,6 +130,28 @@ class Tracked(models.Model):
         super().refresh_from_db(using, fields, *args, **kwargs)
         # A deferred field is loaded this way too, and changes of other fields have to stay changes.
         remember_fields(self, field_values(self, fields))
+
+    def _save_table(
+        self,
+        raw: bool = False,  # noqa: FBT001, FBT002 - Django's signature
+        cls: type[Model] | None = None,
+        force_insert: bool = False,  # noqa: FBT001, FBT002
+        force_update: bool = False,  # noqa: FBT001, FBT002
+        using: str | None = None,
+        update_fields: Collection[str] | None = None,
+    ) -> bool:
+        table: Any = super()
+        write = partial(table._save_table, raw, cls, force_insert, force_update, using, update_fields)
+        if raw or cls is not self._meta.concrete_model:
+            return bool(write())
+        about = {"sender": type(self), "instance": self, "using": using, "update_fields": update_fields}
+        is_shared = any(answer for _, answer in row_saving.send(force_insert=force_insert, **about))
+        # Not around the whole of save(), because receivers of post_save may count on a row that is committed.
+        with transaction.atomic(using=using, savepoint=False) if is_shared else nullcontext():
+            updated = bool(write())
+            self._state.db = using  # as Django does it a moment later, for relations that a receiver looks at
+            row_saved.send(created=not updated, **about)
+        return updated
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
         """Returns True if a save is news. `changed` names those of `news_fields` and `news_for` that it changed."""

@@ -111,6 +111,10 @@ seen_counters = Key("category:{subject}:seen", "string", 0, "4 bytes by user id:
 ordinal_read_bits = Key("category:{subject}:read:ordinal", "bitmap", 0, "the same by ordinal of the reader")
 ordinal_seen_counters = Key("category:{subject}:seen:ordinal", "string", 0, "the same by ordinal of the reader")
 published = Key("category:{subject}:published", "string", DAY, "time of the last publication (µs)")
+sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence")
+reads_began = Key(
+    "reads:began", "string", 0, "since when Redis knows publications (µs); a page from before marks nothing"
+)
 readers = Key("readers", "hash", 0, "the ordinal of each reader whose id is no small number")
 flush_epoch = Key("flush:epoch", "string", 0, "numbers of the last two settlings: tells a restored Redis")
 flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)")

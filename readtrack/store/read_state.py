@@ -21,12 +21,16 @@ PUBLISHED_FOR = keys.published.seconds * 1_000_000  # µs that the time of a pub
 
 
 class Publication(NamedTuple):
-    """Something new in a category. `author` gets no dot; with `is_own` the category is the author's own text."""
+    """Something new in a category. `author` gets no dot; with `is_own` the category is the author's own text.
+
+    Of several with the same `token` within a day, the items of one count.
+    """
 
     subject: str
     items: int = 1
     author: Reader | None = None
     is_own: bool = False
+    token: str = ""
 
 
 class ReadBits:
@@ -66,7 +70,7 @@ STATES: dict[str, ReadBits | SeenCounters] = {"bitmap": ReadBits(), "sequence": 
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how much is new to the reader in each category; at most 1 where the strategy knows no more."""
     strategy, kind = STATES[conf.READ_STATE], readers.state_kind()
-    names = [keys.state(subject, kind) for subject in subjects]
+    names = [keys.reads_began(), *(keys.state(subject, kind) for subject in subjects)]
     if isinstance(reader, str):
         names.append(keys.readers())
     return Call(strategy.script, names, (reader, len(subjects)), scripts.by_subject(subjects))
@@ -75,7 +79,8 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
 def mark(hit: Hit) -> Call[tuple[str, ...]]:
     """Marks the categories that the hit reads; the answer is those that are read now. Raises redis.RedisError."""
     reader, kind = cast(Reader, hit.reader), readers.state_kind()
-    names = [name for subject in hit.reads for name in (keys.state(subject, kind), keys.published(subject))]
+    names = [keys.reads_began()]
+    names += [name for subject in hit.reads for name in (keys.state(subject, kind), keys.published(subject))]
     if isinstance(reader, str):
         names.append(keys.readers())
 
@@ -100,14 +105,30 @@ def publish(publications: Sequence[Publication]) -> Call[int]:
     """Makes the categories unread."""
     kind = readers.state_kind()
     others = [other for other in readers.ALL_STATE_KINDS if other != kind]
-    names: list[str] = []
+    names: list[str] = [keys.reads_began()]
     args: list[str | int] = [conf.READ_STATE, keys.published.ttl]
-    for subject, items, author, is_own in publications:
-        names += (keys.state(subject, kind), keys.published(subject), *(keys.state(subject, other) for other in others))
-        args += (items, "" if author is None else author, int(is_own))
+    for subject, items, author, is_own, token in publications:
+        names += (keys.state(subject, kind), keys.published(subject), keys.sent(subject))
+        names += (keys.state(subject, other) for other in others)
+        args += (items, "" if author is None else author, int(is_own), token)
     if any(isinstance(one.author, str) for one in publications):
         names.append(keys.readers())
     return Call("publish", names, args, int)
+
+
+def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
+    """Marks the categories read for every reader up to that position; the answer is how many.
+
+    Those that were published to since `as_of` (µs) stay as they are.
+    """
+    kind = readers.state_kind()
+    names = [name for subject in subjects for name in (keys.state(subject, kind), keys.published(subject))]
+    return Call("fill", names, (conf.READ_STATE, highest, as_of), int)
+
+
+def number(names: Sequence[Reader]) -> Call[int]:
+    """Numbers these readers as if they had come in this order; the answer is the highest number so far."""
+    return Call("number", [keys.readers()], (readers.highest(), *names), int)
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
@@ -117,6 +138,12 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     return dict(zip(subjects, STATES[conf.READ_STATE].count_readers(states, patient=patient), strict=True))
 
 
+def begin(at: int) -> None:
+    """Tells an empty Redis since when it knows publications (µs), so that pages from then on mark categories read."""
+    connect(patient=True).set(keys.reads_began(), at, nx=True)
+
+
 def remove(subject: str) -> None:
     """Removes all read state of the category."""
-    connect().unlink(*(keys.state(subject, kind) for kind in readers.ALL_STATE_KINDS), keys.published(subject))
+    states = (keys.state(subject, kind) for kind in readers.ALL_STATE_KINDS)
+    connect().unlink(*states, keys.published(subject), keys.sent(subject))

@@ -1,59 +1,102 @@
-"""Publishing: makes categories unread when something new is in them. An SQL table is the outbox while Redis is down."""
+"""Publishing: makes categories unread when something new is in them.
 
-from collections.abc import Iterable, Iterator, Sequence
+An SQL table is the outbox: what is new is written in the transaction of the post, sent to Redis on commit, and deleted
+once Redis has it. What is left after a crash is sent by the next flush.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from django.db import transaction
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import ManyToManyField, Model
 
+from readtrack.conf import cached_setting
 from readtrack.hits import readers
 from readtrack.models import Tracked, UnsentPublication
 from readtrack.store import read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.read_state import Publication
-from readtrack.subjects import has_read_state, listed, news_links, subject_of, subject_of_row, subjects_of
+from readtrack.subjects import (
+    category_subjects,
+    has_read_state,
+    listed,
+    news_links,
+    subject_of,
+    subject_of_row,
+    subjects_of,
+    tracked_models,
+)
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
-    """Makes the categories unread for everybody now, in one round trip for every 1,000. Raises redis.RedisError."""
-    _send([Publication(subject) for subject in subjects_of(objs).values()])
+    """Makes the categories unread for everybody now, in one round trip for every 1,000.
+
+    Raises redis.RedisError, and TypeError for an object without read state.
+    """
+    _send([Publication(subject) for subject in category_subjects(objs)])
 
 
-def publish(posts: Iterable[Tracked], *, using: str | None = None) -> None:
-    """Makes the categories of the posts unread on commit.
+def publish(posts: Iterable[Tracked], *, using: str | None = None, links: Collection[str] | None = None) -> None:
+    """Makes the categories of the posts unread on commit; with `links`, those of these fields alone.
 
-    Call it where `save()` is not called: after bulk_create and update, in imports, when a scheduled post is due.
+    Call it where `save()` is not called: after bulk_create and update, in imports, when a scheduled post is due. In
+    the transaction of the posts, no crash can lose it. `using` is the database of the posts.
     """
     found: dict[str, list[Any]] = {}
-    own: list[Publication] = []
+    own: list[UnsentPublication] = []
     for post in listed(posts):
+        using = using or router.db_for_write(type(post), instance=post)
         author = _author_of(post)
-        for subject in categories_of(post):
+        for subject in categories_of(post, using=using, links=links):
             found.setdefault(subject, []).append(author)
-        if has_read_state(type(post)):
-            own.append(Publication(subject_of(post), author=author, is_own=author is not None))
-    _send_on_commit([*_publications(found), *own], using=using)
+        if links is None and has_read_state(type(post)):
+            own.append(UnsentPublication(subject=subject_of(post), author=author, is_own=bool(author)))
+    _send_on_commit([*_unsent(found), *own], using=using)
 
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Tracked], *, using: str | None = None) -> None:
     """Makes these categories unread on commit, because the posts are new in them; other categories stay as they are."""
     authors = [_author_of(post) for post in listed(posts)]
-    _send_on_commit(_publications(dict.fromkeys(subjects_of(objs).values(), authors)), using=using)
+    _send_on_commit(_unsent(dict.fromkeys(subjects_of(objs).values(), authors)), using=using)
 
 
 def resend() -> int:
-    """Sends up to 1,000 publications that are in the outbox. Returns their number. Raises redis.RedisError."""
-    unsent = dict(UnsentPublication.objects.order_by("pk").values_list("pk", "subject")[: scripts.SLICE])
-    _send([Publication(subject) for subject in dict.fromkeys(unsent.values())])
-    UnsentPublication.objects.filter(pk__in=unsent).delete()
-    return len(unsent)
+    """Sends what is in the outbox. Returns the number of publications. Raises redis.RedisError or django.db.Error."""
+    count = 0
+    for alias in outboxes():
+        rows = UnsentPublication.objects.using(alias).order_by("pk")
+        while unsent := list(rows[: scripts.SLICE]):
+            _send([_publication(row) for row in unsent])
+            _delete(unsent, alias)
+            count += len(unsent)
+    return count
 
 
-def categories_of(post: Tracked) -> Iterator[str]:
+def outboxes() -> list[str]:
+    """Returns the aliases of the databases that have an outbox, the app's own first."""
+    own = router.db_for_write(UnsentPublication)
+    others = {router.db_for_write(model) for model in tracked_models()} - {own}
+    return [own, *sorted(filter(_has_outbox, others))]
+
+
+@cached_setting("DATABASES", "DATABASE_ROUTERS")
+def _has_outbox(alias: str) -> bool:
+    return UnsentPublication._meta.db_table in connections[alias].introspection.table_names()
+
+
+def categories_of(post: Tracked, *, using: str | None = None, links: Collection[str] | None = None) -> Iterator[str]:
     """Yields the subjects of the post's categories; one query for each many-to-many field."""
     for field in news_links(type(post)):
+        if links is not None and field.name not in links:
+            continue
         if isinstance(field, ManyToManyField):
-            yield from (subject_of(category) for category in getattr(post, field.name).only("pk"))
+            linked = getattr(post, field.name).using(using)
+            yield from (subject_of(category) for category in linked.only("pk"))
         elif getattr(post, field.attname) is None:
             continue
         elif field.target_field.primary_key:
@@ -62,30 +105,100 @@ def categories_of(post: Tracked) -> Iterator[str]:
             yield subject_of(getattr(post, field.name))
 
 
-def _author_of(post: Tracked) -> readers.Reader | None:
+def _author_of(post: Tracked) -> str:
+    """Returns the primary key of the author as text, "" for none."""
     if not post.news_author:
-        return None
+        return ""
     field: Any = post._meta.get_field(post.news_author)
     pk = getattr(post, field.attname)
-    return None if pk is None else readers.or_none(pk)
+    return "" if pk is None else str(pk)
 
 
-def _publications(found: dict[str, list[Any]]) -> list[Publication]:
+def _unsent(found: dict[str, list[str]]) -> list[UnsentPublication]:
     """Returns one publication for each category. A single author of all its posts gets no dot."""
-    return [Publication(subject, len(by), by[0] if len(set(by)) == 1 else None) for subject, by in found.items()]
+    return [
+        UnsentPublication(subject=subject, items=len(by), author=by[0] if len(set(by)) == 1 else "")
+        for subject, by in found.items()
+    ]
 
 
-def _send_on_commit(publications: list[Publication], *, using: str | None) -> None:
-    def send_or_store() -> None:
-        if not fail_open(_send, False, publications):  # noqa: FBT003 - the default result
-            UnsentPublication.objects.bulk_create(UnsentPublication(subject=entry.subject) for entry in publications)
+def _publication(row: UnsentPublication) -> Publication:
+    return Publication(row.subject, row.items, _reader(row.author), row.is_own, row.token.hex)
 
-    if publications:
+
+def _reader(author: str) -> readers.Reader | None:
+    try:
+        pk = get_user_model()._meta.pk.to_python(author)
+    except ValidationError:  # the site has other users by now
+        return None
+    return readers.or_none(pk) if author else None
+
+
+class Batch:
+    """What one transaction publishes, with one row in the outbox for each category.
+
+    A batch is of one savepoint, so that its rows and its callbacks are kept or rolled back together. Each call of
+    `add` is sent by a callback of its own; the last one deletes the rows.
+    """
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self.outbox = connection.alias if connection.alias in outboxes() else None
+        self.rows: dict[str, UnsentPublication] = {}
+        self._savepoints = list(connection.savepoint_ids)
+        self._first: Callable[[], None] | None = None
+        self._waiting, self._has_failed = 0, False
+
+    def is_open(self, connection: BaseDatabaseWrapper) -> bool:
+        """Returns True if what is published now is committed or rolled back with this batch."""
+        # A callback that was dropped, or that a test ran by itself, stands for a batch that has ended.
+        return (
+            self._waiting > 0
+            and self._savepoints == connection.savepoint_ids
+            and any(entry[1] is self._first for entry in connection.run_on_commit)
+        )
+
+    def add(self, news: Sequence[UnsentPublication], *, using: str) -> None:
+        """Writes rows for categories that have none yet, and sends the publications on commit."""
+        fresh = {row.subject: row for row in news if row.subject not in self.rows}
+        self.rows |= fresh
+        if self.outbox and fresh:
+            UnsentPublication.objects.using(self.outbox).bulk_create(fresh.values())
+        callback = partial(self._send, news)
+        self._first = self._first or callback
+        self._waiting += 1
         # Robust, because the post is saved by then: an error is logged and the page is served.
-        transaction.on_commit(send_or_store, using=using, robust=True)
+        transaction.on_commit(callback, using=using, robust=True)
+
+    def _send(self, news: Sequence[UnsentPublication]) -> None:
+        self._waiting -= 1
+        if not fail_open(_send, False, [_publication(row) for row in news]):  # noqa: FBT003 - the default result
+            self._has_failed = True
+            lost = [row for row in news if not self.outbox or self.rows[row.subject] is not row]
+            UnsentPublication.objects.using(self.outbox).bulk_create(lost)
+        if self.outbox and not self._waiting and not self._has_failed:
+            _delete(self.rows.values(), self.outbox)
+
+
+_batches: WeakKeyDictionary[BaseDatabaseWrapper, Batch] = WeakKeyDictionary()  # the newest of each connection
+
+
+def _send_on_commit(news: list[UnsentPublication], *, using: str | None) -> None:
+    if not news:
+        return
+    connection = connections[using or DEFAULT_DB_ALIAS]
+    batch = _batches.get(connection)
+    if batch is None or not batch.is_open(connection):
+        batch = _batches[connection] = Batch(connection)
+    batch.add(news, using=connection.alias)
 
 
 def _send(publications: Sequence[Publication]) -> bool:
     for some in scripts.sliced(publications):
         scripts.run(read_state.publish(some))
     return True
+
+
+def _delete(rows: Iterable[UnsentPublication], alias: str) -> None:
+    # Without the signals of delete(), for which a site may have receivers that read each row first.
+    for some in scripts.sliced([row.pk for row in rows]):
+        UnsentPublication.objects.filter(pk__in=some)._raw_delete(alias)

@@ -1,5 +1,6 @@
 """The doctor sees when flushes do not run, or do not end well, and when SQL and Redis differ."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
+from readtrack.models import UnsentPublication
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found, levels, run
@@ -49,6 +51,18 @@ def test_missing_tables_are_named_once() -> None:
     MigrationRecorder(connection).record_unapplied("readtrack", "0001_initial")
     wrong = [one for one in examine(sample=1) if one.level == "error"]
     assert [(one.name, one.hint) for one in wrong] == [("migrations", "Run: manage.py migrate --database default")]
+
+
+def test_publications_that_redis_has_not_got_are_shown(settings: Settings) -> None:
+    assert levels("outbox") == ["ok"]
+    waiting = UnsentPublication.objects.create(subject="site.category:1")
+    [finding] = found("outbox")
+    assert (finding.level, finding.message[:14]) == ("ok", "1 publication ")
+    waiting.written = buckets.for_field(buckets.now() - timedelta(seconds=200))
+    waiting.save()
+    [finding] = found("outbox")
+    assert finding.level == "warning"
+    assert "the oldest for 3 min" in finding.message
 
 
 def test_a_flush_is_late_by_the_interval(settings: Settings) -> None:

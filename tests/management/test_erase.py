@@ -24,6 +24,7 @@ def erase(*words: object, **options: object) -> str:
     return out.getvalue()
 
 
+@pytest.mark.usefixtures("redis_in_use")
 def test_one_user_is_erased_and_the_others_stay(redis: Redis) -> None:
     post, category = factories.post(), factories.category()
     users = [factories.user() for _ in range(3)]

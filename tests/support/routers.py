@@ -3,6 +3,19 @@
 from typing import Any
 
 
+class PostsInLite:
+    """Keeps posts in SQLite, and all other models in the default database."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        return self.db_for_write(model)
+
+    def db_for_write(self, model: Any, **hints: Any) -> str | None:
+        return "lite" if model._meta.label == "site.Post" else None
+
+    def allow_relation(self, one: Any, other: Any, **hints: Any) -> bool:
+        return True
+
+
 class Lite:
     """Keeps all models in SQLite."""
 

@@ -24,7 +24,7 @@ from tests.site.models import Category, Post
 from tests.support import factories
 from tests.support.depth import examples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_in_use")]
 
 DAY = 86_400_000_000  # microseconds
 
@@ -243,6 +243,34 @@ def test_a_moment_is_redis_own_however_far_the_clocks_have_drifted_apart(redis: 
     clock._learnt["default"] -= 10
     before = now()
     assert before - 100_000 < reports.as_of() < now()
+
+
+@every_strategy
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_page_from_before_redis_was_emptied_marks_nothing(
+    options: dict[str, Any], settings: Any, redis: Redis, *, is_followed: bool
+) -> None:
+    settings.READTRACK = options
+    page, next_page = (Page(factories.category(), reader_of(options)) for _ in range(2))
+    page.visit()
+    page.begin()
+    as_of = reports.as_of()
+    page.query()
+    tracker.mark_unread([page.category])
+    redis.flushdb()
+    if is_followed:  # by something that begins the memory of Redis anew
+        tracker.mark_unread([next_page.category])
+    assert not page.record()
+    assert tracker.mark_subjects_read(page.reader, [page.subject], as_of=as_of) == []
+    assert is_unread(page)
+    assert page.is_read_soon()
+
+
+def test_a_memory_of_redis_that_began_in_the_future_begins_now(redis: Redis) -> None:
+    page = Page(factories.category(), 7)
+    redis.set("reads:began", reports.as_of() + DAY)  # the clock was set back by a day
+    assert not page.visit()
+    assert page.is_read_soon()
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from readtrack.views import unread
 from tests.site.models import Category, Product, Shelf
 from tests.support import factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_in_use")]
 
 UNREAD, READ = "/readtrack/unread/", "/readtrack/read/"
 

@@ -10,10 +10,17 @@ from django.db import Error
 from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
-from readtrack.management.subcommands import budget, doctor, erase, flush, import_
+from readtrack.management.subcommands import budget, doctor, erase, flush, import_, start_as_read
 from readtrack.store.connection import RedisError, check_configuration
 
-SUBCOMMANDS = {"flush": flush, "doctor": doctor, "budget": budget, "import": import_, "erase": erase}
+SUBCOMMANDS = {
+    "flush": flush,
+    "doctor": doctor,
+    "budget": budget,
+    "import": import_,
+    "start-as-read": start_as_read,
+    "erase": erase,
+}
 
 
 class Command(BaseCommand):

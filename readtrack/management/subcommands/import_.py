@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from readtrack.imports import hitcount, weblog
+from readtrack.imports import hitcount, reads, weblog
 from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.lines import FIELDS
 
@@ -23,6 +23,7 @@ description = """Takes over views from a web server's logs, or from django-hitco
   manage.py readtrack import access.log access.log.*.gz --dry-run
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
   manage.py readtrack import --from hitcount
+  manage.py readtrack import --reads forum.ReadMark --user user --category forum
 
 Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
 The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds function views.
@@ -53,6 +54,9 @@ FIELD = f"for JSON: the dotted path of one of {', '.join(FIELDS)}"
 arguments = {
     "files": {"nargs": "*", "metavar": "FILE", "help": "plain or gzip"},
     "--from": {"dest": "app", "choices": ["hitcount"], "help": "take over an app's tables instead"},
+    "--reads": {"metavar": "APP.MODEL", "help": "take over a table of what users have read instead"},
+    "--user": {"default": "user", "metavar": "FIELD", "help": "its foreign key to the user"},
+    "--category": {"default": "category", "metavar": "FIELD", "help": "its foreign key to what was read"},
     "--format": {"dest": "form", "choices": ["combined", "common", "json"], "default": "combined"},
     "--field": {"action": "append", "type": _field, "default": [], "metavar": "NAME=PATH", "help": FIELD},
     "--log": {"default": "", "metavar": "NAME", "help": "the files are pieces of this log and may overlap"},
@@ -65,10 +69,11 @@ arguments = {
 
 def run(command: BaseCommand, *, app: str | None, verbosity: int, **options: Any) -> None:
     """Imports, and prints the report."""
-    if bool(app) == bool(options["files"]):
-        raise CommandError("Name log files, or --from hitcount.")
+    if [bool(app), bool(options["files"]), bool(options["reads"])].count(True) != 1:
+        raise CommandError("Name log files, or --from hitcount, or a table by --reads.")
+    importing = _hitcount if app else _reads if options["reads"] else _logs
     try:
-        report = _hitcount(**options) if app else _logs(**options)
+        report = importing(**options)
     except ImportRefusedError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
@@ -88,6 +93,11 @@ def _hitcount(*, bar: Callable[..., Any], database: str, dry_run: bool, **option
         return hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
 
 
+def _reads(*, bar: Callable[..., Any], user: str, category: str, dry_run: bool, **options: Any) -> reads.Report:
+    with bar(desc="Importing", unit=" rows", total=reads.size(options["reads"])) as shown:
+        return reads.run(options["reads"], user=user, category=category, dry_run=dry_run, progress=shown.update)
+
+
 def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, str]], **options: Any) -> weblog.Report:
     names = ("form", "log", "since", "until", "dry_run")
     wanted = weblog.Options(fields=dict(field), **{name: options[name] for name in names})
@@ -96,7 +106,7 @@ def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, s
         return weblog.Importer(wanted, progress=shown.update).run(files)
 
 
-def _figures(report: hitcount.Report | weblog.Report) -> Iterator[tuple[str, int]]:
+def _figures(report: hitcount.Report | reads.Report | weblog.Report) -> Iterator[tuple[str, int]]:
     """Yields the names and numbers of the report; below a sum its largest parts."""
     for one in fields(report):
         name, value = one.name.replace("_", " "), getattr(report, one.name)

@@ -1,12 +1,20 @@
 -- Counts what is new to one reader in many categories.
--- KEYS: counters of each category[, readers, if the reader is given by name]. ARGV: reader, number of categories
+-- Guarantees: a page that comes after this one can mark categories read (see mark_read.lua).
+-- KEYS: when this Redis began to know publications; counters of each category[, readers, if the reader is given by name]
+-- ARGV: reader, number of categories
 -- Returns: the number for each category; at least 1 if the reader has never opened it
+local call = redis.call
 local reader, count = ARGV[1], tonumber(ARGV[2])
 local counts = {}
-if #KEYS > count then reader = redis.call('HGET', KEYS[#KEYS], reader) end
+if call('EXISTS', KEYS[1]) == 0 then
+  local time = call('TIME')
+  call('SET', KEYS[1], string.format('%.0f', time[1] * 1000000 + time[2]))
+end
+if #KEYS > count + 1 then reader = call('HGET', KEYS[#KEYS], reader) end
 for index = 1, count do
-  local published = redis.call('BITFIELD', KEYS[index], 'GET', 'u32', 0)[1]
-  local seen = reader and redis.call('BITFIELD', KEYS[index], 'GET', 'u32', '#' .. reader + 1)[1] or 0
+  local key = KEYS[index + 1]
+  local published = call('BITFIELD', key, 'GET', 'u32', 0)[1]
+  local seen = reader and call('BITFIELD', key, 'GET', 'u32', '#' .. reader + 1)[1] or 0
   counts[index] = seen > 0 and published + 1 - seen or math.max(published, 1)
 end
 return counts

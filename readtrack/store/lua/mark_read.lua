@@ -2,8 +2,10 @@
 -- Guarantees: a category that was published to since the page began stays unread. The page began at the earlier of two
 -- times: what the web server computed from our last answer, and now minus the time that the page took. So neither a hit
 -- that was delayed nor a step of our clock hides a publication. A time of ours that lies in the future was taken before
--- our clock was set back, and proves nothing. A reader given by name gets a number once.
--- KEYS: per category: state, published; at the end, for a reader given by name: readers
+-- our clock was set back, and proves nothing. A Redis that was emptied since the page began cannot know what was
+-- published meanwhile, so such a page marks nothing. A reader given by name gets a number once.
+-- KEYS: when this Redis began to know publications;
+--       per category: state, published; at the end, for a reader given by name: readers
 -- ARGV: number of categories, reader,
 --       how long ago the page began (µs; '' if the next argument is a time of ours),
 --       when the page began by our clock (µs; '' for now),
@@ -22,10 +24,15 @@ if ARGV[3] ~= '' then
 elseif since > now then
   since = 0
 end
--- Publications before that are not known any more.
-if since < now - published_for then since = 0 end
+local began = tonumber(call('GET', KEYS[1]) or now)
+if began >= now then  -- it is missing, or the clock was set back
+  began = now
+  call('SET', KEYS[1], string.format('%.0f', now))
+end
+-- Publications before that are not known, or not any more.
+if since < began or since < now - published_for then since = 0 end
 
-local readers = KEYS[2 * categories + 1]
+local readers = KEYS[2 * categories + 2]
 if readers then
   local name = reader
   reader = call('HGET', readers, name)
@@ -40,7 +47,7 @@ if readers then
 end
 
 for category = 1, categories do
-  local state, key = KEYS[2 * category - 1], KEYS[2 * category]
+  local state, key = KEYS[2 * category], KEYS[2 * category + 1]
   local published = tonumber(call('GET', key) or 0)
   -- The clock was set back: pages from now on begin after this again.
   if published > now then call('SET', key, string.format('%.0f', now), 'KEEPTTL') end

@@ -1,0 +1,110 @@
+"""Taking over a table of reads, one row for each user and category that the user has seen all of."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import ForeignKey, Model
+
+from readtrack import buckets
+from readtrack.hits import readers
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor, digest
+from readtrack.imports.ledger import ImportRefusedError
+from readtrack.models import Import
+from readtrack.sql import databases
+from readtrack.store import read_state, scripts
+from readtrack.store.connection import server_time
+from readtrack.subjects import has_read_state, model_with_label, subject_of_row
+
+
+@dataclass
+class Report:
+    """Numbers of rows."""
+
+    rows: int = 0
+    read: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+
+
+def run(
+    label: str,
+    *,
+    user: str,
+    category: str,
+    dry_run: bool,
+    progress: Callable[[int], object] = int,
+) -> Report:
+    """Marks read what the table says. A category that was published to since the first start stays unread.
+
+    Raises ImportRefusedError, redis.RedisError or django.db.Error; then start again: a mark that is there is harmless.
+    """
+    model = model_with_label(label)
+    if model is None:
+        raise ImportRefusedError(f"There is no model {label!r}.")
+    links = [_link(model, name) for name in (user, category)]
+    if not issubclass(get_user_model(), links[0].related_model) or not has_read_state(links[1].related_model):
+        raise ImportRefusedError(f"{label} has to point at a user by {user!r}, and by {category!r} at read state.")
+    as_of = 0 if dry_run else _as_of(f"reads:{model._meta.label_lower}:{user}:{category}")
+    report = Report()
+    rows = databases.rows(model).values_list(f"{user}__pk", f"{category}__pk").iterator(chunk_size=scripts.SLICE)
+    while some := list(islice(rows, scripts.SLICE)):
+        reads: defaultdict[Any, list[str]] = defaultdict(list)
+        for reader_pk, category_pk in some:
+            reader = None if reader_pk is None else readers.or_none(reader_pk)
+            if reader is None or category_pk is None:
+                report.skipped[
+                    "no user or no category" if None in (reader_pk, category_pk) else "id out of bounds"
+                ] += 1
+                continue
+            reads[reader].append(subject_of_row(links[1].related_model, category_pk))
+        if dry_run:
+            report.read += sum(map(len, reads.values()))
+        else:
+            hits = [_hit(reader, subjects, as_of) for reader, subjects in reads.items()]
+            answers = scripts.run_all(*map(read_state.mark, hits), patient=True)
+            marked = sum(map(len, answers))
+            report.read += marked
+            report.skipped["published to since the import began"] += sum(map(len, reads.values())) - marked
+        report.rows += len(some)
+        progress(len(some))
+    return report
+
+
+def size(label: str) -> int:
+    """Returns the number of rows of the model, 0 if there is none."""
+    model = model_with_label(label)
+    return databases.rows(model).count() if model else 0
+
+
+def _link(model: type[Model], name: str) -> Any:
+    try:
+        link = model._meta.get_field(name)
+    except FieldDoesNotExist:
+        link = None
+    if not isinstance(link, ForeignKey):
+        raise ImportRefusedError(f"{model._meta.label} has no foreign key {name!r}.")
+    return link
+
+
+def _hit(reader: readers.Reader, subjects: list[str], as_of: int) -> Hit:
+    return Hit(Visitor(""), buckets.now(), reads=tuple(dict.fromkeys(subjects)), reader=reader, as_of=as_of)
+
+
+def _as_of(source: str) -> int:
+    """Returns Redis's time (µs) of the first start of this import, because what came later the table may not know."""
+    now = server_time(patient=True)
+    read_state.begin(now)
+    named = {"name": source, "position": now}
+    begun: Import = databases.rows(Import).get_or_create(source=digest("import", source), defaults=named)[0]
+    if now - begun.position > read_state.PUBLISHED_FOR:
+        raise ImportRefusedError(
+            f"{begun} was imported on {begun.started:%Y-%m-%d}, and importing it again could hide what is new since. "
+            "Delete its row of readtrack's imports to do so all the same."
+        )
+    return begun.position
