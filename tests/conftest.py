@@ -21,6 +21,7 @@ from readtrack.store import connection, read_state
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
+from tests.support import emptying as emptying  # empties the databases after tests that commit
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 

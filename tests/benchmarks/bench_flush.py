@@ -26,7 +26,7 @@ BATCH = 10_000
 PEAK = """
 import django, re
 django.setup()
-from readtrack.flush import flush
+from readtrack.flush.run import flush
 def peak():  # ru_maxrss would include what started this process
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
 base = peak()
@@ -229,7 +229,7 @@ def memory(client: Redis) -> int:
 def seed(posts: int) -> None:
     """That many rows, fresh, and an empty Redis."""
     redis().flushdb()
-    sql("TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_lineage RESTART IDENTITY")
+    sql("TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_knownepoch RESTART IDENTITY")
     sql(f"INSERT INTO site_post (title) SELECT repeat('x', 60) FROM generate_series(1, {posts})")
     sql("VACUUM ANALYZE site_post")
 

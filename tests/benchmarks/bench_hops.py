@@ -47,7 +47,7 @@ def main() -> None:
     connect().flushdb()
     post = Post.objects.create(title="Post", category=Category.objects.create(name="Category"))
     works = {
-        "page, signed-in reader": page_functions(post, User.objects.create_user("reader")),
+        "page, signed-in reader": page_functions(post, User.objects.create_user("hopping reader")),
         "page, visitor with our cookie": page_functions(post),
         "changed flush of one post": flush_functions(post),
     }

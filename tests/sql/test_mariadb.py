@@ -23,12 +23,12 @@ FILES = [
 ]
 
 pytestmark = [
+    pytest.mark.mariadb,
     pytest.mark.skipif(not is_installed(), reason="no MariaDB is installed"),
     pytest.mark.skipif(not (find_spec("MySQLdb") or find_spec("pymysql")), reason="no driver for MariaDB is installed"),
 ]
 
 
-@pytest.mark.long
 def test_the_flush_holds_on_mariadb() -> None:
     with MariaDB() as server:
         done = subprocess.run(
