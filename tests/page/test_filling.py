@@ -153,6 +153,24 @@ def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(red
     assert factories.browser().get("/fragment/").text == "1"
 
 
+def test_the_caches_of_a_whole_site_store_counts_but_no_readers_dots(settings: Any) -> None:
+    settings.CACHES = {**settings.CACHES, "site": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.CACHE_MIDDLEWARE_ALIAS = "site"
+    settings.MIDDLEWARE = [
+        "django.middleware.cache.UpdateCacheMiddleware",
+        *settings.MIDDLEWARE,
+        "django.middleware.cache.FetchFromCacheMiddleware",
+    ]
+    post, category, user = factories.post(), factories.category(), factories.user()
+    for reader in (user, None):
+        factories.browser(reader).get("/fragment/")
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    assert factories.browser(user).get("/fragment/").text.startswith("1<span")
+    tracker.mark_read(user, [category])
+    assert factories.browser(user).get("/fragment/").text == "1"
+    assert factories.browser().get("/fragment/").text == "0"
+
+
 def test_json_stays_valid(redis: Redis) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))

@@ -55,8 +55,13 @@ arguments = {
     "files": {"nargs": "*", "metavar": "FILE", "help": "plain or gzip"},
     "--from": {"dest": "app", "choices": ["hitcount"], "help": "take over an app's tables instead"},
     "--reads": {"metavar": "APP.MODEL", "help": "take over a table of what users have read instead"},
-    "--user": {"default": "user", "metavar": "FIELD", "help": "its foreign key to the user"},
-    "--category": {"default": "category", "metavar": "FIELD", "help": "its foreign key to what was read"},
+    "--user": {"dest": "user_field", "default": "user", "metavar": "FIELD", "help": "its key to the user"},
+    "--category": {
+        "dest": "category_field",
+        "default": "category",
+        "metavar": "FIELD",
+        "help": "its key to what was read",
+    },
     "--format": {"dest": "form", "choices": ["combined", "common", "json"], "default": "combined"},
     "--field": {"action": "append", "type": _field, "default": [], "metavar": "NAME=PATH", "help": FIELD},
     "--log": {"default": "", "metavar": "NAME", "help": "the files are pieces of this log and may overlap"},
@@ -93,9 +98,10 @@ def _hitcount(*, bar: Callable[..., Any], database: str, dry_run: bool, **option
         return hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
 
 
-def _reads(*, bar: Callable[..., Any], user: str, category: str, dry_run: bool, **options: Any) -> reads.Report:
-    with bar(desc="Importing", unit=" rows", total=reads.size(options["reads"])) as shown:
-        return reads.run(options["reads"], user=user, category=category, dry_run=dry_run, progress=shown.update)
+def _reads(*, bar: Callable[..., Any], dry_run: bool, **options: Any) -> reads.Report:
+    label, user, category = (options[name] for name in ("reads", "user_field", "category_field"))
+    with bar(desc="Importing", unit=" rows", total=reads.size(label)) as shown:
+        return reads.run(label, user=user, category=category, dry_run=dry_run, progress=shown.update)
 
 
 def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, str]], **options: Any) -> weblog.Report:
