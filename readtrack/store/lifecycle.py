@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from readtrack.hits.visitors import user_id
-from readtrack.store import keys, scripts
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
 from readtrack.store.counters import SCAN_COUNT
 from readtrack.store.scripts import Call
@@ -89,7 +89,7 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     erasing again does the rest.
     """
     client: Any = connect(patient=True)
-    visitor, reader = user_id(pk), quote(str(pk), safe="")
+    visitor, reader = user_id(pk), read_state.field(quote(str(pk), safe=""))
     number = pk if isinstance(pk, int) and 0 <= pk <= HIGHEST_BIT else None
     ordinal = client.hget(keys.readers(), reader)
     gone = sum(client.unlink(*names) for names in _scan(keys.matching(f"*{visitor}*"), progress) if names)

@@ -12,6 +12,7 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
+from readtrack.hits.visitors import digest
 from readtrack.store import clock, keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
@@ -67,13 +68,18 @@ class SeenCounters:
 STATES: dict[str, ReadBits | SeenCounters] = {"bitmap": ReadBits(), "sequence": SeenCounters()}
 
 
+def field(reader: Reader) -> Reader:
+    """Returns the reader's position, or the field of `readers` that has it: a keyed hash, as ids of visitors are."""
+    return digest("reader", reader) if isinstance(reader, str) else reader
+
+
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how much is new to the reader in each category; at most 1 where the strategy knows no more."""
     strategy, kind = STATES[conf.READ_STATE], readers.state_kind()
     names = [keys.reads_began(), *(keys.state(subject, kind) for subject in subjects)]
     if isinstance(reader, str):
         names.append(keys.readers())
-    return Call(strategy.script, names, (reader, len(subjects)), scripts.by_subject(subjects))
+    return Call(strategy.script, names, (field(reader), len(subjects)), scripts.by_subject(subjects))
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:
@@ -88,7 +94,7 @@ def mark(hit: Hit) -> Call[tuple[str, ...]]:
         clock.learn(int(codes[-1]))
         return tuple(subject for subject, code in zip(hit.reads, codes, strict=False) if code)
 
-    args = (len(hit.reads), reader, *_began(hit), conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
+    args = (len(hit.reads), field(reader), *_began(hit), conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
     return Call("mark_read", names, args, decode)
 
 
@@ -110,7 +116,7 @@ def publish(publications: Sequence[Publication]) -> Call[int]:
     for subject, items, author, is_own, token in publications:
         names += (keys.state(subject, kind), keys.published(subject), keys.sent(subject))
         names += (keys.state(subject, other) for other in others)
-        args += (items, "" if author is None else author, int(is_own), token)
+        args += (items, "" if author is None else field(author), int(is_own), token)
     if any(isinstance(one.author, str) for one in publications):
         names.append(keys.readers())
     return Call("publish", names, args, int)
@@ -128,7 +134,7 @@ def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
 
 def number(names: Sequence[Reader]) -> Call[int]:
     """Numbers these readers as if they had come in this order; the answer is the highest number so far."""
-    return Call("number", [keys.readers()], (readers.highest(), *names), int)
+    return Call("number", [keys.readers()], (readers.highest(), *map(field, names)), int)
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:

@@ -11,7 +11,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits import visitors
-from readtrack.store import lifecycle
+from readtrack.store import lifecycle, read_state
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -45,6 +45,14 @@ def test_one_user_is_erased_and_the_others_stay(redis: Redis) -> None:
     assert erase(users[0].username).startswith("Erased 0 keys, 0 members of sets and 0 bits of bitmaps.\n")
 
 
+def test_a_sketch_of_few_visitors_still_tells_whoever_has_the_key_who_was_there(redis: Redis) -> None:
+    post, user, other = factories.post(), factories.user(), factories.user()
+    factories.browser(user).get(f"/posts/{post.pk}/")
+    assert "Whoever has the key" in erase(user.pk)
+    sketch = f"views:hll:site.post:{post.pk}"
+    assert [redis.pfadd(sketch, visitors.user_id(one.pk)) for one in (user, other)] == [0, 1]
+
+
 def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None:
     settings.READTRACK = {"PREFIX": "si*te:"}
     user = factories.user()
@@ -75,7 +83,7 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
 
 def test_an_erased_reader_leaves_a_number_that_no_other_reader_gets(redis: Redis) -> None:
     name = str(uuid.uuid4())
-    redis.hset("readers", mapping={"a": 0, name: 1, "b": 2})
+    redis.hset("readers", mapping={"a": 0, str(read_state.field(name)): 1, "b": 2})
     redis.bitfield("category:x.y:1:seen:ordinal").set("u32", "#2", 3).execute()
     for reader in range(3):
         redis.setbit("category:x.y:1:read:ordinal", reader, 1)

@@ -1,5 +1,6 @@
 """Read state by each strategy and each numbering of readers: one contract, and its memory."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -132,8 +133,21 @@ def test_ordinals_are_given_once_and_only_to_readers(redis: Redis, settings: Any
     assert not redis.exists("readers")
     for name in [*names, *names]:
         read(name, ONE)
-    assert redis.hgetall("readers") == {name: str(number) for number, name in enumerate(names)}
+    fields = [str(read_state.field(name)) for name in names]
+    assert redis.hgetall("readers") == {field: str(number) for number, field in enumerate(fields)}
     assert redis.bitcount("category:site.category:1:read:ordinal") == 3
+
+
+@pytest.mark.parametrize("options", BY_ORDINAL, ids=str)
+def test_redis_holds_no_reader_by_primary_key(redis: Redis, settings: Any, options: dict[str, Any]) -> None:
+    settings.READTRACK = options
+    pk = uuid.uuid4()
+    reader = readers.reader_by_id(pk)
+    read(reader, ONE)
+    publish(Publication(ONE, author=reader))
+    assert unread(reader, ONE) == [0]
+    assert redis.hlen("readers") == 1
+    assert str(pk) not in f"{redis.hgetall('readers')}{redis.keys('*')}"
 
 
 def test_no_more_ordinals_are_handed_out_than_allowed(redis: Redis, settings: Any) -> None:

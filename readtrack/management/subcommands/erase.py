@@ -21,9 +21,10 @@ visitors of each subject, their windows and rates. Counts stay, because they nam
 Looks at every key in Redis, which takes seconds per million keys."""
 after_failure = "What was erased stays erased. Start again."
 
-REMAINS = """These cannot be traced back to anybody, and stay:
+REMAINS = """These stay:
 - totals, hours, trending, breakdowns and funnels, because they are sums
-- unique visitors by HyperLogLog, because nobody can be taken out of one
+- unique visitors by HyperLogLog, in Redis and in SQL, because nobody can be taken out of a sketch. Whoever has the key
+  of the hashes can ask a sketch about a user; with few visitors the answer is nearly certain
 - visits made while signed out, because the hash of a cookie or address leads to no account
 - hashes made with an earlier SECRET or SECRET_KEY, because nothing can compute them any more"""
 
