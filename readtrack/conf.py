@@ -49,6 +49,7 @@ class Conf:
     ANONYMOUS: Literal["cookie", "hash", "none"] = "cookie"  # hash: no cookie, a new visitor each day; none: no count
     COOKIE: str = "anon_id"  # name of the signed cookie of anonymous visitors
     COOKIE_AGE: int = 31_536_000  # seconds that the cookie lasts
+    CONSENT: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
     PROXY_COUNT: int | Literal["auto"] = "auto"  # proxies that add to X-Forwarded-For; auto: a private peer is one

@@ -6,14 +6,15 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 
 from readtrack import buckets
 from readtrack.flush import resets
-from readtrack.hits import readers
+from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
-from readtrack.store import breakdowns, scripts
+from readtrack.store import breakdowns, day_keys, scripts
 from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
@@ -34,13 +35,22 @@ def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: dat
     return Outcome(skipped=skipped)
 
 
+def visitor(request: HttpRequest) -> Visitor:
+    """Returns the visitor of the request, for `step` outside of it, in one round trip at most.
+
+    Raises redis.RedisError.
+    """
+    return day_keys.resolve(visitors.visitor(request, visitors.signed_in(request)), at=buckets.now())
+
+
 def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
     """Records a stage of the object's funnel, in one round trip. Returns True if it was new within the hour.
 
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
     check_stage(stage)
-    return scripts.run(breakdowns.step(subject_of(obj), stage, visitor=visitor, at=buckets.now()))
+    at = buckets.now()
+    return scripts.run(breakdowns.step(subject_of(obj), stage, visitor=day_keys.resolve(visitor, at=at), at=at))
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:

@@ -13,7 +13,9 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits import visitors
 from readtrack.hits.hit import REASONS, Hit, Outcome
+from readtrack.store import day_keys
 from readtrack.store.skips import skip_buffer
+from tests.site.models import Post
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -45,15 +47,18 @@ def test_a_hash_never_sets_a_cookie(settings: Settings, client: Client, page: st
     assert fetch(Client(), page)["X-Readtrack"] == "skipped; reason=repeat"
 
 
+def of_day(minutes: float, **headers: str) -> visitors.Visitor:
+    """Returns the visitor so many minutes after midnight."""
+    return day_keys.resolve(visitors.visitor(request(**headers), None), at=MIDNIGHT + MINUTE * minutes)
+
+
 def test_a_hash_changes_with_the_day_and_yesterdays_is_honoured_for_a_window(settings: Settings) -> None:
     settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1800}
-    before, after, later, next_day = (
-        visitors.visitor(request(), None, at=MIDNIGHT + MINUTE * minutes) for minutes in (-1, 1, 30, 24 * 60 - 1)
-    )
+    before, after, later, next_day = map(of_day, (-1, 1, 30, 24 * 60 - 1))
     assert after.fallback_id == before.id != after.id
     assert (later.id, later.fallback_id) == (after.id, "")
     assert next_day.id == after.id
-    assert {seen.kind for seen in (before, after)} == {"hash"}
+    assert {seen.kind for seen in (before, after)} == {"day"}
 
 
 @pytest.mark.parametrize(("minutes", "views"), [((-5, 5), 1), ((-5, 35), 2), ((5, 20), 1)])
@@ -63,9 +68,24 @@ def test_a_visit_over_midnight_is_one_visitor(
     settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1800}
     for minute in minutes:
         at = MIDNIGHT + MINUTE * minute
-        tracker.record(Hit(visitors.visitor(request(), None, at=at), at, views=("site.post:1",)))
+        tracker.record(Hit(visitors.visitor(request(), None), at, views=("site.post:1",)))
     assert redis.get("views:total:site.post:1") == str(views)
     assert redis.pfcount("views:hll:site.post:1") == views
+
+
+def test_the_windows_of_midnight_do_not_end_together(settings: Settings, redis: Redis) -> None:
+    settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1800, "FUNNELS": True}
+    of_day(-5)
+    at = MIDNIGHT + MINUTE * 5
+    tracker.record(
+        Hit(visitors.visitor(request(), None), at, views=("site.post:1",), steps=(("site.post:1", "click"),))
+    )
+    seen = of_day(5)
+    for name, life in (("viewed", 1800), ("funnel:pass", 3600)):
+        old, new = (redis.pttl(f"{name}:{who}:site.post:1") for who in (seen.fallback_id, seen.id))
+        assert 1_400_000 < old <= 1_500_000  # until half past midnight, when nobody asks for it any more
+        assert (life - 100) * 1000 < new <= life * 1000
+    assert tracker.step(Post(pk=1), "convert", visitor=visitors.visitor(request(), None))
 
 
 def test_with_anonymous_none_no_anonymous_visitor_counts(settings: Settings, client: Client, page: str) -> None:
@@ -86,6 +106,7 @@ def test_a_visitor_who_opts_out_gets_no_cookie_and_a_hash_of_the_day(
     assert not response.cookies
     seen = visitors.visitor(request(**{header: "1"}), None)
     assert (seen.kind, seen.opted_out) == ("hash", True)
+    assert of_day(0, **{header: "1"}).opted_out
     settings.READTRACK = {"HONOUR_OPT_OUT": False}
     assert not visitors.visitor(request(**{header: "1"}), None).opted_out
     assert fetch(Client(REMOTE_ADDR="203.0.113.1"), page, **{header: "1"}).cookies
@@ -102,7 +123,36 @@ def test_a_cookie_of_before_is_not_read_once_the_visitor_opted_out(client: Clien
     with_cookie = RequestFactory(headers={"User-Agent": BROWSER, "DNT": "1"}).get("/")
     with_cookie.COOKIES.update({name: morsel.value for name, morsel in client.cookies.items()})
     without = RequestFactory(headers={"User-Agent": BROWSER, "DNT": "1"}).get("/")
-    assert visitors.visitor(with_cookie, None, at=MIDNIGHT) == visitors.visitor(without, None, at=MIDNIGHT)
+    assert visitors.visitor(with_cookie, None) == visitors.visitor(without, None)
+
+
+def may_set_cookie(request: HttpRequest) -> Any:
+    answers = {"yes": True, "no": False, "truthy": "no"}
+    return answers[request.headers["X-Consent"]]
+
+
+def test_without_consent_a_visitor_is_hashed_and_gets_no_cookie(
+    settings: Settings, page: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.READTRACK = {"CONSENT": "tests.test_request.may_set_cookie", "DEBUG_HEADER": True}
+    for number, answer in enumerate(("no", "truthy", "fails", "fails", "yes")):
+        response = fetch(Client(REMOTE_ADDR=f"203.0.113.{number}"), page, **{"X-Consent": answer})
+        assert response["X-Readtrack"] == "counted"
+        assert ("anon_id" in response.cookies) == (answer == "yes")
+        assert visitors.visitor(request(**{"X-Consent": answer}), None).kind == (
+            "cookie" if answer == "yes" else "hash"
+        )
+    assert len(caplog.records) == 1
+    assert "tests.test_request.may_set_cookie failed; no cookie is set." in caplog.text
+
+
+def test_a_cookie_of_before_is_not_read_once_consent_is_withdrawn(settings: Settings, page: str) -> None:
+    settings.READTRACK = {"CONSENT": "tests.test_request.may_set_cookie", "DEBUG_HEADER": True, "WINDOW": 1}
+    browser = Client()
+    fetch(browser, page, **{"X-Consent": "yes"})
+    asked = request(**{"X-Consent": "no"})
+    asked.COOKIES.update({name: morsel.value for name, morsel in browser.cookies.items()})
+    assert visitors.visitor(asked, None) == visitors.visitor(request(**{"X-Consent": "no"}), None)
 
 
 def test_a_user_who_opted_out_is_known_as_such(django_user_model: type[User]) -> None:

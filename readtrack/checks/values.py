@@ -147,4 +147,10 @@ CHECKS = (
         "READTRACK['READ_QUERYSET'] names '{0}', which is no function.",
         hint="Give the path of a function (request, queryset) that returns the rows which the user may see.",
     ),
+    Check(
+        "readtrack.E043",
+        lambda: problem_if(conf.CONSENT and not _is_function(conf.CONSENT), conf.CONSENT),
+        "READTRACK['CONSENT'] names '{0}', which is no function.",
+        hint="Give the path of a function (request) that returns True once a cookie may be set. Until then none is.",
+    ),
 )

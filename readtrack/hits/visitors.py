@@ -1,8 +1,9 @@
 """Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
 
+import logging
 import secrets
 from base64 import urlsafe_b64encode
-from datetime import datetime, time, timedelta, timezone
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
@@ -14,14 +15,16 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.encoding import force_bytes
 from django.utils.functional import LazyObject, empty
+from django.utils.module_loading import import_string
 
-from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import addresses, bots, readers
 
 AUTHENTICATION = "django.contrib.auth.middleware"
 SALT = "readtrack.hits.visitors"
 OPT_OUT_HEADERS = ("HTTP_SEC_GPC", "HTTP_DNT")
+
+logger = logging.getLogger("readtrack")
 
 
 class Visitor(NamedTuple):
@@ -33,7 +36,9 @@ class Visitor(NamedTuple):
     id: str
     fallback_id: str = ""
     new_cookie: str = ""
-    kind: Literal["user", "cookie", "hash"] = "cookie"
+    # A "hash" is the same on every day, and never stored: store/day_keys.py makes it the id of a "day". An "address" is
+    # known by the hash that stands in for a cookie.
+    kind: Literal["user", "cookie", "hash", "day", "address"] = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
 
     @property
@@ -71,10 +76,11 @@ def _loader_of(user: Any) -> str | None:
     return getattr(user.__dict__.get("_setupfunc"), "__module__", "")
 
 
-def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime | None = None) -> Visitor:
+def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
     opted_out = conf.HONOUR_OPT_OUT and any(request.META.get(name, "").strip() == "1" for name in OPT_OUT_HEADERS)
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
+    has_cookies = has_cookies and (not conf.CONSENT or _consents(request))
     known = (
         request.get_signed_cookie(conf.COOKIE, default="", salt=SALT, max_age=conf.COOKIE_AGE) if has_cookies else ""
     )
@@ -82,11 +88,27 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, at: datetime
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if not has_cookies:
-        return _visitor_of_day(_source(request), buckets.now(at), opted_out=opted_out)
+        return Visitor(address_id(request), kind="hash", opted_out=opted_out)
     if known:
         return Visitor(cookie_id)
     new = secrets.token_urlsafe(16)
     return Visitor(digest("visitor", f"cookie:{new}"), fallback_id=address_id(request), new_cookie=new)
+
+
+def _consents(request: HttpRequest) -> bool:
+    """Returns True if the site's CONSENT says so; a function that fails has not said so."""
+    try:
+        # Nothing but True, because a coroutine and the text "no" are true as well.
+        return import_string(conf.CONSENT)(request) is True
+    except Exception as error:  # the page is made already
+        _log_failure(conf.CONSENT, type(error))
+        return False
+
+
+@cached_setting()
+def _log_failure(path: str, kind: type[Exception]) -> None:
+    """Logs the error that is being handled, once for each function and type of error."""
+    logger.exception("%s failed; no cookie is set.", path)
 
 
 def address_id(request: HttpRequest) -> str:
@@ -131,7 +153,7 @@ def without_shared_cookie(visitor: Visitor, response: HttpResponseBase) -> Visit
     """Returns the visitor without a new cookie if shared caches may store the response and send it to others."""
     control = str(response.get("Cache-Control", "")).lower()
     if "public" in control or "s-maxage" in control:
-        return Visitor(visitor.fallback_id, kind="hash")
+        return Visitor(visitor.fallback_id, kind="address")
     return visitor
 
 
@@ -148,18 +170,6 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     )
     patch_vary_headers(response, ["Cookie"])
     patch_cache_control(response, private=True)  # because a shared cache would give it to everybody without a cookie
-
-
-def _visitor_of_day(source: str, at: datetime, *, opted_out: bool) -> Visitor:
-    """Returns a visitor whose id changes every day (UTC); for one WINDOW after midnight yesterday's id counts, too."""
-    day = at.date()
-    is_new_day = at - datetime.combine(day, time(), timezone.utc) < timedelta(seconds=conf.WINDOW)
-    return Visitor(
-        digest("visitor", f"{day}:{source}"),
-        fallback_id=digest("visitor", f"{day - buckets.DAY}:{source}") if is_new_day else "",
-        kind="hash",
-        opted_out=opted_out,
-    )
 
 
 def _source(request: HttpRequest) -> str:

@@ -99,6 +99,7 @@ window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: a view counte
 window_slice = Key("viewed:slice:{slice}:{shard}", "set", "WINDOW", "the same as integers: WINDOW_STORE “compact”")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
 rate = Key("rate:{visitor}", "string", "RATE_WINDOW", "hits since the first; 10^15, for a day, marks a robot")
+day_key = Key("visitors:key:{date}", "string", 2 * DAY, "random key of the day's hashes of visitors without a cookie")
 skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; notices of addresses")
 trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute")
 trending_copy = Key("trending:entered:{minute}", "sorted set", 80 * MINUTE, "what the list took from that bucket")

@@ -9,7 +9,7 @@ from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import breakdowns, keys, read_state, scripts, uniques, windows
+from readtrack.store import breakdowns, day_keys, keys, read_state, scripts, uniques, windows
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
 from readtrack.store.uniques import Effect, Strategy
@@ -26,13 +26,20 @@ _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
 
 
 def record(hit: Hit) -> Outcome:
-    """Counts the hit's views and steps and marks its reads, in one round trip. Raises redis.RedisError."""
+    """Counts the hit's views and steps and marks its reads, in one round trip. Raises redis.RedisError.
+
+    The first hit of a day whose visitor is known by a hash of the day takes another one.
+    """
+    if hit.visitor.kind == "hash":
+        hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
     # Views come first, because a step that is taken on the viewed page follows its view.
     calls: list[Call[Any]] = [count_views(hit)] if hit.views else []
     if hit.reads:
         calls.append(read_state.mark(hit))
     for subject, stage in hit.steps:
         calls.append(breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at))
+    if hit.visitor.kind == "day":
+        calls += day_keys.upkeep(hit)
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
     outcome: Outcome = answers.pop(0) if hit.views else Outcome()
     if outcome.skipped or watch.found:
@@ -40,7 +47,9 @@ def record(hit: Hit) -> Outcome:
     if hit.reads:
         outcome = outcome._replace(read=answers.pop(0))
     if hit.steps:
-        outcome = outcome._replace(steps=tuple(step for step, is_new in zip(hit.steps, answers, strict=True) if is_new))
+        outcome = outcome._replace(
+            steps=tuple(step for step, is_new in zip(hit.steps, answers, strict=False) if is_new)
+        )
     return outcome
 
 

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 from readtrack import buckets
 from readtrack.hits import bots, visitors
 from readtrack.hits.hit import is_prefetch
+from readtrack.store import day_keys
 from readtrack.store.circuit import fail_open
 from readtrack.store.recording import mark_robots
 
@@ -20,7 +21,7 @@ def honeypot(request: HttpRequest) -> HttpResponse:
     """
     is_known = bots.is_bot(bots.user_agent_of(request))
     if not is_known and not is_prefetch(request) and _is_visit(request) and visitors.signed_in(request) is None:
-        fail_open(mark_robots, None, _ids(request))
+        fail_open(_mark, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 
 
@@ -30,10 +31,11 @@ def _is_visit(request: HttpRequest) -> bool:
     return destination in {"", "document"} and site in {"", "none", "same-origin"}
 
 
-def _ids(request: HttpRequest) -> set[str]:
-    """Returns the ids of the visitor with and without the cookie, today and tomorrow, because hashes change then."""
-    now, ids = buckets.now(), {visitors.address_id(request)}
+def _mark(request: HttpRequest) -> None:
+    """Marks the visitor with and without the cookie, today and tomorrow, because hashes change then."""
+    seen, now = visitors.visitor(request, None), buckets.now()
+    ids = {visitors.address_id(request)}
     for at in (now, now + buckets.DAY):
-        visitor = visitors.visitor(request, None, at=at)
+        visitor = day_keys.resolve(seen, at=at)
         ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back
-    return ids - {""}
+    mark_robots(ids - {""})

@@ -1,0 +1,85 @@
+"""Ids of visitors who are known by a hash of the day: a random key, gone after two days at most, makes them.
+
+Nobody can compute the ids of a past day again, with SECRET_KEY or without it.
+"""
+
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+from readtrack import buckets
+from readtrack.conf import conf
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor
+from readtrack.store import keys, scripts
+from readtrack.store.scripts import Call
+
+CONFIRMED_FOR = 60.0  # seconds in which a process relies on the key that it remembers, because Redis may lose it
+
+_known: dict[str, bytes] = {}  # by their names in Redis: the keys of today and of the day before
+_confirmed: dict[str, float] = {}  # by cache alias: when Redis confirmed them, by the monotonic clock
+
+
+def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
+    """Returns the visitor with ids that change every day (UTC); for one WINDOW after midnight yesterday's counts, too.
+
+    Returns a visitor of any other kind unchanged. Asks Redis once in a process and day. Raises redis.RedisError.
+    """
+    if visitor.kind != "hash":
+        return visitor
+    name, before = _name(at), _name(at - buckets.DAY)
+    key, old = (_known[name], _known.get(before, b"")) if name in _known else scripts.run(ask(at))
+    fallback_id = _hash(visitor.id, old) if old and _left(at) > timedelta() else ""
+    return visitor._replace(id=_hash(visitor.id, key), fallback_id=fallback_id, kind="day")
+
+
+def upkeep(hit: Hit) -> list[Call[Any]]:
+    """Returns what belongs in the round trip of a hit by a visitor of a day: confirming the key, ending old windows.
+
+    A window of yesterday's id ends when that id does. So it does not end together with the window of today's id, which
+    would tell for as long that the two are one visitor.
+    """
+    calls: list[Call[Any]] = []
+    if hit.visitor.fallback_id:
+        subjects = {*hit.views, *(subject for subject, _ in hit.steps)}
+        rows = (keys.window, keys.funnel_pass)
+        names = [row(hit.visitor.fallback_id, subject) for subject in sorted(subjects) for row in rows]
+        calls.append(Call("shorten", names, (max(1, int(_left(hit.at).total_seconds() * 1000)),), int))
+    if time.monotonic() - _confirmed.get(conf.CACHE, 0) >= CONFIRMED_FOR:
+        calls.append(ask(hit.at))
+    return calls
+
+
+def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
+    """Reads the keys of the day and of the day before, empty if there is none.
+
+    Gives the day the key that we remember, or a random one, if Redis has none.
+    """
+    name, before = _name(at), _name(at - buckets.DAY)
+    key = _known.get(name) or secrets.token_bytes(32)
+
+    def decode(found: list[bytes | None]) -> tuple[bytes, bytes]:
+        both = found[0] or key, found[1] or _known.get(before, b"")
+        _known.update({day: one for day, one in zip((name, before), both, strict=True) if one})
+        for past in [other for other in _known if other < _name(buckets.now() - buckets.DAY)]:
+            _known.pop(past, None)
+        _confirmed[conf.CACHE] = time.monotonic()
+        return both
+
+    return Call("day_key", [name, before], (key, keys.day_key.ttl), decode)
+
+
+def _left(at: datetime) -> timedelta:
+    """Returns how long yesterday's id still counts."""
+    return timedelta(seconds=conf.WINDOW) - (at - at.replace(hour=0, minute=0, second=0, microsecond=0))
+
+
+def _name(at: datetime) -> str:
+    return keys.day_key(buckets.day_bucket(at))
+
+
+def _hash(text: str, key: bytes) -> str:
+    return urlsafe_b64encode(blake2b(text.encode(), key=key, digest_size=12).digest()).decode()
