@@ -16,7 +16,7 @@ class Conf:
 
     # Redis
     CACHE: str = "default"  # alias in CACHES of a django-redis cache
-    PREFIX: str = ""  # put before every key, for a Redis that several sites share
+    PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
     TEST_PREFIX: str = "test:"  # put before PREFIX while Django's tests run, to leave a live site's keys alone
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most
     CIRCUIT: float = 5.0  # seconds after a failure in which pages do not try Redis again
@@ -79,7 +79,7 @@ class Conf:
     HISTORY_YEARS: int = 0  # years for which a day is kept; 0 is for ever
 
     # Moving in
-    IMPORT_VIEWS: Mapping[str, Any] = {}  # name of a view that is no DetailView -> "app.Model", with its URL argument
+    IMPORT_VIEWS: Mapping[str, Any] = {}  # a view's name -> "app.Model" and URL argument, or a function (path, …)
 
     def load(self) -> None:
         """Loads the site's settings."""

@@ -130,8 +130,11 @@ def user_id(pk: Any) -> str:
 
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Returns the visitor of a line in a log, by address and user agent; `fallback_id` is the same on every day."""
-    source = f"{addresses.network_of(address)}:{agent[: bots.LONGEST]}"
+    """Returns the visitor of a line in a log, by address and user agent; `fallback_id` is the same on every day.
+
+    A host name or a masked address, which some logs hold, is taken as it stands.
+    """
+    source = f"{addresses.network_of(address) or address}:{agent[: bots.LONGEST]}"
     always = digest("visitor", f"address:{source}")
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
         return Visitor(always, fallback_id=always)

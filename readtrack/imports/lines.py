@@ -11,18 +11,22 @@ from urllib.parse import unquote
 
 from django.utils.dateparse import parse_datetime
 
+from readtrack.hits import addresses
+
 LONGEST = 65_536  # bytes of a line that are looked at; a longer one is malformed
+LONGEST_NAME = 255  # characters of a host name
 
 
 class Line(NamedTuple):
     """One request and its answer. The agent is None if the log does not hold it; the time is aware UTC."""
 
-    address: str
+    address: str  # without a port; a host name or a masked address, as the log has it; "" if it has none
     at: datetime
     method: str
     path: str
     status: int
     agent: str | None
+    forwarded: str = ""  # X-Forwarded-For
 
 
 # Fields of JSON logs: nginx's usual names, then Caddy's, then Traefik's. The first one found is taken.
@@ -34,14 +38,19 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "request": ("request",),  # the whole request line, for logs that do not take it apart
     "status": ("status", "DownstreamStatus", "OriginStatus"),
     "agent": ("http_user_agent", "request.headers.User-Agent", "request_User-Agent", "user_agent"),
+    "forwarded": ("http_x_forwarded_for", "request.headers.X-Forwarded-For", "request_X-Forwarded-For"),
 }
 
 # No part can match what the next part starts with, so that no line takes long, however it is made.
 _TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
-_COMMON = re.compile(rf"(\S+) [^\[]*\[([^\]]{{1,40}})\] {_TEXT} (\d{{3}}) \S+")
-_COMBINED = re.compile(rf"{_COMMON.pattern} {_TEXT} {_TEXT}")
+_COMMON = re.compile(rf"(\S{{1,255}}) (?:([^\s\[]\S{{0,254}}) )?[^\[]*\[([^\]]{{1,40}})\] {_TEXT} (\d{{3}}) \S+")
+# nginx's own "main" has X-Forwarded-For behind the agent.
+_COMBINED = re.compile(rf"{_COMMON.pattern} {_TEXT} {_TEXT}(?: {_TEXT})?")
+_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")
+_NOBODY = {"", "-", "unknown", "unix:", "(null)"}  # in place of an address
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 _TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _EPOCH_YEARS = 1e11  # seconds since 1970 stay below this; what is above counts milli-, micro- or nanoseconds
 
@@ -60,8 +69,22 @@ def _text(pattern: re.Pattern[str], raw: bytes) -> Line | None:
     found = pattern.match(raw.decode("latin-1"))  # as WSGI decodes headers, so that agents are equal
     if found is None:
         return None
-    address, time, request, status, *rest = found.groups()
-    return _line(address, time, _unescaped(request), status=status, agent=_unescaped(rest[1]) if rest else None)
+    first, second, time, request, status, *rest = found.groups()
+    address = first if second in {None, "-"} else _client(first, second)
+    agent, forwarded = (_unescaped(rest[1]), rest[2] or "") if rest else (None, "")
+    return _line(address, time, _unescaped(request), status=status, agent=agent, forwarded=forwarded)
+
+
+@lru_cache(maxsize=4096)
+def _client(first: str, second: str) -> str:
+    """Returns the client among a line's first two words: the second one behind a virtual host, as in vhost_combined."""
+    is_host = _PORT.fullmatch(first) and not addresses.network_of(_without_port(first))
+    return second if is_host or addresses.network_of(_without_port(second)) else first
+
+
+def _without_port(address: str) -> str:
+    found = _PORT.fullmatch(address)
+    return (found[1] or found[2]) if found else address.strip("[]")
 
 
 def _unescaped(text: str) -> str:
@@ -79,9 +102,13 @@ def _json(fields: Mapping[str, Sequence[str]], raw: bytes) -> Line | None:
     request, status, agent = values["request"], str(values["status"]), values["agent"]
     if not isinstance(request, str):
         request = " ".join(str(values[name] or "") for name in ("method", "path")).rstrip()
-    if not isinstance(values["address"], str) or not re.fullmatch("[0-9]{3}", status):
+    address, forwarded = ("" if values[name] is None else values[name] for name in ("address", "forwarded"))
+    # Lone surrogates, which JSON may hold, fit into no query.
+    is_text = isinstance(address, str) and not _SURROGATE.search(request)
+    if not is_text or not re.fullmatch("[0-9]{3}", status):
         return None
-    return _line(values["address"], values["time"], request, status=status, agent=None if agent is None else str(agent))
+    agent = None if agent is None else str(agent)
+    return _line(address, values["time"], request, status=status, agent=agent, forwarded=str(forwarded))
 
 
 def _first(entry: Mapping[str, Any], paths: Sequence[str]) -> Any:
@@ -99,7 +126,7 @@ def _first(entry: Mapping[str, Any], paths: Sequence[str]) -> Any:
     return None
 
 
-def _line(address: str, time: Any, request: str, *, status: str, agent: str | None) -> Line | None:
+def _line(address: str, time: Any, request: str, *, status: str, agent: str | None, forwarded: str) -> Line | None:
     method, _, target = request.partition(" ")
     at = clock(time)
     if at is None or not target:
@@ -107,7 +134,16 @@ def _line(address: str, time: Any, request: str, *, status: str, agent: str | No
     path = target.partition(" ")[0].partition("?")[0]
     if not path.startswith("/"):  # asked through a proxy: GET http://host/path
         path = "/" + path.partition("://")[2].partition("/")[2]
-    return Line(address, at, method, unquote(path), int(status), "" if agent == "-" else agent)
+    address = _without_port(address[:LONGEST_NAME].lower())
+    return Line(
+        address="" if address in _NOBODY else address,
+        at=at,
+        method=method,
+        path=unquote(path),
+        status=int(status),
+        agent="" if agent == "-" else agent,
+        forwarded="" if forwarded == "-" else forwarded,
+    )
 
 
 @lru_cache(maxsize=1024)  # because many lines share a second

@@ -1,13 +1,20 @@
 """Finds the object that a path shows, by the site's own URLconf and the attributes of its views."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
-from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.core.exceptions import (
+    FieldDoesNotExist,
+    MultipleObjectsReturned,
+    ObjectDoesNotExist,
+    ValidationError,
+)
+from django.db import DataError
 from django.db.models import QuerySet
+from django.http import Http404
 from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
 from django.views.generic import DetailView
@@ -47,7 +54,7 @@ class Urls:
             if isinstance(shown, Row):
                 lookups[shown.owner, shown.field][path] = shown
             else:
-                self._known[path] = None if shown is None else subject_of(shown)
+                self._known[path] = subject_of(shown) if isinstance(shown, Tracked) else shown
         for (_, field), rows in lookups.items():
             queryset = next(iter(rows.values())).queryset
             values = [row.value for row in rows.values()]
@@ -58,22 +65,32 @@ class Urls:
         return {path: self._known[path] for path in wanted}
 
 
-def _shown(path: str) -> Row | Tracked | None:
-    """Returns what the path shows; None if the URLconf or the view does not say."""
+def _shown(path: str) -> Row | Tracked | str | None:
+    """Returns what the path shows; "" if that does not exist, None if the URLconf or the view does not say."""
     with override(get_language_from_path(path) or settings.LANGUAGE_CODE):
         try:
             match = resolve("/" + path.removeprefix(get_script_prefix()))
         except Resolver404:
             return None
     rule = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
+    if callable(rule):
+        return _by_function(rule, path, match)
     return _by_rule(rule, match) if rule else _by_view(match)
 
 
-def _by_rule(rule: Any, match: ResolverMatch) -> Row | Tracked | None:
-    """Applies IMPORT_VIEWS: `"app.Model"`, `("app.Model", "argument"[, "field"])` or a function of arguments."""
-    if callable(rule):
-        obj = rule(match.kwargs)
-        return obj if isinstance(obj, Tracked) else None
+def _by_function(function: Callable[..., Any], path: str, match: ResolverMatch) -> Tracked | str | None:
+    """Returns the object that the site's function finds by path and arguments, or "" if it does not exist."""
+    try:
+        obj = function(path, *match.args, **match.kwargs)
+    except (ObjectDoesNotExist, MultipleObjectsReturned, Http404, ValidationError, ValueError, DataError):
+        return ""  # a log holds any path, and one that fits no object must not end the import
+    if not isinstance(obj, Tracked):
+        return None
+    return obj if obj.pk is not None else ""
+
+
+def _by_rule(rule: Any, match: ResolverMatch) -> Row | None:
+    """Applies a line of IMPORT_VIEWS: `"app.Model"` or `("app.Model", "argument"[, "field"])`."""
     label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
     queryset = apps.get_model(label)._default_manager.all()
     return _row(label, queryset, field=field, value=match.kwargs.get(argument))
@@ -98,10 +115,11 @@ def _row(owner: Hashable, queryset: "QuerySet[Any]", *, field: str, value: Any) 
     if value is None or not issubclass(model, Tracked) or "\0" in str(value):
         return None
     try:
-        column: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
-        value = column.clean(value, None)
-    except ValidationError:  # also what no column of that kind can hold
+        try:
+            column: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
+            value = column.clean(value, None)
+        except FieldDoesNotExist:
+            queryset.filter(**{field: value})  # a field of a related model; this makes no query
+    except (ValidationError, ValueError):  # also what no column of that kind can hold
         return None
-    except FieldDoesNotExist:
-        pass  # a field of a related model
     return Row(owner, queryset, field, value)

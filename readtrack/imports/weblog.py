@@ -5,22 +5,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache
+from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor.findings import counted
 from readtrack.flush.run import flush
-from readtrack.hits import visitors
+from readtrack.hits import addresses, visitors
 from readtrack.hits.hit import Reason, judged
 from readtrack.imports import ledger
 from readtrack.imports.lines import Line, parser
 from readtrack.imports.logs import LogFile, LogLine
 from readtrack.imports.urls import Urls
-from readtrack.models import FlushRun
+from readtrack.models import FlushRun, Import
 from readtrack.store import imports
 from readtrack.store.imports import Batch
 
@@ -32,6 +34,17 @@ PATTERNS = 1_000  # of paths that did not resolve, counted one by one
 LONGEST_PATTERN = 80  # characters
 OTHERS = "(others)"
 
+OVERLAP = timedelta(minutes=1)  # pieces of a rotated log share less, because requests end in another order
+FLAWS = {  # of the lines that show an object: the share above which the report says so, and what it says
+    "no address": (0.0, "have no address, so their visitors cannot be told apart, and they do not count."),
+    "no agent": (0.0, "do not name the user agent, so robots cannot be told from people. --count-robots counts both."),
+    # One address in 256 ends in 0 without a mask.
+    "masked": (0.5, "have a masked address, so people of one network with the same browser are one visitor."),
+    "private": (0.5, "have a private address. If it is a proxy's, people with the same browser are one visitor."),
+}
+PROXIES = 10  # more private addresses than these are people's in a network of their own
+
+_MASKED = re.compile(r"(?:\d+\.){1,3}(?:(?:0|x+|\*)\.)*(?:0|x+|\*)")  # 192.0.2.0, 192.0.2.xxx, 192.0.*.*
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
 
 
@@ -58,6 +71,17 @@ def _pattern(path: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in _NUMBERS.sub("…", path)[:LONGEST_PATTERN])
 
 
+@lru_cache(maxsize=4096)
+def _flaw(address: str) -> str:
+    """Returns what keeps an address from telling people apart, a key of FLAWS; "" for nothing."""
+    if not address:
+        return "no address"
+    if _MASKED.fullmatch(address):
+        return "masked"
+    is_private = addresses.network_of(address) and any(ip_address(address) in some for some in addresses.PRIVATE)
+    return "private" if is_private else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Format of the logs, and the lines to import."""
@@ -67,7 +91,17 @@ class Options:
     log: str = ""  # name of the log that all files are pieces of, whose overlaps are passed over
     since: datetime | None = None
     until: datetime | None = None
+    count_robots: bool = False  # counts lines of a log without user agents, whoever asked
     dry_run: bool = False
+
+
+class Span(NamedTuple):
+    """The name of a file, the log that it is a piece of, and its first and last time."""
+
+    name: str
+    log: str
+    since: datetime
+    until: datetime
 
 
 class Recent:
@@ -123,6 +157,9 @@ class Importer:
         self._progress = progress
         self._parse = parser(options.form, options.fields)
         self._urls, self._windows, self._batch = Urls(), LogDeduplicator(), Batch()
+        self._flaws: Counter[str] = Counter()  # of new lines that show an object; "" counts all of them
+        self._proxies: set[str] = set()  # private addresses, as far as they may be those of proxies
+        self._spans: dict[str, Span] = {}  # of the logs that were imported before, and in this run, by source
 
     def run(self, paths: Sequence[str]) -> Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once.
@@ -146,8 +183,12 @@ class Importer:
                 self._progress(sum(file.read for file in files[:known]))
             if files[known:] and not self.options.dry_run:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
+            for record in Import.objects.filter(since__isnull=False):
+                span = Span(record.name, record.log, buckets.now(record.since), buckets.now(record.until))
+                self._spans[record.source] = span
             for file in files[known:]:
                 self._take(file)
+                self._compare(file)
         self._note(files[known:])
         return self.report
 
@@ -170,6 +211,19 @@ class Importer:
             imports.finish(file.record.source)
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
+
+    def _compare(self, file: LogFile) -> None:
+        """Notes other files that have lines of the same times, unless both are named as pieces of logs."""
+        if not file.since or not file.until:
+            return
+        self._spans.pop(file.record.source, None)
+        for other in self._spans.values():
+            since, until = max(file.since, other.since), min(file.until, other.until)
+            if until - since >= OVERLAP and not (file.record.log and other.log):
+                times = f"{since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC"
+                advice = "If they are pieces of one log, lines count twice: give --log NAME for both."
+                self.report.notes.append(f"{file.name} and {other.name} both have lines of {times}. {advice}")
+        self._spans[file.record.source] = Span(file.name, file.record.log, file.since, file.until)
 
     def _save(self, file: LogFile, position: int) -> None:
         batch, self._batch = self._batch, Batch()
@@ -200,10 +254,11 @@ class Importer:
 
     def _refusal(self, file: LogFile, line: Line) -> str | None:
         """Returns the reason why the line cannot count, whatever its path shows; None if it can."""
-        file.see(line.at)
         since, until = self.options.since, self.options.until
-        is_unwanted = (since and line.at < since) or (until and line.at >= until)
-        if is_unwanted or any(first <= line.at <= last for first, last in file.elsewhere):
+        if (since and line.at < since) or (until and line.at >= until):
+            return "outside the times"
+        file.see(line.at)
+        if any(first <= line.at <= last for first, last in file.elsewhere):
             return "outside the times"
         return judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True)
 
@@ -214,7 +269,18 @@ class Importer:
         if not subject:
             report.skipped["no such object"] += 1
             return
-        visitor = visitors.logged(line.address, line.agent or "", at=line.at)
+        address = line.address
+        if line.forwarded:
+            address = addresses.network({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": line.forwarded}) or address
+        flaw = "no agent" if line.agent is None and not self.options.count_robots else _flaw(address)
+        if report is self.report:
+            self._flaws.update(("", flaw) if flaw else ("",))
+            if flaw == "private" and len(self._proxies) <= PROXIES:
+                self._proxies.add(address)
+        if flaw in {"no address", "no agent"}:
+            report.skipped[flaw] += 1
+            return
+        visitor = visitors.logged(address, line.agent or "", at=line.at)
         if reason := self._windows.refusal(visitor.fallback_id, subject, line.at.timestamp()):
             report.skipped[reason] += 1
             return
@@ -224,6 +290,12 @@ class Importer:
 
     def _note(self, files: Sequence[LogFile]) -> None:
         """Notes what may make the counts wrong."""
+        if len(self._proxies) > PROXIES:
+            del self._flaws["private"]
+        for flaw, (noted, meaning) in FLAWS.items():
+            share = self._flaws[flaw] / max(1, self._flaws[""])
+            if share > noted:
+                self.report.notes.append(f"{max(share, 0.01) * 100:.0f} % of the lines that show an object {meaning}")
         if forgotten := self._windows.views.forgotten:
             visits = counted(forgotten, "visit")
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")

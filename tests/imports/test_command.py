@@ -1,5 +1,6 @@
 """`manage.py readtrack import`, for operators."""
 
+import bz2
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,24 @@ def test_json_is_read_by_fields_of_ones_own(tmp_path: Path, capsys: pytest.Captu
     assert figures(found)["counted"] == "1"
 
 
+def test_a_log_without_user_agents_counts_when_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factories.post(pk=1)
+    path = weblogs.write(tmp_path / "a.log", [line().rpartition(' "-" ')[0]])
+    found = output(capsys, path, "--format", "common", "--dry-run")
+    assert (figures(found)["counted"], figures(found)["  no agent"]) == ("0", "1")
+    assert "100 % of the lines that show an object do not name the user agent" in found
+    assert figures(output(capsys, path, "--format", "common", "--count-robots"))["counted"] == "1"
+
+
+def test_a_log_that_has_to_be_unpacked_is_one_line_of_error(tmp_path: Path) -> None:
+    path = tmp_path / "access.log.bz2"
+    path.write_bytes(bz2.compress(line().encode()))
+    with pytest.raises(CommandError, match=rf"^{path} is bzip2. Convert it first: bunzip2 --keep {path}$"):
+        call_command("readtrack", "import", str(path))
+
+
 @pytest.mark.parametrize(
     ("since", "until", "counted"),
     [
@@ -129,9 +148,9 @@ def test_the_command_says_that_redis_or_the_database_is_gone(path: str) -> None:
 
 
 def test_an_import_that_is_overtaken_is_said(tmp_path: Path) -> None:
-    def overtake(kwargs: dict[str, int]) -> Post:
+    def overtake(path: str, pk: int) -> Post:
         Import.objects.update(position=10)  # as another import does that came further meanwhile
-        return factories.post(pk=kwargs["pk"])
+        return factories.post(pk=pk)
 
     path = weblogs.write(tmp_path / "a.log", [line("/posts/1/function/")])
     rules = {"IMPORT_VIEWS": {"tests.site.views.post_page": overtake}}

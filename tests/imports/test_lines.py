@@ -49,6 +49,48 @@ def test_a_common_line_does_not_say_the_agent() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("start", "address"),
+    [
+        ("192.0.2.1 - -", "192.0.2.1"),
+        ("2001:db8::1 - frank", "2001:db8::1"),
+        ("192.0.2.1 - a user with spaces", "192.0.2.1"),
+        ("192.0.2.1 frank -", "192.0.2.1"),
+        ("192.0.2.1:49152 - -", "192.0.2.1"),
+        ("[2001:db8::1]:49152 - -", "2001:db8::1"),
+        ("192.0.2.1:49152 frank -", "192.0.2.1"),
+        ("Host-7.Example.NET - -", "host-7.example.net"),
+        ("192.0.2.xxx - -", "192.0.2.xxx"),
+        ("www.example.com:443 192.0.2.1 - -", "192.0.2.1"),  # Apache's vhost_combined
+        ("www.example.com:443 2001:db8::1 - -", "2001:db8::1"),
+        ("www.example.com:443 host-7.example.net - -", "host-7.example.net"),
+        ("192.0.2.99:80 192.0.2.1 - -", "192.0.2.1"),
+        ("www.example.com 192.0.2.1 - -", "192.0.2.1"),
+        ("www.example.com:80 - - -", "www.example.com"),
+        ("- - -", ""),
+        ("unix: - -", ""),
+        ("192.0.2.1", "192.0.2.1"),
+    ],
+)
+@pytest.mark.parametrize("form", ["combined", "common"])
+def test_the_client_of_a_line_is_found_however_the_line_begins(form: str, start: str, address: str) -> None:
+    line = parse(weblogs.line().replace("192.0.2.1 - -", start, 1), form)
+    assert line is not None
+    assert line.address == address
+
+
+def test_the_addresses_behind_an_agent_are_those_that_a_proxy_forwarded() -> None:
+    assert parse(f'{weblogs.line()} "198.51.100.7"') == LINE._replace(forwarded="198.51.100.7")  # nginx's main
+    assert parse(f'{weblogs.line()} "-"') == LINE
+    entry = weblogs.nginx(http_x_forwarded_for="198.51.100.7, 10.0.0.1")
+    assert parse(entry, "json") == LINE._replace(forwarded="198.51.100.7, 10.0.0.1")
+
+
+@pytest.mark.parametrize("name", ["request_uri", "request_method"])
+def test_json_with_half_a_character_is_malformed(name: str) -> None:
+    assert parse(weblogs.nginx(**{name: "/posts/\ud800/"}), "json") is None
+
+
 @pytest.mark.parametrize("entry", [CADDY, TRAEFIK])
 def test_json_of_other_servers_is_understood(entry: object) -> None:
     assert parse(json.dumps(entry), "json") == LINE
@@ -74,7 +116,7 @@ def test_json_is_read_as_servers_are_told_to_write_it(values: dict[str, object],
 def test_fields_of_ones_own_are_named() -> None:
     entry = weblogs.nginx(client={"ip": "2001:db8::1"})
     assert parse(entry, "json", address="client.ip") == LINE._replace(address="2001:db8::1")
-    assert parse(entry, "json", address="nowhere") is None
+    assert parse(entry, "json", address="nowhere") == LINE._replace(address="")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """Logs as streams of lines."""
 
+import bz2
 import gzip
+import lzma
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.lines import LONGEST
 from readtrack.imports.logs import LogFile, LogLine
 
@@ -41,6 +45,49 @@ def test_a_line_too_long_is_passed_over_in_pieces(path: Path) -> None:
     assert read(path) == [LogLine(b"", size + 1), LogLine(b"two", size + 5)]
     with path.open("rb") as file:
         assert LogFile(file).first() == b"x" * LONGEST
+
+
+def many(count: int = 20_000) -> bytes:
+    return b"".join(b"line %d of many %x\n" % (number, number * 2654435761 % 2**32) for number in range(count))
+
+
+@pytest.mark.parametrize("cut", [1, 8, 9, 1000, 54_321])
+def test_a_gzip_file_that_was_cut_gives_what_gzip_gives(path: Path, cut: int) -> None:
+    packed = gzip.compress(many())[:-cut]
+    path.write_bytes(packed)
+    given = subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=False).stdout
+    assert given.count(b"\n") > 10_000
+    with path.open("rb") as file:
+        log = LogFile(file)
+        lines = list(log.lines())
+        assert log.is_damaged
+    assert b"".join(line.raw + b"\n" for line in lines) == given[: given.rindex(b"\n") + 1]
+
+
+@pytest.mark.parametrize(("behind", "is_damaged"), [(b"", False), (b"\0" * 40_000, False), (b"nonsense", True)])
+def test_members_of_a_gzip_file_are_one_log(path: Path, behind: bytes, *, is_damaged: bool) -> None:
+    path.write_bytes(gzip.compress(b"one\n") + gzip.compress(b"") + b"\0\0" + gzip.compress(b"two\n") + behind)
+    with path.open("rb") as file:
+        log = LogFile(file)
+        assert [line.raw for line in log.lines()] == [b"one", b"two"]
+        assert log.is_damaged == is_damaged
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (bz2.compress(b"one\n"), "is bzip2. Convert it first: bunzip2 --keep"),
+        (lzma.compress(b"one\n"), "is xz. Convert it first: unxz --keep"),
+        ("one\n".encode("utf-16"), "is UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8"),
+    ],
+)
+def test_a_file_in_another_form_is_refused_with_the_command_that_converts_it(
+    path: Path, data: bytes, words: str
+) -> None:
+    path.write_bytes(data)
+    with path.open("rb") as file, pytest.raises(ImportRefusedError, match=words) as refusal:
+        LogFile(file)
+    assert str(path) in str(refusal.value)
 
 
 @pytest.mark.parametrize("harm", ["cut", "changed", "head"])

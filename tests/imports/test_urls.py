@@ -2,10 +2,13 @@
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.http import Http404
+from django.shortcuts import get_object_or_404
 from django.test.utils import CaptureQueriesContext, override_settings
 from django.urls import set_script_prefix
 
@@ -44,6 +47,7 @@ def subject(path: str) -> str | None:
         ("/de/posts/4/", "site.post:4"),
         ("/titles/Hello, world/", "site.post:4"),
         ("/shelves/shelf/", "site.post:4"),
+        ("/numbers/x/", None),
         ("/headlines/4/", "site.post:4"),
         ("/posts/5/", ""),
         ("/news/4/", ""),
@@ -83,15 +87,52 @@ def test_keys_of_every_kind_are_found() -> None:
         ({"old": ("site.Post", "title", "title")}, "/old/Hello, world", "site.post:4"),
         ({"tests.imports.urls.show": ("site.Post", "number")}, "/shown/4/", "site.post:4"),
         ({"none": "site.Post"}, "/none/", None),
-        ({"old": lambda kwargs: Post.objects.get(title=kwargs["title"])}, "/old/Hello, world", "site.post:4"),
-        ({"old": lambda kwargs: None}, "/old/Hello, world", None),
-        ({"old": lambda kwargs: User(pk=4)}, "/old/Hello, world", None),
+        ({"old": lambda path, title: Post.objects.get(title=title)}, "/old/Hello, world", "site.post:4"),
+        ({"old": lambda path, title: None}, "/old/Hello, world", None),
+        ({"old": lambda path, title: User(pk=4)}, "/old/Hello, world", None),
+        # Wagtail's only URL has one group without a name.
+        ({"tree": lambda path, rest: Post.objects.get(title=rest[:-1])}, "/tree/Hello, world/", "site.post:4"),
+        ({"tree": lambda path, *args: Post.objects.get(title=path[6:-1])}, "/tree/Hello, world/", "site.post:4"),
     ],
 )
 @pytest.mark.usefixtures("post")
 def test_a_function_view_is_explained_by_a_setting(rules: object, path: str, expected: str | None) -> None:
     with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
         assert subject(path) == expected
+
+
+def not_found(path: str, **kwargs: str) -> Post:
+    raise Http404
+
+
+def deleted(path: str, **kwargs: str) -> Post:
+    post = factories.post()
+    post.delete()
+    return post
+
+
+@pytest.mark.parametrize("title", ["nowhere", "a\0b", "twice"])
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda path, title: Post.objects.get(title=title),
+        lambda path, title: get_object_or_404(Post, title=title),
+        lambda path, title: Post.objects.get(pk=title),
+        not_found,
+        deleted,
+    ],
+)
+def test_a_function_that_finds_no_object_does_not_end_the_import(title: str, find: Any) -> None:
+    for _ in range(2):
+        factories.post(title="twice")
+    with override_settings(READTRACK={"IMPORT_VIEWS": {"old": find}}):
+        assert subject(f"/old/{title}") == ""
+
+
+def test_a_fault_in_a_sites_function_is_not_hidden() -> None:
+    rules = {"old": lambda path, titel: None}
+    with override_settings(READTRACK={"IMPORT_VIEWS": rules}), pytest.raises(TypeError, match="title"):
+        subject("/old/Hello")
 
 
 @pytest.mark.usefixtures("post")

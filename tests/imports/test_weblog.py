@@ -85,6 +85,97 @@ def test_a_hurried_visitor_counts_five_times(write: Write) -> None:
     assert (report.counted, report.skipped) == (5, {"rate": 3})
 
 
+# The beginnings of lines that 1,000 visitors leave, and what of their 1,000 views counts
+BEGINNINGS: dict[str, tuple[Callable[[int], str], int, str]] = {
+    "address": (lambda n: f"198.51.{n // 250}.{n % 250 + 1} - -", 1000, ""),
+    "host name": (lambda n: f"host-{n}.example.net - -", 1000, ""),
+    "address and port": (lambda n: f"198.51.{n // 250}.{n % 250 + 1}:49152 - -", 1000, ""),
+    "IPv6 and port": (lambda n: f"[2001:db8:{n:x}::1]:49152 - -", 1000, ""),
+    "vhost_combined": (lambda n: f"www.example.com:443 198.51.{n // 250}.{n % 250 + 1} - -", 1000, ""),
+    "vhost_combined with names": (lambda n: f"www.example.com:443 host-{n}.example.net - -", 1000, ""),
+    "masked": (lambda n: f"198.{n // 250}.{n % 250}.xxx - -", 1000, "have a masked address"),
+    "masked by 0": (lambda n: f"198.{n // 250}.{n % 250}.0 - -", 1000, "have a masked address"),
+    "no address": (lambda n: "- - -", 0, "have no address"),
+    "Unix socket": (lambda n: "unix: - -", 0, "have no address"),
+    "proxy": (lambda n: "10.0.0.1 - -", 10, "have a private address"),
+}
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+@pytest.mark.usefixtures("post")
+def test_visitors_are_told_apart_or_the_report_says_why_not(name: str, write: Write) -> None:
+    beginning, counted, note = BEGINNINGS[name]
+    lines = [line(after=n / 10, agent=f"{BROWSER}.{n % 10}") for n in range(1000)]
+    report = take(write(*(text.replace("192.0.2.1 - -", beginning(n), 1) for n, text in enumerate(lines))))
+    assert report.counted == counted
+    note = f"100 % of the lines that show an object {note}" if note else ""
+    assert [found[: len(note)] for found in report.notes] == [note] * bool(note)
+    assert report.skipped["no address"] == (1000 if "no address" in note else 0)
+    assert stored()[1][0] == counted
+
+
+@pytest.mark.parametrize(("options", "counted"), [({}, 100), ({"PROXY_COUNT": 1}, 100), ({"PROXY_COUNT": 0}, 1)])
+@pytest.mark.usefixtures("post")
+def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
+    write: Write, options: dict[str, Any], counted: int
+) -> None:
+    lines = [f'{line(address="10.0.0.1", after=20 * n)} "198.51.100.{n + 1}"' for n in range(100)]
+    with override_settings(READTRACK={**options, "WINDOW": 9999}):
+        report = take(write(*lines))
+    assert report.counted == counted
+    assert [note[:52] for note in report.notes] == ["100 % of the lines that show an object have a privat"] * (
+        counted == 1
+    )
+
+
+@pytest.mark.usefixtures("post")
+def test_people_in_a_network_of_their_own_are_no_proxies(write: Write) -> None:
+    report = take(write(*(line(address=f"10.0.0.{number}") for number in range(1, 21))))
+    assert (report.counted, report.notes) == (20, [])
+
+
+@pytest.mark.usefixtures("post")
+def test_a_few_addresses_that_end_in_0_are_not_mentioned(write: Write) -> None:
+    report = take(write(*(line(address=f"198.51.100.{number}") for number in range(256))))
+    assert (report.counted, report.notes) == (256, [])
+
+
+@pytest.mark.usefixtures("post")
+def test_robots_are_not_imported_from_a_log_without_user_agents(write: Write) -> None:
+    path = write(*(weblogs.nginx(http_user_agent=None, remote_addr=f"192.0.2.{n}") for n in range(9)), weblogs.nginx())
+    report = take(path, form="json", dry_run=True)
+    assert (report.counted, report.skipped) == (1, {"no agent": 9})
+    assert [note[:40] for note in report.notes] == ["90 % of the lines that show an object do"]
+    report = take(path, form="json", count_robots=True)
+    assert (report.counted, report.notes) == (10, [])
+
+
+def test_one_bad_line_does_not_end_the_import(write: Write) -> None:
+    factories.post(pk=1)
+    lines = [weblogs.nginx(remote_addr=f"192.0.2.{number}") for number in range(3)]
+    lines.insert(1, weblogs.nginx(request_uri="/titles/\ud800/"))
+    with override_settings(ROOT_URLCONF="tests.imports.urls"):
+        report = take(write(*lines), form="json")
+    assert (report.counted, report.skipped) == (3, {"malformed": 1})
+
+
+def test_an_object_that_is_deleted_meanwhile_does_not_end_the_import(write: Write) -> None:
+    here, gone = factories.post(), factories.post()
+
+    def find(path: str, pk: int) -> Post:
+        post = Post.objects.get(pk=pk)
+        if pk == gone.pk:
+            Post.objects.get(pk=pk).delete()
+        return post
+
+    lines = [line(f"/posts/{post.pk}/function/", address=f"192.0.2.{n}") for n in range(5) for post in (gone, here)]
+    with override_settings(READTRACK={"IMPORT_VIEWS": {"tests.site.views.post_page": find}}):
+        assert take(write(*lines)).counted == 10
+        assert take(write(*lines, line(f"/posts/{here.pk}/function/", address="192.0.2.9"))).counted == 1
+    flush()
+    assert stored() == {here.pk: (6, 6)}
+
+
 def test_imported_views_are_added_to_those_counted_live(post: Post, write: Write) -> None:
     Post.objects.filter(pk=post.pk).update(view_count=100)
     tracker.record(factories.hit("site.post:1"))
@@ -265,6 +356,46 @@ def test_pieces_of_one_log_that_overlap_are_counted_once(write: Write) -> None:
     take(write(*lines[:20]), log="www")
     report = take(write(*lines[10:]), log="www")
     assert (report.skipped["outside the times"], report.counted) == (10, 10)
+    assert stored() == {1: (30, 30)}
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.usefixtures("post")
+def test_files_whose_times_overlap_are_noticed(write: Write, *, dry_run: bool) -> None:
+    lines = [line(address=f"192.0.2.{number}", after=10 * number) for number in range(30)]
+    one, two = write(*lines[:20], name="one.log"), write(*lines[10:], name="two.log")
+    report = take(one, two, dry_run=dry_run)
+    assert report.notes == [
+        f"{two} and {one} both have lines of 2026-03-01 12:01 to 2026-03-01 12:03 UTC. "
+        "If they are pieces of one log, lines count twice: give --log NAME for both."
+    ]
+    assert report.counted == 40 - 10  # one run sees the windows of both
+
+
+@pytest.mark.usefixtures("post")
+def test_a_file_whose_times_were_imported_before_is_noticed(write: Write) -> None:
+    lines = [line(address=f"192.0.2.{number}", after=10 * number) for number in range(30)]
+    take(write(*lines[:20], name="one.log"))
+    two = write(*lines[10:], name="two.log")
+    assert [note[:70] for note in take(two, dry_run=True).notes] == [f"{two} and "[:70]]
+    assert len(take(two).notes) == 1
+    assert take(two).notes == ["1 log imported before, with nothing new."]
+
+
+@pytest.mark.usefixtures("post")
+def test_pieces_that_follow_each_other_and_logs_with_names_may_overlap(write: Write) -> None:
+    lines = [line(address=f"192.0.2.{number}", after=10 * number) for number in range(30)]
+    assert take(write(*lines[:20], name="one.log"), write(*lines[15:], name="two.log"), dry_run=True).notes == []
+    assert take(write(*lines[:20], name="one.log"), log="www").notes == []
+    assert take(write(*lines[10:], name="two.log"), log="api").notes == []
+    assert take(write("nonsense", name="three.log")).notes == []
+
+
+@pytest.mark.usefixtures("post")
+def test_lines_that_the_times_left_out_can_come_with_another_piece(write: Write) -> None:
+    lines = [line(address=f"192.0.2.{number}", after=number) for number in range(30)]
+    take(write(*lines), log="www", until=START + timedelta(seconds=10))
+    assert take(write(*lines[5:]), log="www").counted == 20
     assert stored() == {1: (30, 30)}
 
 

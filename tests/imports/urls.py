@@ -37,6 +37,7 @@ urlpatterns = [
     path("news/<int:pk>/", DetailView.as_view(queryset=Post.objects.filter(title__startswith="News"))),
     path("titles/<str:slug>/", DetailView.as_view(model=Post, slug_field="title")),
     path("shelves/<str:name>/", DetailView.as_view(model=Post, slug_field="category__name", slug_url_kwarg="name")),
+    path("numbers/<str:slug>/", DetailView.as_view(model=Post, slug_field="category__pk")),
     path("products/<str:pk>/", DetailView.as_view(model=Product)),
     path("pages/<str:pk>/", DetailView.as_view(model=Page)),
     path("reviews/<int:pk>/", DetailView.as_view(model=Review)),
@@ -48,5 +49,6 @@ urlpatterns = [
     path("plain/<int:pk>/", show, name="plain"),
     path("none/", show, name="none"),
     re_path(r"^old/(?P<title>.+)$", show, name="old"),
+    re_path(r"^tree/(.*)$", show, name="tree"),
     *i18n_patterns(path("posts/<int:pk>/", PostPage.as_view())),
 ]

@@ -26,7 +26,8 @@ description = """Takes over views from a web server's logs, or from django-hitco
   manage.py readtrack import --reads forum.ReadMark --user user --category forum
 
 Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
-The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds function views.
+The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds other views. A log
+without user agents (--format common) counts only with --count-robots, because robots cannot be told from people.
 The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
 a kill, counts every line once. Standard input is not read. Give --until the moment when readtrack went live,
 because what came after it is counted already. --field is for JSON other than that of nginx, Caddy and Traefik."""
@@ -68,6 +69,7 @@ arguments = {
     "--since": {"type": _time, "metavar": "TIME", "help": "pass over what is earlier"},
     "--until": {"type": _time, "metavar": "TIME", "help": "pass over what is not earlier"},
     "--database": {"default": "default", "metavar": "ALIAS", "help": "where the app's tables are"},
+    "--count-robots": {"action": "store_true", "help": "count lines of a log without user agents, robots included"},
     "--dry-run": {"action": "store_true", "help": "only report"},
 }
 
@@ -105,7 +107,7 @@ def _reads(*, bar: Callable[..., Any], dry_run: bool, **options: Any) -> reads.R
 
 
 def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, str]], **options: Any) -> weblog.Report:
-    names = ("form", "log", "since", "until", "dry_run")
+    names = ("form", "log", "since", "until", "count_robots", "dry_run")
     wanted = weblog.Options(fields=dict(field), **{name: options[name] for name in names})
     size = sum(Path(file).stat().st_size for file in files)
     with bar(desc="Importing", unit="B", total=size, unit_scale=True) as shown:
