@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import django
 from django.contrib import admin
+from django.contrib.admin.utils import flatten, flatten_fieldsets
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -25,7 +26,16 @@ else:
 
 
 class TrackedAdmin(ModelAdmin):
-    """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable column of views."""
+    """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable column of views.
+
+    Counts that `fields` or `fieldsets` name are shown, and cannot be edited.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        named = flatten_fieldsets(self.fieldsets) if self.fieldsets else flatten(self.fields or ())
+        counts = {"view_count", "visitor_count"}.intersection(named).difference(self.readonly_fields)
+        self.readonly_fields = [*self.readonly_fields, *counts]  # type: ignore[misc]  # a ClassVar in the stubs
 
     @admin.display(description=_("views"), ordering="view_count")
     def stored_views(self, obj: Tracked) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 from django.db.models.constants import LOOKUP_SEP
@@ -12,6 +13,8 @@ from readtrack.hits import readers
 from readtrack.models import CountField, Tracked
 from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import model_with_label, news_links, tracked_models
+
+COUNTS = ("view_count", "visitor_count")
 
 
 def unknown_news() -> Iterator[tuple[str, str, str]]:
@@ -43,19 +46,40 @@ def unfollowed_news() -> Iterator[tuple[str, str]]:
 
 def own_counts() -> Iterator[tuple[str, str]]:
     for model in tracked_models():
-        for name in ("view_count", "visitor_count"):
+        for name in COUNTS:
             if not isinstance(model._meta.get_field(name), CountField):
                 yield model._meta.label, name
 
 
-def missing_migrations() -> Iterator[tuple[str, str]]:
-    models, loader = tracked_models(), MigrationLoader(None)
-    state = loader.project_state([node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)])
+def missing_migrations() -> Iterator[tuple[str, str, str]]:
+    models = tracked_models()
+    try:
+        # As makemigrations does, before the app of a custom user has its first migration.
+        loader = MigrationLoader(None, ignore_no_migrations=True)
+        nodes = [node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)]
+        state = loader.project_state(nodes)
+    except Exception:  # Django's own commands report broken migrations, and have to be able to merge them
+        return
     for model in models:
         app, name = model._meta.app_label, model._meta.model_name
         known = state.models.get((app, name or ""))
-        if app in loader.migrated_apps and (known is None or "view_count" not in known.fields):
-            yield model._meta.label, app
+        missing = [field for field in COUNTS if known is None or field not in known.fields]
+        if app in loader.migrated_apps and missing:
+            yield model._meta.label, app, " and ".join(missing)
+
+
+def uneditable_counts() -> Iterator[tuple[str, str]]:
+    if not apps.is_installed("django.contrib.admin"):
+        return
+    from django.contrib.admin.sites import all_sites
+    from django.contrib.admin.utils import flatten, flatten_fieldsets
+
+    for site in all_sites:
+        for model, admin in site._registry.items():
+            named = flatten_fieldsets(admin.fieldsets) if admin.fieldsets else flatten(admin.fields or ())
+            for name in COUNTS:
+                if issubclass(model, Tracked) and name in named and name not in admin.readonly_fields:
+                    yield type(admin).__name__, name
 
 
 def uncounted_visitors() -> list[tuple[str, str]]:
@@ -99,16 +123,23 @@ CHECKS = (
         hint="Give it a primary key of one column, and a unique constraint instead.",
     ),
     Check(
-        "readtrack.E019",
+        "readtrack.W019",
         own_counts,
         "{0}.{1} is a field of the model's own, so save() can write an old count back.",
-        hint="Delete its line from the model, because Tracked has the field, and run makemigrations. The values stay.",
+        hint="Delete its line from the model, because Tracked has the field, and run makemigrations. The values stay. "
+        "If the column has another name yet, rename the field in a migration before that.",
     ),
     Check(
         "readtrack.W011",
         missing_migrations,
-        "{0} counts views, but no migration adds view_count.",
+        "{0} counts views, but no migration adds {2}.",
         hint="Run: manage.py makemigrations {1} && manage.py migrate",
+    ),
+    Check(
+        "readtrack.W015",
+        uneditable_counts,
+        "{0} names '{1}' in its form, which shows an error, because nobody edits a count.",
+        hint="Name it in readonly_fields as well, or let the class extend readtrack.admin.TrackedAdmin, which does.",
     ),
     Check(
         "readtrack.E030",

@@ -1,18 +1,27 @@
 """Mistakes in the site's models, and in settings that name models, are found."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.contrib import admin
+from django.contrib.admin.sites import all_sites
+from django.core.exceptions import FieldError
 from django.db import models
+from django.test import Client
 from django.test.utils import isolate_apps
+from django.urls import path
 from pytest_django import Settings
 
+from readtrack.admin import TrackedAdmin
 from readtrack.checks.setup import check_setup
 from readtrack.hits import readers
 from readtrack.models import Tracked
 from tests.checks.findings import found, the_message
-from tests.site.models import Article, Counted, Page
+from tests.site.models import Article, Counted, Page, Post
+from tests.support import factories
 
 
 @pytest.mark.parametrize(
@@ -67,8 +76,8 @@ def test_a_count_field_of_ones_own_is_found(monkeypatch: pytest.MonkeyPatch) -> 
             app_label = "site"
 
     monkeypatch.setattr("readtrack.checks.models.tracked_models", lambda: [Story])
-    assert [message.id for message in check_setup(None)] == ["readtrack.E019", "readtrack.W011"]
-    message = the_message("readtrack.E019")
+    assert [message.id for message in check_setup(None)] == ["readtrack.W019", "readtrack.W011"]
+    message = the_message("readtrack.W019")
     assert message.msg == "site.Story.view_count is a field of the model's own, so save() can write an old count back."
     assert "Delete its line" in str(message.hint)
 
@@ -77,6 +86,93 @@ def test_a_model_without_its_migration_is_found(settings: Settings) -> None:
     settings.MIGRATION_MODULES = {"site": "tests.empty_migrations"}
     assert set(found()) == {"readtrack.W011"}
     assert "makemigrations site" in str(check_setup(None)[-1].hint)
+
+
+def test_a_new_project_with_a_user_model_of_its_own_can_make_its_migrations(settings: Settings) -> None:
+    # The app of the user model has no migration yet, and migrations of Django's own apps depend on it.
+    settings.MIGRATION_MODULES = {"site": "tests.empty_migrations", "auth": "tests.empty_migrations"}
+    assert set(found()) == {"readtrack.W011"}
+
+
+def migration(folder: Path, name: str, body: str) -> str:
+    """Writes a package of one migration. Returns its name."""
+    package = folder / name
+    package.mkdir()
+    (package / "__init__.py").touch()
+    head = "from django.db import migrations, models\nclass Migration(migrations.Migration):\n"
+    (package / "0001_initial.py").write_text(f"{head}    {body}\n")
+    return name
+
+
+def test_a_count_that_no_migration_adds_is_named(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    body = """operations = [migrations.CreateModel("Post", [("view_count", models.IntegerField(primary_key=True))])]"""
+    settings.MIGRATION_MODULES = {"site": migration(tmp_path, "half_migrations", body)}
+    messages = {message.msg for message in check_setup(None) if message.id == "readtrack.W011"}
+    assert "site.Post counts views, but no migration adds visitor_count." in messages
+    assert "site.Product counts views, but no migration adds view_count and visitor_count." in messages
+
+
+def test_broken_migrations_are_left_to_djangos_own_commands(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    body = """dependencies = [("site", "0000_gone")]"""
+    settings.MIGRATION_MODULES = {"site": migration(tmp_path, "broken_migrations", body)}
+    assert found() == []
+
+
+@pytest.fixture
+def site() -> Iterator[admin.AdminSite]:
+    """Returns an admin site without models."""
+    site = admin.AdminSite()
+    yield site
+    all_sites.discard(site)  # which the checks look at
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ({"fields": ("title", "view_count")}, ["readtrack.W015"]),
+        ({"fields": (("title", "view_count"),)}, ["readtrack.W015"]),
+        ({"fieldsets": ((None, {"fields": ("view_count", "visitor_count")}),)}, ["readtrack.W015"] * 2),
+        ({"fields": ("title", "view_count"), "readonly_fields": ("view_count",)}, []),
+        ({}, []),
+    ],
+    ids=str,
+)
+def test_an_admin_form_that_cannot_be_made_is_found(
+    options: dict[str, Any], ids: list[str], site: admin.AdminSite, settings: Settings, admin_client: Client
+) -> None:
+    site.register(Post, type("PlainAdmin", (admin.ModelAdmin,), options))
+    settings.ROOT_URLCONF = (path("admin/", site.urls),)
+    assert found() == ids
+    if ids:
+        with pytest.raises(FieldError):
+            admin_client.get("/admin/site/post/add/")
+    else:
+        assert admin_client.get("/admin/site/post/add/").status_code == 200
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("options", [{"fields": ("title", "view_count")}, {"fields": ("title",)}, {}], ids=str)
+def test_the_admin_class_of_tracked_models_shows_a_count_in_its_form(
+    options: dict[str, Any], site: admin.AdminSite, settings: Settings, admin_client: Client
+) -> None:
+    post = factories.post(view_count=1234)
+    site.register(Post, type("OwnAdmin", (TrackedAdmin,), options))
+    settings.ROOT_URLCONF = (path("admin/", site.urls),)
+    assert found() == []
+    page = admin_client.get(f"/admin/site/post/{post.pk}/change/").text
+    assert ('<div class="readonly">1234</div>' in page) == ("view_count" in options.get("fields", ()))
+
+
+def test_a_site_without_the_admin_has_no_forms(settings: Settings) -> None:
+    settings.INSTALLED_APPS = [name for name in settings.INSTALLED_APPS if name != "django.contrib.admin"]
+    assert found() == []
 
 
 def test_an_app_without_migrations_needs_none(settings: Settings) -> None:
