@@ -16,7 +16,7 @@ from readtrack.hits import dimensions, visitors
 from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest
-from readtrack.store import uniques
+from readtrack.store import keys, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.recording import record
 
@@ -46,7 +46,9 @@ class ReadTrackMiddleware:
         response: HttpResponseBase = await self.get_response(request)
         needs_user = request.readtrack.see(response) or filling.needs_user(response)
         user = await visitors.asigned_in(request) if needs_user else None
-        await sync_to_async(_finish, thread_sensitive=False)(request, response, user)
+        # A tenant is that of the thread's connection to SQL. Otherwise any thread will do, so that pages do not queue.
+        has_tenants = keys.tenant_function() is not None
+        await sync_to_async(_finish, thread_sensitive=has_tenants)(request, response, user)
         return response
 
 

@@ -130,6 +130,17 @@ def test_python_compiles_and_imports_what_there_is(code: str) -> None:
                 assert {key.value for key in node.value.keys if isinstance(key, ast.Constant)} <= set(DEFAULTS)
 
 
+@pytest.mark.parametrize("code", [code for code in each("python") if "django_redis" in code.values[0]])
+def test_every_page_gives_readtrack_a_cache_of_its_own(code: str) -> None:
+    aliases = re.findall(r"""["'](\w+)["'](?:: |\] = )\{\s*"BACKEND": "django_redis""", code)
+    assert "readtrack" in aliases
+
+
+def test_no_text_of_the_code_sends_its_reader_to_a_page_that_an_installation_lacks() -> None:
+    for path in (ROOT / "readtrack").rglob("*.py"):
+        assert re.findall(r"docs/|\.md\b|documentation", read(path)) == [], path
+
+
 @pytest.mark.parametrize("code", each("django", "html"))
 def test_templates_of_django_compile(code: str) -> None:
     libraries = {"readtrack": "readtrack.templatetags.readtrack", "static": "django.templatetags.static"}

@@ -8,15 +8,20 @@ from django.middleware.gzip import GZipMiddleware
 from django.utils.module_loading import import_string
 
 from readtrack.checks import Check, problem_if
+from readtrack.checks.values import unusable_prefix
 from readtrack.conf import conf
-from readtrack.store import connection
+from readtrack.store import connection, keys
+from readtrack.subjects import read_state_models, tracked_models
 
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
 UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
 CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
 COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
-USE_DJANGO_REDIS = "set its BACKEND to django_redis.cache.RedisCache, or name another alias in READTRACK['CACHE']."
+OWN_CACHE = (
+    "Give readtrack an alias of its own: CACHES['readtrack'] = {{'BACKEND': 'django_redis.cache.RedisCache', "
+    "'LOCATION': 'redis://127.0.0.1:6379/1'}} and READTRACK = {{'CACHE': 'readtrack'}}."
+)
 
 
 def missing_cache() -> list[tuple[Any, ...]]:
@@ -40,6 +45,18 @@ def unprefixed_keys() -> list[tuple[Any, ...]]:
     return problem_if(prefix and not conf.PREFIX, conf.CACHE, prefix)
 
 
+def shared_tenants() -> list[tuple[Any, ...]]:
+    """Schema tenants, of django-tenants or django-tenant-schemas, whose rows have the same ids."""
+    if not hasattr(settings, "TENANT_MODEL") or unusable_prefix():
+        return []
+    own = {str(app).partition(".apps.")[0] for app in getattr(settings, "TENANT_APPS", ())}
+    counted = {model._meta.app_config.name for model in (*tracked_models(), *read_state_models())}
+    if not counted & own:
+        return []
+    problem = "readtrack is not in TENANT_APPS" if "readtrack" not in own else ""
+    return problem_if(problem or keys.tenant_function() is None, problem or "READTRACK['PREFIX'] names no function")
+
+
 def _precedes(first: str, second: str) -> bool:
     """Returns True if both are in MIDDLEWARE, in that order. The second sees each response first."""
     order = settings.MIDDLEWARE
@@ -61,26 +78,33 @@ CHECKS = (
         "readtrack.E004",
         missing_cache,
         "CACHES has no alias '{0}', which readtrack uses.",
-        hint=f"Add it with the LOCATION of your Redis, and {USE_DJANGO_REDIS}",
+        hint=OWN_CACHE,
     ),
     Check(
         "readtrack.E005",
         wrong_cache,
         "The cache '{0}' is a {1}, and readtrack needs django-redis.",
-        hint=f"Give it the LOCATION of your Redis, and {USE_DJANGO_REDIS}",
+        hint=OWN_CACHE,
     ),
     Check(
         "readtrack.E012",
         unusable_cache,
         "The cache '{0}' cannot be used: {1}.",
         hint="Correct it in CACHES. LOCATION is a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or "
-        "'unix:///run/redis.sock'. The documentation, 'Use Sentinel, TLS or replicas', lists what is supported.",
+        "'unix:///run/redis.sock'. One server, replicas beside it and Sentinel can be used, Redis Cluster cannot.",
     ),
     Check(
         "readtrack.W013",
         unprefixed_keys,
         "The cache '{0}' has the KEY_PREFIX {1!r}, which readtrack's keys do not get.",
         hint="Set READTRACK['PREFIX'] = '{1}:'. Otherwise two sites on one Redis count into the same keys.",
+    ),
+    Check(
+        "readtrack.E024",
+        shared_tenants,
+        "Tenants share their counts, because {0}.",
+        hint="Set READTRACK['PREFIX'] to the path of a function that returns django.db.connection.schema_name, and "
+        "put 'readtrack' into TENANT_APPS. Flush for each tenant: manage.py all_tenants_command readtrack flush",
     ),
     Check(
         "readtrack.W006",

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from readtrack.checks import Check, problem_if
 from readtrack.conf import TYPES, conf
 from readtrack.hits import addresses, bots, dimensions
+from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
@@ -92,7 +93,22 @@ def _is_function(path: str) -> bool:
         return False
 
 
+def unusable_prefix() -> list[tuple[Any, ...]]:
+    try:
+        function = keys.tenant_function()
+    except ImportError as error:
+        return [(conf.PREFIX, error)]
+    return problem_if(function is not None and not callable(function), conf.PREFIX, "it is not callable")
+
+
 CHECKS = (
+    Check(
+        "readtrack.E025",
+        unusable_prefix,
+        "READTRACK['PREFIX'] names '{0}', which is no function: {1}.",
+        hint="Give the path of a function that takes no argument and returns the tenant's name. A prefix that is no "
+        "path ends with a colon, such as '{0}:'.",
+    ),
     Check(
         "readtrack.E014",
         lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],

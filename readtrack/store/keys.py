@@ -1,25 +1,32 @@
 """Every key in Redis: one row each, with its type, its lifetime and its purpose.
 
-Calling a row gives the name of a key: `total("blog.post:42")`. Names begin with `READTRACK["PREFIX"]`; while tests run,
-`TEST_PREFIX` comes before that. In patterns `{subject}` is `blog.post:42`, `{model}` is `blog.post`, and `{visitor}`
-is a keyed hash.
+Calling a row gives the name of a key: `total("blog.post:42")`. Names begin with `READTRACK["PREFIX"]`, or with the name
+of a tenant where PREFIX is the path of a function; while tests run, `TEST_PREFIX` comes before that. In patterns
+`{subject}` is `blog.post:42`, `{model}` is `blog.post`, and `{visitor}` is a keyed hash.
 """
 
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import quote
+
+from django.utils.module_loading import import_string
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
 from readtrack.hits.visitors import Visitor
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
 PART = re.compile(r"\{(\w+)\}")
+PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+LONGEST_TENANT = 100  # characters of a tenant's name in a prefix
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,25 @@ def test_prefix() -> str:
 
 def prefix() -> str:
     """Returns the beginning of every key."""
-    return f"{test_prefix()}{conf.PREFIX}"
+    return f"{test_prefix()}{_tenant_prefix() if '.' in conf.PREFIX else conf.PREFIX}"
+
+
+@cached_setting()
+def tenant_function() -> Callable[[], Any] | None:
+    """Returns the function that PREFIX is the path of; None for a prefix that is no path. Raises ImportError."""
+    return import_string(conf.PREFIX) if PATH.fullmatch(conf.PREFIX) else None
+
+
+def _tenant_prefix() -> str:
+    function = tenant_function()
+    return conf.PREFIX if function is None else _encoded(str(function()))
+
+
+@lru_cache(maxsize=1024)
+def _encoded(tenant: str) -> str:
+    """Returns the prefix of a tenant; a long name becomes a hash."""
+    name = quote(tenant, safe="", errors="replace")
+    return f"{name if len(name) <= LONGEST_TENANT else blake2b(name.encode(), digest_size=16).hexdigest()}:"
 
 
 def matching(pattern: str) -> str:

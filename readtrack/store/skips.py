@@ -21,7 +21,7 @@ from readtrack.store.scripts import Call
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
 INTERVAL = 1.0  # seconds between two sendings
 
-Skips = Counter[tuple[str, Reason | Notice]]  # by hour bucket and reason; notices of addresses travel with them
+Skips = Counter[tuple[str, Reason | Notice]]  # by key, which names the hour, and reason; notices travel with them
 
 
 class SkipBuffer:
@@ -46,8 +46,9 @@ class SkipBuffer:
         """Adds a skip of each reason, and what the watch over addresses noticed since the last call."""
         notices, watch.found = watch.found, set()
         hour = buckets.hour_bucket(at.replace(minute=0, second=0, microsecond=0))  # found in the cache of buckets.py
+        key = keys.skips(hour)  # now, because another tenant's hit may send them
         with self._lock:
-            self.skips.update((hour, name) for name in (*reasons, *notices))
+            self.skips.update((key, name) for name in (*reasons, *notices))
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
 
@@ -97,4 +98,4 @@ def _count(skips: Skips) -> Call[int]:
     args: list[str | int] = [keys.skips.ttl]
     for (_, reason), count in skips.items():
         args += (reason, count)
-    return Call("skip", [keys.skips(hour) for hour, _ in skips], args, int)
+    return Call("skip", [key for key, _ in skips], args, int)

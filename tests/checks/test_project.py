@@ -1,5 +1,6 @@
 """Mistakes in CACHES and MIDDLEWARE are found."""
 
+import re
 from typing import Any
 
 import pytest
@@ -26,6 +27,59 @@ DUMMY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 def at(**values: Any) -> dict[str, Any]:
     """Returns CACHES with a cache of django-redis."""
     return {"default": {"BACKEND": "django_redis.cache.RedisCache", **values}}
+
+
+def schema() -> str:
+    return "public"
+
+
+no_function = "public"
+
+OWN = {"PREFIX": "tests.checks.test_project.schema"}
+
+
+@pytest.mark.parametrize(
+    ("tenant_apps", "options", "problem"),
+    [
+        (["tests.site", "readtrack"], {}, "READTRACK['PREFIX'] names no function"),
+        (["tests.site.apps.SiteConfig", "readtrack"], {"PREFIX": "site:"}, "READTRACK['PREFIX'] names no function"),
+        (["tests.site"], OWN, "readtrack is not in TENANT_APPS"),
+        (["tests.site", "readtrack"], OWN, ""),
+        (["django.contrib.sessions"], {}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_tenants_that_would_share_their_counts_are_found(
+    settings: Settings, tenant_apps: list[str] | None, options: dict[str, Any], problem: str
+) -> None:
+    settings.READTRACK = options
+    assert found() == []
+    settings.TENANT_MODEL = "customers.Client"
+    if tenant_apps is not None:
+        settings.TENANT_APPS = tenant_apps
+    assert found() == (["readtrack.E024"] if problem else [])
+    if problem:
+        message = the_message("readtrack.E024")
+        assert message.msg == f"Tenants share their counts, because {problem}."
+        assert "schema_name" in str(message.hint)
+
+
+@pytest.mark.parametrize("path", ["tests.checks.test_project.no_function", "nowhere.tenant", "tests.nothing"])
+def test_a_prefix_that_names_no_function_is_found(settings: Settings, path: str) -> None:
+    settings.READTRACK = {"PREFIX": path}
+    settings.TENANT_MODEL = "customers.Client"
+    assert found() == ["readtrack.E025"]
+    assert "ends with a colon" in str(the_message("readtrack.E025").hint)
+
+
+def test_the_hint_for_a_missing_cache_gives_readtrack_one_of_its_own(settings: Settings) -> None:
+    settings.CACHES = DUMMY
+    code = re.search(r"CACHES\['readtrack'\] = .+(?=\.)", str(the_message("readtrack.E005").hint))
+    assert code
+    site: dict[str, Any] = {"CACHES": dict(DUMMY)}
+    exec(code[0].replace(" and ", "; "), site)
+    settings.CACHES, settings.READTRACK = site["CACHES"], site["READTRACK"]
+    assert found() == []
 
 
 class Factory:
