@@ -1,4 +1,4 @@
-"""JSON for apps and single-page front ends: reads what is unread, and marks it read (docs/reference/http.md)."""
+"""JSON for apps and single-page front ends: reads what is unread, and marks it read."""
 
 import json
 import re
@@ -7,13 +7,14 @@ from functools import wraps
 from typing import Any
 from urllib.parse import quote, unquote
 
+from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import ValidationError
 from django.db.models import Model
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect, ensure_csrf_cookie
+from django.views.decorators.csrf import csrf_exempt, csrf_protect, ensure_csrf_cookie
 from django.views.decorators.http import require_GET, require_POST
 
 from readtrack import reports, tracker
@@ -75,11 +76,8 @@ def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     return {"as_of": as_of, "categories": answers}
 
 
-@never_cache
-@csrf_protect
-@require_POST
 @_in_json
-def read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
     names, as_of = _body(request)
     wanted = _named(names)
@@ -90,6 +88,19 @@ def read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
     is_read = [name for name in wanted if visible.get(name) in done]
     return {"read": is_read, "unread": [name for name in wanted if name not in is_read]}
+
+
+_read_by_cookie = csrf_protect(_read)
+
+
+@never_cache
+@csrf_exempt
+@require_POST
+def read(request: HttpRequest) -> HttpResponse:
+    """Needs the CSRF token where a cookie names the reader. No other site can make a browser send a header."""
+    is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
+    is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
+    return (_read_by_cookie if is_by_cookie else _read)(request)
 
 
 def _body(request: HttpRequest) -> tuple[list[str], int | None]:

@@ -2,13 +2,14 @@
 
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.test import Client
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
@@ -211,6 +212,67 @@ def test_marking_read_needs_the_csrf_token_that_asking_gives(user: User) -> None
     token = client.cookies["csrftoken"].value
     answer = client.post(READ, body, content_type="application/json", headers={"X-CSRFToken": token})
     assert answer.json() == {"read": [category], "unread": []}
+
+
+class TokenMiddleware:
+    """Signs in by a token in a header, as API packages do: it sets `request.user`."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        token = request.headers.get("Authorization", "")
+        request.user = User.objects.filter(username=token.removeprefix("Token ")).first() or request.user
+        return self.get_response(request)
+
+
+@pytest.fixture
+def _tokens(settings: Any) -> None:
+    order = list(settings.MIDDLEWARE)
+    order.insert(-1, f"{__name__}.TokenMiddleware")
+    settings.MIDDLEWARE = ["django.middleware.csrf.CsrfViewMiddleware", *order]
+
+
+def app(user: User) -> Client:
+    """Returns a client that sends a token, and no cookie, and whose requests are checked as on a live site."""
+    return Client(enforce_csrf_checks=True, headers={"Authorization": f"Token {user.get_username()}"})
+
+
+@pytest.mark.usefixtures("_tokens")
+def test_a_token_of_the_sites_own_signs_in_and_needs_no_csrf_token(user: User) -> None:
+    category = name(factories.category())
+    assert app(user).get(UNREAD, {"category": category}).json()["categories"][category]["unread"] is True
+    assert post(app(user), {"categories": [category]}).json() == {"read": [category], "unread": []}
+    assert app(user).get(UNREAD, {"category": category}).json()["categories"][category]["unread"] is False
+
+
+@pytest.mark.usefixtures("_tokens")
+def test_a_wrong_token_is_answered_in_json(user: User) -> None:
+    user.username = "nobody"
+    answer = post(app(user), {"categories": ["1"]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "not_signed_in")
+
+
+@pytest.mark.usefixtures("_tokens")
+def test_a_session_needs_the_csrf_token_whatever_else_the_request_brings(user: User) -> None:
+    client = app(factories.user())
+    client.force_login(user)
+    assert post(client, {"categories": [name(factories.category())]}).status_code == 403
+
+
+def test_an_anonymous_reader_needs_the_csrf_token(settings: Any) -> None:
+    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": True}
+    category = factories.category()
+    client = Client(enforce_csrf_checks=True, headers={"User-Agent": factories.BROWSER})
+    client.get(f"/categories/{category.pk}/")
+    assert post(client, {"categories": [name(category)]}).status_code == 403
+
+
+def test_a_sites_own_view_may_sign_in_and_call_ours(user: User) -> None:
+    category = factories.category()
+    request = RequestFactory(enforce_csrf_checks=True).post(READ, {"category": name(category)})
+    request.user = user  # as a view of an API package has done when it calls ours
+    assert json.loads(unread.read(request).content) == {"read": [name(category)], "unread": []}
 
 
 def test_each_way_has_its_method_and_nothing_is_cached(client: Client) -> None:
