@@ -2,6 +2,7 @@
 
 from django.apps import AppConfig
 from django.core import checks
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 
@@ -16,7 +17,9 @@ class ReadTrackConfig(AppConfig):
         from readtrack import receivers
         from readtrack.checks.setup import check_setup
         from readtrack.conf import conf
+        from readtrack.request import MissingRecorder
 
         conf.load()
+        HttpRequest.readtrack = MissingRecorder()  # type: ignore[attr-defined]  # until the middleware sets one
         checks.register(check_setup)
         receivers.connect()

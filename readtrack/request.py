@@ -53,6 +53,19 @@ class Recorder:
         return bool(self.views or self.reads or self.steps)
 
 
+class MissingRecorder:
+    """Stands in for `request.readtrack` in a request that did not come through the middleware."""
+
+    def __get__(self, request: HttpRequest | None, owner: type[HttpRequest]) -> "MissingRecorder":
+        if request is None:
+            return self
+        raise AttributeError(
+            "This request has no `readtrack`, because it did not come through readtrack.middleware.ReadTrackMiddleware."
+            " If it is a RequestFactory's, set request.readtrack = readtrack.request.Recorder(), or use Django's test"
+            " client. Otherwise add the middleware to MIDDLEWARE, or call tracker.view(obj, visitor=…)."
+        )
+
+
 class TrackedRequest(HttpRequest):
     """A request that came through the middleware, for annotations."""
 

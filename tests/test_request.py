@@ -13,6 +13,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits import visitors
 from readtrack.hits.hit import REASONS, Hit, Outcome
+from readtrack.request import MissingRecorder, Recorder
 from readtrack.store import day_keys
 from readtrack.store.skips import skip_buffer
 from tests.site.models import Post
@@ -27,6 +28,20 @@ pytestmark = pytest.mark.django_db
 
 def request(**headers: str) -> HttpRequest:
     return RequestFactory(headers={"User-Agent": BROWSER, **headers}).get("/", REMOTE_ADDR="203.0.113.9")
+
+
+def test_a_request_without_the_middleware_says_what_to_do() -> None:
+    plain: Any = request()
+    assert not hasattr(plain, "readtrack")
+    assert getattr(plain, "readtrack", None) is None
+    with pytest.raises(AttributeError, match=r"set request.readtrack = readtrack.request.Recorder\(\)"):
+        plain.readtrack.view(factories.post())
+    plain.readtrack = Recorder()
+    post = factories.post()
+    plain.readtrack.view(post)
+    assert list(plain.readtrack.views) == [f"site.post:{post.pk}"]
+    assert isinstance(vars(HttpRequest)["readtrack"], MissingRecorder)
+    assert HttpRequest.readtrack is vars(HttpRequest)["readtrack"]  # type: ignore[attr-defined]
 
 
 @pytest.fixture

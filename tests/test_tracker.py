@@ -5,6 +5,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser, User
 from pytest_django import Settings
 from redis import Redis
@@ -50,6 +51,16 @@ def test_a_hit_says_what_became_of_it(settings: Settings) -> None:
     second = tracker.record(factories.hit("a.b:1", "a.b:2", visitor=visitor))
     assert (second.counted, second.skipped) == (("a.b:2",), {"a.b:1": "repeat"})
     assert tracker.record(factories.hit("a.b:3", visitor=visitor)).skipped == {"a.b:3": "rate"}
+
+
+def test_a_view_that_is_no_page_counts_once_in_its_window(redis: Redis) -> None:
+    post, visitor = factories.post(), Visitor("someone")
+    assert tracker.view(post, visitor=visitor) is True
+    assert tracker.view(post, visitor=visitor) is False
+    assert async_to_sync(tracker.aview)(post, visitor=Visitor("another")) is True
+    assert reports.views([post]) == {post: 2}
+    with pytest.raises(TypeError, match="Category has no counts"):
+        tracker.view(factories.category(), visitor=visitor)  # type: ignore[arg-type]
 
 
 def test_a_limit_of_nothing_is_no_limit(settings: Settings) -> None:

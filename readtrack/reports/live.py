@@ -84,6 +84,7 @@ def shown_views(total: Total | None, *, stored: int) -> int:
     return max(total.views, stored) if total.is_settled else total.views + stored
 
 
+aviews = sync_to_async(views)
 aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
 areader_counts = sync_to_async(reader_counts)

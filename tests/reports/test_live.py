@@ -94,6 +94,9 @@ def test_what_has_no_read_state_or_says_it_is_empty_is_never_unread(user: Any, c
 
 
 def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> None:
+    post = factories.post()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+
     async def calls() -> None:
         await tracker.amark_all_read(user, Category)
         assert await reports.aunread(user, categories) == set()
@@ -102,6 +105,7 @@ def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> Non
         assert await reports.aunread_counts(user, categories[:2]) == dict(zip(categories, (0, 1), strict=False))
         assert (await reports.areader_counts(categories[:1]))[categories[0]] == 1
         await tracker.apublish([])
+        assert await reports.aviews([post]) == {post: 1}
 
     async_to_sync(calls)()
 
