@@ -16,6 +16,8 @@ Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_vie
   * * * * *  manage.py readtrack flush --changed -v 0
   0 * * * *  manage.py readtrack flush -v 0
 
+With --changed it also brings the trending lists up to date.
+
 It prints the counts that were read, the rows that were written, the counters that were settled (given SQL's count
 after they began anew), those that were lifted (lower than SQL's count), and the counts whose rows are deleted."""
 after_failure = "What was written stays. Flush again."
@@ -29,6 +31,8 @@ def run(command: BaseCommand, *, bar: Callable[..., Any], verbosity: int, change
     tracker.resend()
     with bar(desc="Flushing", unit=" totals") as shown:
         done = flush(only_changed=changed, progress=shown.update)
+    if changed:
+        tracker.refresh_trending()
     if not verbosity:
         return
     for name in FIGURES:
