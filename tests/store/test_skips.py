@@ -13,6 +13,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack.hits.hit import REASONS
 from readtrack.store import connection, keys
 from readtrack.store.skips import HOURS, skip_buffer
 from tests.support import factories
@@ -89,7 +90,7 @@ def test_views_that_redis_could_not_take_are_errors(settings: Settings, client: 
 def test_the_number_of_waiting_skips_is_bounded(noon: datetime) -> None:
     for back in range(500, -1, -1):
         skip_buffer.add(["bot", "status"], at=noon - back * HOUR)
-    assert len(skip_buffer.skips) <= HOURS * 9
+    assert len(skip_buffer.skips) <= HOURS * len(REASONS)
     skip_buffer.send()
     assert reports.skips(48, at=noon)["bot"] == 48
 
