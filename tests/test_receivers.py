@@ -252,6 +252,12 @@ def test_a_post_that_moves_by_its_foreign_key_is_news_where_it_comes_to(is_unrea
     assert not is_unread(old, post.save)
 
 
+def test_a_key_out_of_a_form_is_no_move(is_unread: Callable[..., bool], category: Category) -> None:
+    post = Post.objects.get(pk=factories.post(category=category).pk)
+    post.category_id = str(category.pk)
+    assert not is_unread(category, post.save)
+
+
 def test_a_post_that_moves_is_no_news_where_it_stays(is_unread: Callable[..., bool], category: Category) -> None:
     article, topic = Article.objects.create(), Topic.objects.create()
     article.topics.add(topic)

@@ -42,8 +42,8 @@ def id_of(user: Any) -> Any | None:
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """Returns the reader with that user id. Raises ReaderError for an id out of bounds."""
-    if has_ordinals():
+    """Returns the reader with that user id. Raises ReaderError for an id out of bounds, or for none."""
+    if has_ordinals() and pk is not None:
         return quote(str(pk), safe="")
     if type(pk) is int and 0 <= pk <= highest():
         return pk

@@ -61,6 +61,12 @@ def test_a_reader_is_a_number_or_a_name(options: dict[str, Any], pk: Any, reader
     assert readers.reader_by_id(pk) == reader
 
 
+@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}])
+def test_a_user_without_an_id_is_no_reader(settings: Any, options: dict[str, Any]) -> None:
+    settings.READTRACK = options
+    assert readers.or_none(None) is None
+
+
 @pytest.mark.django_db
 @pytest.mark.usefixtures("redis_in_use")
 def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(settings: Any, redis: Redis) -> None:

@@ -143,6 +143,25 @@ def test_a_post_and_its_news_are_committed_together(category: Category, redis: R
     assert reports.unread(user, [category]) == {category}
 
 
+def test_news_is_sent_although_the_answer_to_its_commit_is_lost(
+    category: Category, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, commit = factories.user(), connections["default"]._commit  # type: ignore[attr-defined]
+    tracker.mark_read(user, [category])
+
+    def lose_the_answer() -> None:
+        commit()
+        raise OperationalError("the connection was closed")
+
+    monkeypatch.setattr(connection, "_commit", lose_the_answer)
+    with pytest.raises(OperationalError):
+        factories.post(category=category)
+    monkeypatch.undo()
+    assert Post.objects.count() == 1
+    tasks.flush_changed()
+    assert reports.unread(user, [category]) == {category}
+
+
 def test_a_post_is_not_committed_without_its_news(category: Category) -> None:
     with pytest.raises(OperationalError), refusing("INSERT"):
         factories.post(category=category)

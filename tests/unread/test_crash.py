@@ -1,0 +1,76 @@
+"""A process that is killed at any step of saving a post loses no news, and lights no dot without a post."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from readtrack import reports, tracker
+from readtrack.models import UnsentPublication
+from tests.site.models import Post
+from tests.support import factories
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="another process sees no database in memory"),
+]
+
+
+@pytest.fixture(params=["bitmap", "sequence"])
+def victim(request: pytest.FixtureRequest, redis_url: str, settings: Settings) -> Iterator[Any]:
+    settings.READTRACK = {"READ_STATE": request.param}
+    options = connection.settings_dict
+    url = f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+    environment = {
+        "DATABASE_URL": url,
+        "READTRACK_TEST_REDIS_URL": redis_url,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+    }
+    command = [sys.executable, "-m", "tests.unread.victim", request.param]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **environment},
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.communicate()
+
+
+def save(victim: Any, *, step: int, category: Any, count: int) -> int:
+    """Lets another process save posts and die at that step. Returns its exit code, negative for a signal."""
+    victim.stdin.write(f"{step} {category.pk} {count}\n")
+    victim.stdin.flush()
+    return int(victim.stdout.readline())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_process_that_is_killed_at_every_step_of_a_save_loses_no_news(victim: Any, count: int) -> None:
+    user, step, lost = factories.user(), 1, 0
+    while True:
+        category = factories.category()
+        tracker.mark_read(user, [category])
+        code = save(victim, step=step, category=category, count=count)
+        is_saved, is_lit = Post.objects.filter(category=category).exists(), bool(reports.unread(user, [category]))
+        lost += is_saved and not is_lit
+        assert is_saved or not (is_lit or UnsentPublication.objects.exists())
+        tracker.resend()
+        assert bool(reports.unread(user, [category])) is is_saved
+        assert reports.unread_counts(user, [category])[category] <= Post.objects.filter(category=category).count()
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        step += 1
+    assert step > 10
+    assert lost > 0, "no kill fell between the commit and Redis"
+    assert not UnsentPublication.objects.exists()
