@@ -490,12 +490,15 @@ def test_a_flood_without_cookies_opens_few_windows(
 ) -> None:
     settings.READTRACK = {"WINDOW_STORE": form, "WINDOW_SHARDS": 1}
     monkeypatch.setattr(recording, "NEWCOMERS", 10)
-    post = factories.post()
-    for _ in range(30):
-        factories.browser().get(f"/posts/{post.pk}/")
-    # One hit counted, with two windows. Nine were refused with a window, which in a set has a second entry as its mark.
+    post, browsers = factories.post(), [factories.browser() for _ in range(30)]
+    for browser in browsers:
+        browser.get(f"/posts/{post.pk}/")
+    # One hit counted, and opened two windows. Nine were refused with a window; in a set its mark is a second entry.
     stored = redis.keys("viewed:*") if form == "keys" else redis.smembers(redis.keys("viewed:*")[0])
     assert len(stored) == (2 + 9 if form == "keys" else 2 + 2 * 9)
+    for browser, count in ((browsers[9], 1), (browsers[10], 2)):
+        browser.get(f"/posts/{post.pk}/")
+        assert views(redis, post) == count
 
 
 @both
@@ -511,6 +514,33 @@ def test_signing_in_and_out_within_a_window_counts_once(settings: Settings, redi
     for post in (first, second):
         browser.get(page.format(post.pk))
     assert (views(redis, first), views(redis, second)) == (1, 1)
+
+
+@both
+def test_two_accounts_in_a_browser_with_our_cookie_are_one_visitor_of_a_post(
+    settings: Settings, redis: Redis, form: str
+) -> None:
+    settings.READTRACK = {"WINDOW_STORE": form}
+    first, second, browser = factories.post(), factories.post(), factories.browser()
+    browser.get(f"/posts/{first.pk}/")
+    for _ in range(2):
+        browser.force_login(factories.user())
+        browser.get(f"/posts/{second.pk}/")
+    assert views(redis, second) == 1
+
+
+@both
+def test_of_posts_that_a_new_visitor_opens_side_by_side_all_but_one_count_again_when_reloaded(
+    settings: Settings, redis: Redis, form: str
+) -> None:
+    settings.READTRACK = {"WINDOW_STORE": form}
+    posts, tabs = [factories.post() for _ in range(3)], [factories.browser() for _ in range(3)]
+    for tab, post in zip(tabs, posts, strict=True):
+        tab.get(f"/posts/{post.pk}/")
+    for post in posts * 2:
+        tabs[-1].get(f"/posts/{post.pk}/")
+        redis.delete(*redis.keys("rate:*"))
+    assert [views(redis, post) for post in posts] == [2, 2, 1]
 
 
 def test_a_repeat_of_a_user_makes_no_window_longer_and_their_rate_is_their_own(redis: Redis) -> None:

@@ -50,7 +50,7 @@ def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str
     "peer",
     [
         *("127.0.0.1", "127.0.1.1", "::1", "10.0.0.1", "172.17.0.1", "192.168.1.1", "169.254.1.1", "100.64.0.1"),
-        *("fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1", "", "unix:", "localhost"),
+        *("fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1", "", "b''", "unix:", "localhost"),
     ],
 )
 @pytest.mark.parametrize(
@@ -134,11 +134,10 @@ NGINX = [(f"203.0.{number // 250}.{number % 250 + 1}", AGENTS[number % 10]) for 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("peer", ["127.0.0.1", "172.17.0.1", ""])
-def test_a_thousand_new_readers_behind_a_proxy_count_with_default_settings(peer: str) -> None:
+def test_a_thousand_new_readers_behind_a_proxy_count_with_default_settings() -> None:
     post = factories.post()
     for address, agent in NGINX:
-        Client(REMOTE_ADDR=peer).get(f"/posts/{post.pk}/", headers={"User-Agent": agent, "X-Forwarded-For": address})
+        Client().get(f"/posts/{post.pk}/", headers={"User-Agent": agent, "X-Forwarded-For": address})
     assert reports.views([post]) == {post: 1_000}
     assert found("addresses")[0].level == "ok"
 
