@@ -73,8 +73,11 @@ def bad_proxies() -> str:
 def _believed(forwarded: str, direct: str) -> list[str]:
     """Returns the networks of X-Forwarded-For that may be the client's, the last one first choice; or none."""
     if conf.PROXY_COUNT == "auto" and not conf.TRUSTED_PROXIES:
-        # A peer with a public address may be anybody. A client behind a proxy can only put addresses before its own.
-        return [] if _public(direct) else [found for part in forwarded.split(",") if (found := _public(part))]
+        named = [found for part in forwarded.split(",") if (found := _public(part))]
+        if peer := _public(direct):
+            # Anybody may send the header. It names the peer if uvicorn or a middleware put the client into REMOTE_ADDR.
+            return [*named, peer] if peer in named else []
+        return named  # a client behind a proxy can only put addresses before its own
     if not (conf.PROXY_COUNT or conf.TRUSTED_PROXIES) or bad_proxies():
         return []
     # The connection is the last hop, so that a client that bypasses the proxies cannot forge an address.

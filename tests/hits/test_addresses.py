@@ -80,6 +80,11 @@ def test_by_default_a_peer_that_forwards_no_public_address_is_the_client(forward
     assert network({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": forwarded}) == ""
 
 
+def test_an_address_that_is_forged_beside_the_own_one_changes_nothing() -> None:
+    for forwarded in ("203.0.113.9, 198.51.100.1", "198.51.100.1, 203.0.113.9"):
+        assert network({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": forwarded}) == "203.0.113.9"
+
+
 def test_a_site_may_believe_no_header(settings: Settings) -> None:
     settings.READTRACK = {"PROXY_COUNT": 0}
     assert network({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "198.51.100.1"}) == "127.0.0.1"
@@ -170,6 +175,8 @@ BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumer
         ({"PROXY_COUNT": 2}, "10.0.0.1", BEHIND_CDN, AGENTS, set()),
         ({}, "203.0.113.9", TWENTY[: SAMPLE // 2] + [""] * (SAMPLE // 2), AGENTS[:1], set()),  # some forge it
         ({"PROXY_COUNT": 0}, "203.0.113.9", TWENTY, AGENTS[:1], set()),
+        ({}, "203.0.113.9", ["203.0.113.9"] * SAMPLE, AGENTS[:1], set()),  # uvicorn put the client into REMOTE_ADDR
+        ({}, "203.0.113.9", [f"{address}, 203.0.113.9" for address in TWENTY], AGENTS[:1], {"forwarded"}),  # or a CDN
         ({}, "203.0.113.9", TWENTY[1:], AGENTS[:1], set()),  # too few to judge
     ],
 )
