@@ -34,7 +34,8 @@ def _is_visit(request: HttpRequest) -> bool:
 def _mark(request: HttpRequest) -> None:
     """Marks the visitor with and without the cookie, today and tomorrow, because hashes change then."""
     seen, now = visitors.visitor(request, None), buckets.now()
-    ids = {visitors.address_id(request)}
+    # Not without cookies, where a hash that is the same on every day is never stored.
+    ids = {visitors.address_id(request)} if seen.kind == "cookie" else set()
     for at in (now, now + buckets.DAY):
         visitor = day_keys.resolve(seen, at=at)
         ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back

@@ -2,10 +2,11 @@
 
 import pytest
 from django.template import Context, Template
-from django.test import Client, override_settings
+from django.test import Client, RequestFactory, override_settings
 from pytest_django import Settings
 from redis import Redis
 
+from readtrack.hits import visitors
 from readtrack.store import recording
 from tests.support import factories
 from tests.support.factories import BROWSER
@@ -41,6 +42,23 @@ def test_a_robot_does_not_leave_the_honeypot_by_dropping_its_cookie(client: Clie
     assert view(neighbour, other.pk) == "counted"
     client.force_login(factories.user())
     assert view(client, other.pk) == "counted"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("options", "headers"), [({"ANONYMOUS": "hash"}, {}), ({}, {"DNT": "1"})])
+def test_no_hash_that_lasts_is_stored_of_a_visitor_without_cookies(
+    settings: Settings,
+    client: Client,
+    redis: Redis,
+    rf: RequestFactory,
+    options: dict[str, object],
+    headers: dict[str, str],
+) -> None:
+    settings.READTRACK = options
+    headers = {"User-Agent": BROWSER, **headers}
+    client.get("/readtrack/archive/", headers=headers)
+    assert len(redis.keys("rate:*")) == 2  # today and tomorrow
+    assert not redis.exists(f"rate:{visitors.address_id(rf.get('/', headers=headers))}")
 
 
 @pytest.mark.django_db
