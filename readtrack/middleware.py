@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.hits import dimensions, visitors
-from readtrack.hits.hit import Hit, Outcome, refusal
+from readtrack.hits.hit import Hit, Outcome, present, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest
 from readtrack.store import keys, uniques
@@ -37,13 +37,21 @@ class ReadTrackMiddleware:
         request.readtrack = Recorder()
         if self.is_async:
             return self._acall(request)
-        response: HttpResponseBase = self.get_response(request)
+        token = present.set(request)
+        try:
+            response: HttpResponseBase = self.get_response(request)
+        finally:
+            present.reset(token)
         needs_user = request.readtrack.see(response) or filling.needs_user(response)
         _finish(request, response, visitors.signed_in(request) if needs_user else None)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
-        response: HttpResponseBase = await self.get_response(request)
+        token = present.set(request)
+        try:
+            response: HttpResponseBase = await self.get_response(request)
+        finally:
+            present.reset(token)
         needs_user = request.readtrack.see(response) or filling.needs_user(response)
         user = await visitors.asigned_in(request) if needs_user else None
         # A tenant is that of the thread's connection to SQL. Otherwise any thread will do, so that pages do not queue.

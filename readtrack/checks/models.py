@@ -127,7 +127,7 @@ CHECKS = (
         own_counts,
         "{0}.{1} is a field of the model's own, so save() can write an old count back.",
         hint="Delete its line from the model, because Tracked has the field, and run makemigrations. The values stay. "
-        "If the column has another name yet, rename the field in a migration before that.",
+        "If the column still has another name, rename the field in a migration before that.",
     ),
     Check(
         "readtrack.W011",

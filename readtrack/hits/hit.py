@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import datetime
 from types import MappingProxyType
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -31,6 +32,9 @@ PARTS = re.compile(
     "|(?:service|shared)?worker"
 )
 FRAMES = frozenset({"iframe", "frame", "embed", "object", "fencedframe"})
+
+# The request whose page is being made: its views are recorded once the page is done.
+present: ContextVar[Any | None] = ContextVar("present", default=None)
 
 
 class Hit(NamedTuple):

@@ -6,13 +6,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model
+from django.http import HttpResponse
 
-from readtrack.hits import readers
+from readtrack import buckets
+from readtrack.hits import readers, visitors
+from readtrack.hits.hit import Hit, present, refusal
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
 from readtrack.store import clock, counters, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
+from readtrack.store.recording import will_count
 from readtrack.subjects import can_be_unread, subjects_of
 
 AnyModel = TypeVar("AnyModel", bound=Model)
@@ -27,10 +31,30 @@ class PageState(NamedTuple):
 
 
 def views(objs: Iterable[AnyTracked]) -> dict[AnyTracked, int]:
-    """Returns the views of each object (live, one round trip, no query); SQL's counts while Redis is down."""
+    """Returns the views of each object (live, one round trip, no query); SQL's counts while Redis is down.
+
+    A view that `request.readtrack.view` has announced in the present request is in it, if it is going to count; that
+    takes another round trip.
+    """
     subjects = subjects_of(objs)
     totals = page_state(counts=list(subjects.values())).totals
-    return {obj: shown_views(totals.get(subject), stored=obj.view_count) for obj, subject in subjects.items()}
+    own = _announced(subjects.values())
+    return {
+        obj: shown_views(totals.get(subject), stored=obj.view_count) + (subject in own)
+        for obj, subject in subjects.items()
+    }
+
+
+def _announced(subjects: Iterable[str]) -> list[str]:
+    """Returns those of the subjects whose view by the present request will count, although it is not recorded yet."""
+    request: Any = present.get()
+    announced = tuple(subject for subject in subjects if request and subject in request.readtrack.views)
+    if not announced:
+        return []
+    user = visitors.signed_in(request)
+    if refusal(request, HttpResponse(), is_anonymous=user is None):
+        return []
+    return fail_open(will_count, [], Hit(visitors.visitor(request, user), buckets.now(), views=announced))
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:

@@ -10,6 +10,7 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import breakdowns, day_keys, keys, read_state, scripts, uniques, windows
+from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
 from readtrack.store.uniques import Effect, Strategy
@@ -51,6 +52,25 @@ def record(hit: Hit) -> Outcome:
             steps=tuple(step for step, is_new in zip(hit.steps, answers, strict=False) if is_new)
         )
     return outcome
+
+
+def will_count(hit: Hit) -> list[str]:
+    """Returns those of the hit's views that would count now, in one round trip. Raises redis.RedisError."""
+    visitor = day_keys.resolve(hit.visitor, at=hit.at)
+    identities = [who for who in (visitor.id, visitor.fallback_id) if who]
+    pipeline: Any = connect().pipeline(transaction=False)
+    pipeline.get(keys.rate(visitor.rate_id))
+    for subject in hit.views:
+        for who in identities:
+            names, member = windows.entry(subject, visitor=who, hit=hit)
+            for name in names if windows.is_compact() else ():
+                pipeline.sismember(name, member)
+            pipeline.exists(keys.window(who, subject))
+    hits, *seen = pipeline.execute()
+    if int(hits or 0) >= (conf.RATE_LIMIT or NO_LIMIT):
+        return []
+    answers = scripts.sliced(seen, len(seen) // len(hit.views))
+    return [subject for subject, found in zip(hit.views, answers, strict=True) if not any(found)]
 
 
 def count_views(hit: Hit) -> Call[Outcome]:

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser
+from django.test import AsyncClient
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
@@ -124,3 +126,43 @@ def test_a_child_of_a_model_with_dots_has_the_dots_of_its_parent(
     with django_capture_on_commit_callbacks(execute=True):
         department.delete()
     assert not redis.keys("category:*:read")
+
+
+@pytest.mark.parametrize("options", [{}, {"WINDOW_STORE": "compact"}, {"ANONYMOUS": "hash"}], ids=str)
+def test_an_api_that_counts_its_request_answers_with_that_view(settings: Settings, options: dict[str, str]) -> None:
+    settings.READTRACK = {**settings.READTRACK, **options}
+    post, other = factories.post(), factories.post()
+    url = f"/posts/{post.pk}/count/"
+    one, two = factories.browser(), factories.browser(REMOTE_ADDR="203.0.113.7")
+    assert [one.get(url).json()["views"] for _ in range(2)] == [[1, 0], [1, 0]]
+    assert two.get(url).json()["views"] == [2, 0]
+    assert two.get(f"{url}?quiet").json()["views"] == [2, 0]
+    assert factories.browser(factories.user()).get(url).json()["views"] == [3, 0]
+    assert reports.views([post, other]) == {post: 3, other: 0}
+
+
+def test_an_async_api_answers_with_its_own_view() -> None:
+    post = factories.post()
+    for _ in range(2):
+        assert factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/count/async/").json() == {"views": [1]}
+
+
+@pytest.mark.parametrize(
+    ("headers", "limit"), [({"User-Agent": "curl/8"}, 5), ({"Sec-Purpose": "prefetch"}, 5), ({}, 1)], ids=str
+)
+def test_an_api_does_not_answer_with_a_view_that_is_refused(
+    settings: Settings, headers: dict[str, str], limit: int
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "RATE_LIMIT": limit}
+    post, client = factories.post(), factories.browser()
+    client.get(factories.post().get_absolute_url())
+    if limit == 1:
+        client.get(factories.post().get_absolute_url())
+    assert client.get(f"/posts/{post.pk}/count/", headers=headers).json()["views"][0] == 0
+    assert reports.views([post]) == {post: 0}
+
+
+def test_without_redis_an_api_answers_with_what_sql_stores(settings: Settings) -> None:
+    post = factories.post(view_count=7)
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    assert factories.browser().get(f"/posts/{post.pk}/count/").json() == {"views": [7]}

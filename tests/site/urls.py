@@ -13,6 +13,8 @@ urlpatterns = [
     path("manuals/<int:pk>/", views.ManualPage.as_view()),
     path("posts/<int:pk>/function/", views.post_page),
     path("posts/<int:pk>/async/", views.apost_page),
+    path("posts/<int:pk>/count/", views.count_page),
+    path("posts/<int:pk>/count/async/", views.acount_page),
     path("posts/<int:pk>/delete/", views.DeletePost.as_view()),
     path("posts/<int:pk>/status/<int:status>/", views.status_page),
     path("categories/<int:pk>/function/", views.category_page),

@@ -7,6 +7,7 @@ from django.shortcuts import aget_object_or_404, get_object_or_404, render
 from django.template.loader import render_to_string
 from django.views.generic import DeleteView, DetailView
 
+from readtrack import reports
 from readtrack.request import TrackedRequest
 from tests.site.models import Category, Manual, Post
 
@@ -42,6 +43,20 @@ async def apost_page(request: TrackedRequest, pk: int) -> HttpResponse:
     post = await aget_object_or_404(Post, pk=pk)
     request.readtrack.view(post)
     return render(request, "site/post.html", {"object": post})
+
+
+def count_page(request: TrackedRequest, pk: int) -> JsonResponse:
+    """The post's views as an API answers them, which counts the request that asks."""
+    post = get_object_or_404(Post, pk=pk)
+    if "quiet" not in request.GET:
+        request.readtrack.view(post)
+    return JsonResponse({"views": list(reports.views(Post.objects.order_by("pk")).values())})
+
+
+async def acount_page(request: TrackedRequest, pk: int) -> JsonResponse:
+    post = await aget_object_or_404(Post, pk=pk)
+    request.readtrack.view(post)
+    return JsonResponse({"views": list((await reports.aviews([post])).values())})
 
 
 def status_page(request: TrackedRequest, pk: int, status: int) -> HttpResponse:
