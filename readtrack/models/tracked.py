@@ -124,8 +124,9 @@ class Tracked(models.Model):
     @classmethod
     def from_db(cls, db: str | None, *args: Any, **kwargs: Any) -> Self:
         instance = super().from_db(db, *args, **kwargs)
-        if news_columns(cls):
-            instance.__dict__[KNOWN] = field_values(instance)
+        if columns := news_columns(cls):
+            loaded = instance.__dict__  # a list may have thousands of rows, so this is not field_values()
+            loaded[KNOWN] = {name: loaded[column] for name, column in columns.items() if column in loaded}
         return instance
 
     def refresh_from_db(

@@ -60,6 +60,13 @@ def test_opening_a_section_takes_its_dot_away_and_publishing_brings_it_back(read
     assert "/category/3/" in sections_with_dot(one.get("/"))
 
 
+def test_the_author_of_a_post_gets_no_dot_for_it(reader: Reader) -> None:
+    author = reader("reader2")
+    author.get("/category/4/")
+    assert "Published." in author.submit(author.get("/publish/?category=4"), POST).html
+    assert "/category/4/" not in sections_with_dot(author.get("/"))
+
+
 def test_a_count_is_read_aloud_as_words(browser: Browser) -> None:
     page = browser.get("/post/57/").html
     assert '<span aria-hidden="true">1</span><span class="visually-hidden">' in page
