@@ -85,7 +85,9 @@ def on_save(sender: type[Tracked], instance: Tracked, *, created: bool, using: s
     """
     values = tracked.field_values(instance, kwargs.get("update_fields"))
     changed = set() if created else tracked.changed_fields(instance, values)
-    if values:
+    if created:
+        tracked.remember_fields(instance, values)  # after a rollback the next save creates the row, too
+    elif values:
         # On commit, because after a rollback the next save has to find the change again.
         transaction.on_commit(partial(tracked.remember_fields, instance, values), using=using)
     if instance.is_news(created=created, changed=changed):
