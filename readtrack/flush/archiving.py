@@ -8,7 +8,7 @@ from readtrack.sql import archive, databases
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import breakdowns, counters, keys, lifecycle, scripts
-from readtrack.store.breakdowns import Name
+from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import subject_column
 
@@ -40,7 +40,11 @@ def _store(live: Hashes, current: Epoch, epoch: SqlEpoch) -> None:
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=rows)
     ahead = {}
     for name, stored in archive.breakdowns(live).items():
-        higher = {field: count for field, count in stored.items() if count > live[name].get(field, 0)}
+        floor = Hash(live[name]).floor  # a missing value that counts no more was replaced; any other one was lost
+        replaced = [field for field, count in stored.items() if field not in live[name] and count <= floor]
+        if replaced:
+            archive.delete_fields(name, replaced, floor=floor)
+        higher = {field: count for field, count in stored.items() if count > live[name].get(field, floor)}
         if higher:
             ahead[keys.member(*name)] = Stored(higher)
     if ahead:

@@ -47,6 +47,13 @@ def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
     return found
 
 
+def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -> None:
+    """Deletes those of the hash's fields that count at most `floor`. The hash is named by kind and subject."""
+    kind, subject = name
+    found = databases.rows(Breakdown).filter(subject=subject_column(subject), kind=kind, field__in=fields)
+    found.filter(count__lte=floor).delete()
+
+
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, History)) -> None:
     """Deletes what the app's own tables hold of the subjects."""
     columns = [subject_column(subject) for subject in subjects]

@@ -13,12 +13,20 @@ from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
 
+VALUES = 50  # values of a dimension that a subject keeps, beside "other"
+
 
 class Hash(NamedTuple):
     """Live counts by field. An unsettled hash lacks what SQL had stored before Redis lost the key."""
 
     counts: Mapping[str, int]
     is_settled: bool = True
+
+    @property
+    def floor(self) -> int:
+        """The highest count that a value may have had which record.lua replaced; 0 before it replaces any."""
+        values = [count for value, count in self.counts.items() if value != "other"]
+        return min(values) if len(values) >= VALUES else 0
 
 
 def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:

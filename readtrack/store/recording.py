@@ -20,7 +20,6 @@ NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
-VALUES = 50  # values of a dimension that a subject keeps; the rest is "other"
 
 _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
@@ -153,7 +152,12 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
             effects.append((effect.name, len(names) + 1, effect.argument))
             names += effect.keys
         view["effects"] = effects
-    options = {"identities": len(identities), "slices": slices, "values": VALUES, "pass": keys.funnel_pass.ttl}
+    options = {
+        "identities": len(identities),
+        "slices": slices,
+        "values": breakdowns.VALUES,
+        "pass": keys.funnel_pass.ttl,
+    }
     args.append(json.dumps({**options, "views": views}))
     return names, args
 

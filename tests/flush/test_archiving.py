@@ -1,5 +1,6 @@
 """Archiving: sketches and breakdowns are stored in SQL, and idle subjects leave Redis."""
 
+import uuid
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -118,6 +119,77 @@ def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) 
     redis.zadd("views:unsettled", {name: 2**53})  # marked while the flush was under way
     flush(only_changed=True)
     assert not Breakdown.objects.exists()
+
+
+def refer(post: Post, *values: str) -> None:
+    for value in values:
+        tracker.record(factories.hit(subject_of(post), dimensions=(("referrer", value),)))
+
+
+def junk(number: int) -> list[str]:
+    return [f"{uuid.uuid4()}.example" for _ in range(number)]
+
+
+def breakdowns_of(post: Post, redis: Redis) -> tuple[dict[str, int], dict[str, int]]:
+    """Returns the breakdown in Redis, and the one in SQL."""
+    live = {str(value): int(count) for value, count in redis.hgetall(f"views:referrer:{subject_of(post)}").items()}
+    return live, dict(Breakdown.objects.values_list("field", "count"))
+
+
+@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+def test_values_that_were_replaced_in_redis_are_so_in_sql(post: Post, redis: Redis) -> None:
+    for turn in range(1, 5):
+        refer(post, *junk(30), *["real.example"] * 5)
+        flush(only_changed=True)
+        live, in_sql = breakdowns_of(post, redis)
+        assert live == in_sql
+        assert sum(live.values()) == stored(post) == turn * 35
+    assert live["real.example"] == 20
+
+
+@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+def test_a_value_that_comes_back_between_two_flushes_adds_nothing(post: Post, redis: Redis) -> None:
+    refer(post, "back.example", *["real.example"] * 60, *junk(48))
+    flush(only_changed=True)
+    for _ in range(3):
+        refer(post, *junk(70), "back.example")
+        flush(only_changed=True)
+        live, in_sql = breakdowns_of(post, redis)
+        assert live == in_sql
+        assert sum(live.values()) == stored(post)
+    assert live["back.example"] >= 3
+
+
+@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+def test_a_breakdown_that_redis_lost_adds_up_to_the_views_again(post: Post, redis: Redis) -> None:
+    refer(post, *junk(80), *["real.example"] * 40)
+    flush()
+    redis.flushdb()
+    refer(post, *junk(80), *["real.example"] * 40)
+    flush()
+    assert sum(reports.breakdown(post, "referrer").values()) == stored(post) == 240
+    refer(post, *junk(2))
+    flush(only_changed=True)
+    live, in_sql = breakdowns_of(post, redis)
+    assert live == in_sql
+    assert sum(live.values()) == stored(post) == 242
+    assert 80 <= live["real.example"] <= 84
+    assert len(live.keys() - {"other"}) == 50
+
+
+@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+def test_a_flush_that_stores_replaced_values_late_brings_nothing_back(post: Post, redis: Redis) -> None:
+    refer(post, *junk(50), *junk(50))
+    flush(only_changed=True)
+    late = Breakdown.objects.first()
+    assert late
+    Breakdown.objects.create(subject=late.subject, kind=late.kind, field="replaced.example", count=1)
+    Breakdown.objects.create(subject=late.subject, kind=late.kind, field="lost.example", count=900)
+    refer(post, *junk(1))
+    flush(only_changed=True)
+    live, in_sql = breakdowns_of(post, redis)
+    assert "replaced.example" not in {*live, *in_sql}
+    assert live["lost.example"] == 900  # Redis came out of an older snapshot
 
 
 def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, redis: Redis) -> None:

@@ -1,5 +1,6 @@
 """Stages and values are counted in hashes that stay small."""
 
+import uuid
 from collections import Counter
 
 import pytest
@@ -134,15 +135,52 @@ def test_a_repeat_is_not_broken_down(redis: Redis) -> None:
     assert redis.hgetall("views:device:site.post:1") == {"phone": "1"}
 
 
-@pytest.mark.parametrize("values", [200, 51, 50])
-def test_after_fifty_values_the_rest_is_other(redis: Redis, values: int) -> None:
-    for number in range(values):
-        tracker.record(factories.hit("site.post:1", dimensions=(("referrer", f"{number}.example"),)))
-    tracker.record(factories.hit("site.post:1", dimensions=(("referrer", "7.example"),)))
-    found = counts("views:referrer", "site.post:1")
-    assert found.pop("other", 0) == values - 50
-    assert found == {f"{number}.example": 1 + (number == 7) for number in range(50)}
-    assert sum(found.values()) + values - 50 == int(redis.get("views:total:site.post:1") or 0)
+def refer(*values: str) -> Counter[str]:
+    """Records a view with each value. Returns the breakdown."""
+    for value in values:
+        tracker.record(factories.hit("site.post:1", dimensions=(("referrer", value),)))
+    return counts("views:referrer", "site.post:1")
+
+
+def junk(number: int) -> list[str]:
+    return [f"{uuid.uuid4()}.example" for _ in range(number)]
+
+
+def test_up_to_fifty_values_are_counted_exactly() -> None:
+    names = junk(50)
+    assert refer(*names, names[7]) == {name: 1 + (name == names[7]) for name in names}
+
+
+@pytest.mark.parametrize("before", [50, 51, 300])
+def test_junk_that_came_first_does_not_keep_real_values_out(before: int) -> None:
+    refer(*junk(before))
+    found = refer(*["real.example", *junk(3)] * 10)
+    assert 10 <= found["real.example"] <= 10 + before // 50
+    assert (len(found), sum(found.values())) == (50, before + 40)
+    assert "other" not in found
+
+
+@hypothesis_settings(max_examples=examples(20))
+@given(st.lists(st.integers(0, 30), min_size=20, max_size=120), st.integers(1, 12))
+def test_counts_add_up_and_a_value_with_more_than_its_share_is_never_lost(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, values: list[int], kept: int
+) -> None:
+    monkeypatch.setattr(breakdowns, "VALUES", kept)
+    redis.flushdb()
+    real, found = Counter(map(str, values)), refer(*map(str, values))
+    assert sum(found.values()) == len(values)
+    assert len(found) <= kept
+    for value, count in real.items():
+        assert found[value] >= count or count * kept <= len(values)
+    # Too much is at most a share of the views (Metwally et al., 2005, lemma 4).
+    assert all((count - real[value]) * kept <= len(values) for value, count in found.items())
+
+
+def test_values_that_a_settling_left_over_become_other(redis: Redis) -> None:
+    redis.hset("views:referrer:site.post:1", mapping={"other": 1, **{f"old{number}": 5 for number in range(80)}})
+    found = refer("old7", "new")
+    assert (len(found), found["other"], found["new"]) == (51, 1 + 30 * 5, 6)
+    assert sum(found.values()) == 80 * 5 + 1 + 2
 
 
 def test_a_robot_of_the_honeypot_takes_no_step() -> None:

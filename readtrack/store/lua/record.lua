@@ -70,13 +70,32 @@ if options then
     if is_new and call('HINCRBY', KEYS[key], stage, 1) == 1 then mark_hash(key) end
   end
 
-  -- A visitor can make up values, so a hash keeps a number of them and counts the rest as "other".
+  local function smallest(hash, newcomer)
+    local fields, found, least = call('HGETALL', hash), nil, nil
+    for index = 1, #fields, 2 do
+      local count = tonumber(fields[index + 1])
+      if fields[index] ~= newcomer and fields[index] ~= 'other' and (not least or count < least) then
+        found, least = fields[index], count
+      end
+    end
+    return found, least
+  end
+
+  -- A visitor can make up values, so a hash keeps a number of them, by weight (space-saving, Metwally et al., 2005): a
+  -- new value takes the place and the count of the smallest. So the counts add up to the views, the smallest never
+  -- falls, and a value that comes back counts more than it did, which merging by maximum needs. Where a settling left
+  -- too many values, those beyond the first replaced one become "other", which is never replaced.
   function effects.value(key, value)
-    if call('HINCRBY', KEYS[key], value, 1) > 1 then return end
+    local hash = KEYS[key]
+    if call('HINCRBY', hash, value, 1) > 1 then return end
     mark_hash(key)
-    if call('HLEN', KEYS[key]) <= options.values then return end
-    call('HDEL', KEYS[key], value)
-    call('HINCRBY', KEYS[key], 'other', 1)
+    local excess = call('HLEN', hash) - options.values
+    if excess > 0 then excess = excess - call('HEXISTS', hash, 'other') end
+    for left = excess, 1, -1 do
+      local found, count = smallest(hash, value)
+      call('HDEL', hash, found)
+      call('HINCRBY', hash, left == 1 and value or 'other', count)
+    end
   end
 
   -- Returns true if one of the first `known` identities is in one of the slices; adds them to the newest slice if not.
