@@ -18,7 +18,7 @@ class Conf:
     CACHE: str = "default"  # alias in CACHES of a django-redis cache
     PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
     TEST_PREFIX: str = "test:"  # put before PREFIX while Django's tests run, to leave a live site's keys alone
-    TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most
+    TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
     CIRCUIT: float = 5.0  # seconds after a failure in which pages do not try Redis again
 
     # Views

@@ -17,7 +17,7 @@ from readtrack.hits.hit import Hit, Outcome, present, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest
 from readtrack.store import keys, uniques
-from readtrack.store.circuit import fail_open
+from readtrack.store.circuit import fail_open, one_page
 from readtrack.store.recording import record
 
 
@@ -37,26 +37,28 @@ class ReadTrackMiddleware:
         request.readtrack = Recorder()
         if self.is_async:
             return self._acall(request)
-        token = present.set(request)
-        try:
-            response: HttpResponseBase = self.get_response(request)
-        finally:
-            present.reset(token)
-        needs_user = request.readtrack.see(response) or filling.needs_user(response)
-        _finish(request, response, visitors.signed_in(request) if needs_user else None)
+        with one_page():
+            token = present.set(request)
+            try:
+                response: HttpResponseBase = self.get_response(request)
+            finally:
+                present.reset(token)
+            needs_user = request.readtrack.see(response) or filling.needs_user(response)
+            _finish(request, response, visitors.signed_in(request) if needs_user else None)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
-        token = present.set(request)
-        try:
-            response: HttpResponseBase = await self.get_response(request)
-        finally:
-            present.reset(token)
-        needs_user = request.readtrack.see(response) or filling.needs_user(response)
-        user = await visitors.asigned_in(request) if needs_user else None
-        # A tenant is that of the thread's connection to SQL. Otherwise any thread will do, so that pages do not queue.
-        has_tenants = keys.tenant_function() is not None
-        await sync_to_async(_finish, thread_sensitive=has_tenants)(request, response, user)
+        with one_page():
+            token = present.set(request)
+            try:
+                response: HttpResponseBase = await self.get_response(request)
+            finally:
+                present.reset(token)
+            needs_user = request.readtrack.see(response) or filling.needs_user(response)
+            user = await visitors.asigned_in(request) if needs_user else None
+            # A tenant is that of the thread's connection to SQL. Otherwise any thread will do, and pages do not queue.
+            has_tenants = keys.tenant_function() is not None
+            await sync_to_async(_finish, thread_sensitive=has_tenants)(request, response, user)
         return response
 
 

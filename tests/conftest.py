@@ -17,7 +17,7 @@ from redis import Redis
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.hits.addresses import watch
-from readtrack.store import connection, read_state
+from readtrack.store import connection, read_state, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
@@ -47,7 +47,7 @@ def _client(redis_url: str) -> Iterator[Redis]:
 def redis(_client: Redis) -> Redis:
     """Empties Redis. Returns a plain client, apart from readtrack's own."""
     _client.flushdb()
-    circuit.opened = None
+    circuit.opened = circuit.slow_since = None
     skip_buffer.clear()
     watch.clear()
     return _client
@@ -72,6 +72,7 @@ def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
     use_redis(settings, relay.url)
     for is_patient in (False, True):
         connection.connect(patient=is_patient).ping()
+    scripts.load(connection.connect())
     yield relay
     relay.close()
 

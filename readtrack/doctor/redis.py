@@ -100,7 +100,7 @@ def scripts(context: Context) -> Iterator[Finding]:
     try:
         server.try_scripts()
     except server.RefusedError as error:
-        hint = "Nothing is counted without them. Let the Redis user run SCRIPT LOAD, EVALSHA and what the scripts call."
+        hint = "Nothing is counted without them. Let the Redis user run EVAL, EVALSHA, SCRIPT LOAD and what they call."
         yield Finding("error", f"Redis refuses the Lua scripts: {error}", hint)
     else:
         yield Finding("ok", "The Lua scripts load and run.")

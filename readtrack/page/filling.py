@@ -17,6 +17,7 @@ from readtrack.hits.readers import Reader
 from readtrack.page import placeholders
 from readtrack.page.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READERS, PATTERN, READER_MARK, Placeholder
 from readtrack.reports import live
+from readtrack.store.circuit import in_this_page
 
 FindReader = Callable[[], Reader | None]
 
@@ -172,7 +173,7 @@ class Stream:
     def __init__(self, find_reader: FindReader) -> None:
         self._begun = b""
         self._branches: list[bool] = []
-        self._fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
+        self._fill_in = partial(in_this_page(filled), find_reader=find_reader, branches=self._branches)
 
     def filled(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         for part in parts:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from threading import Event, Lock
 from typing import ParamSpec, TypeVar
 
@@ -19,12 +20,17 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
+class SlowError(RedisError):
+    """Redis answers in time, but pages wait for it longer than half of TIMEOUT."""
+
+
 class Circuit:
     """Opens when Redis fails. While it is open no caller waits; after CIRCUIT seconds one caller tries Redis again."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self.opened: float | None = None  # seconds of the monotonic clock
+        self.slow_since: float | None = None  # end of the first of the slow pages; None after a quick one
 
     def lets_pass(self) -> bool:
         with self._lock:
@@ -40,8 +46,83 @@ class Circuit:
             logger.warning("Redis failed, pages go on without it: %s: %s", type(error).__name__, error)
             redis_failed.send_robust(sender=None, error=error)
 
+    def note_slow(self, waited: float) -> None:
+        """Notes that a page waited long (s). Opens once all pages have for longer than TIMEOUT.
+
+        One slow moment, such as a fork of Redis, opens nothing, because views would be lost for CIRCUIT seconds.
+        """
+        now = time.monotonic()
+        if self.slow_since is None:
+            self.slow_since = now
+        elif now - self.slow_since > conf.TIMEOUT:
+            self.open(SlowError(f"pages wait {waited * 1000:.0f} ms for it"))
+
 
 circuit = Circuit()
+
+
+@dataclass(slots=True)
+class Page:
+    """The waiting of one page for Redis."""
+
+    left: float  # seconds
+
+
+_page: ContextVar[Page | None] = ContextVar("page", default=None)
+
+
+@contextmanager
+def one_page() -> Iterator[None]:
+    """Lets everything in the block together wait for Redis at most TIMEOUT seconds."""
+    page = Page(conf.TIMEOUT)
+    token = _page.set(page)
+    try:
+        yield
+    finally:
+        _page.reset(token)
+        if page.left < conf.TIMEOUT / 2:
+            circuit.note_slow(conf.TIMEOUT - page.left)
+        elif page.left < conf.TIMEOUT:
+            circuit.slow_since = None
+
+
+def within_page(
+    limit: Callable[[float], object],
+    most: float,
+    wait: Callable[Arguments, Result],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Returns the result of `wait`, after it was limited to `most` seconds, or to those that the page has left.
+
+    Raises TimeoutError if the page has none left.
+    """
+    page = _page.get()
+    if page is None:
+        limit(most)
+        return wait(*args, **kwargs)
+    if page.left <= 0:
+        raise TimeoutError("the page has waited for Redis as long as it may")
+    limit(min(most, page.left))
+    began = time.perf_counter()
+    try:
+        return wait(*args, **kwargs)
+    finally:
+        page.left -= time.perf_counter() - began
+
+
+def in_this_page(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Returns the call for use after the page's block, in which it still waits no longer than the page has left."""
+    page = _page.get()
+
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        token = _page.set(page)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            _page.reset(token)
+
+    return run
 
 
 _absence: ContextVar[Event | None] = ContextVar("absence", default=None)

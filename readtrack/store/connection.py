@@ -1,5 +1,10 @@
 """The client of the site's Redis, with time-outs of our own."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from math import inf
+from time import perf_counter
 from typing import Any
 
 from django.core.cache import caches
@@ -20,11 +25,87 @@ from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
-from readtrack.store.circuit import circuit
+from readtrack.store.circuit import circuit, within_page
 
 
 class UnusableError(RedisError):
     """The configured cache has no client that readtrack can use."""
+
+
+class AnswerError(RedisError):
+    """An answer is of another type than the answers to the command are."""
+
+
+WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)  # raised by code that reads such an answer
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Raises AnswerError if an answer cannot be read, in the block that reads it."""
+    try:
+        yield
+    except WRONG_TYPE as error:
+        raise AnswerError(f"{type(error).__name__}: {error}") from error
+
+
+class _Socket:
+    """A socket whose time-out is that of the page, for all bytes together."""
+
+    def __init__(self, sock: Any, most: float) -> None:
+        # Copied, because to delegate by `__getattr__` would cost each page more than the time-outs do.
+        names = (name for name in dir(sock) if not name.startswith("_") and name != "settimeout")
+        self.__dict__.update((name, getattr(sock, name)) for name in names)
+        limited = partial(within_page, sock.settimeout, most)
+        self._plain = sock.settimeout, sock.recv, sock.recv_into
+        self._limited = partial(limited, sock.recv), partial(limited, sock.recv_into)
+        self.sendall = partial(limited, sock.sendall)
+        self.settimeout(most)
+
+    def settimeout(self, seconds: float) -> None:
+        """Takes 0, by which redis-py asks if there is anything to read. All else is up to the page."""
+        self.recv, self.recv_into = self._limited
+        if seconds == 0:
+            settimeout, self.recv, self.recv_into = self._plain
+            settimeout(0)
+
+
+class _Limited:
+    """A connection of redis-py that waits no longer than its page may: to connect, for handshakes and for answers."""
+
+    _until = inf  # end of connecting, by `perf_counter`
+
+    def __init__(self, *args: Any, socket_timeout: float, **kwargs: Any) -> None:
+        self._most = socket_timeout
+        super().__init__(*args, socket_timeout=socket_timeout, **kwargs)  # type: ignore[call-arg]
+
+    # redis-py asks for it before each address that it tries, and before the handshake of TLS.
+    socket_timeout: Any = property(
+        lambda self: max(0.001, min(self._most, self._until - perf_counter())), lambda self, value: None
+    )
+    socket_connect_timeout = socket_timeout
+
+    def _connect(self) -> Any:
+        return _Socket(within_page(self._limit, self._most, super()._connect), self._most)  # type: ignore[misc]
+
+    def _limit(self, seconds: float) -> None:
+        self._until = perf_counter() + seconds
+
+    def on_connect_check_health(self, *args: Any, **kwargs: Any) -> None:
+        with checked():  # a connection that is half made must not be used
+            super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
+
+
+class _LimitedQueue:
+    """The queue for a connection of a pool that blocks."""
+
+    def get(self, block: bool, timeout: float) -> Any:  # noqa: FBT001 - as redis-py calls it
+        seconds: list[float] = []
+        return within_page(seconds.append, timeout, lambda: super(_LimitedQueue, self).get(block, seconds[0]))  # type: ignore[misc]
+
+
+@cache
+def _limited(kind: type, by: type) -> type:
+    return type(f"Limited{kind.__name__}", (by, kind), {})
 
 
 def make(alias: str, timeout: float) -> Redis:
@@ -87,6 +168,17 @@ def _pool(alias: str, *, timeout: float) -> ConnectionPool:
     )
     if isinstance(pool, BlockingConnectionPool):
         pool.timeout = timeout  # by default it waits 20 s for a connection
+    return pool if timeout == PATIENCE else _limited_pool(pool)
+
+
+def _limited_pool(pool: Any) -> Any:
+    """Returns the pool with connections, a queue and Sentinels that wait no longer than a page may."""
+    sentinels = pool.sentinel_manager.sentinels if isinstance(pool, SentinelConnectionPool) else []
+    for one in (pool, *(sentinel.connection_pool for sentinel in sentinels)):
+        one.connection_class = _limited(one.connection_class, _Limited)
+    if hasattr(pool, "queue_class"):
+        pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
+        pool.reset()
     return pool
 
 
@@ -123,7 +215,10 @@ def check_configuration() -> None:
 
 def server_time(*, patient: bool = False) -> int:
     """Returns Redis's time (µs), in one round trip. Raises redis.RedisError."""
-    seconds, microseconds = connect(patient=patient).time()
+    try:
+        seconds, microseconds = connect(patient=patient).time()
+    except WRONG_TYPE as error:
+        raise AnswerError(f"{type(error).__name__}: {error}") from error
     return seconds * 1_000_000 + microseconds
 
 
@@ -140,7 +235,7 @@ def _close(*, setting: str, **kwargs: Any) -> None:
     if setting in {"CACHES", "READTRACK"}:
         while _clients:
             _clients.popitem()[1].connection_pool.disconnect(inuse_connections=False)
-        circuit.opened = None
+        circuit.opened = circuit.slow_since = None
 
 
 setting_changed.connect(_close)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
 
 Wanted = TypeVar("Wanted", str, tuple[str, int])
@@ -109,8 +109,9 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
     """Returns the views of one subject in each of those hours. Raises redis.RedisError."""
     if not times:
         return []
-    found = connect().mget([keys.hour(buckets.hour_bucket(time), subject) for time in times])
-    return [int(count or 0) for count in found]
+    with checked():
+        found = connect().mget([keys.hour(buckets.hour_bucket(time), subject) for time in times])
+        return [int(count or 0) for count in found]
 
 
 def scan() -> Iterator[str]:

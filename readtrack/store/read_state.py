@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import partial
 from struct import iter_unpack
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -14,7 +15,7 @@ from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import digest
 from readtrack.store import clock, keys, scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
 
 COUNTED_AT_ONCE = 100  # bitmaps; the server takes a millisecond to count one of 100,000,000 readers
@@ -46,7 +47,8 @@ class ReadBits:
             pipeline: Any = connect(patient=patient).pipeline(transaction=False)
             for state in some:
                 pipeline.bitcount(state)
-            counts += pipeline.execute()
+            with checked():
+                counts += map(int, pipeline.execute())
         return counts
 
 
@@ -79,7 +81,7 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     names = [keys.reads_began(), *(keys.state(subject, kind) for subject in subjects)]
     if isinstance(reader, str):
         names.append(keys.readers())
-    return Call(strategy.script, names, (field(reader), len(subjects)), scripts.by_subject(subjects))
+    return Call(strategy.script, names, (field(reader), len(subjects)), partial(scripts.by_subject, subjects))
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:

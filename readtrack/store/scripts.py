@@ -14,7 +14,7 @@ from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.sentinel import MasterNotFoundError
 
 from readtrack.conf import cached_setting
-from readtrack.store.connection import connect
+from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
 
@@ -49,14 +49,18 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     client = _client(patient)
     answers = _answers(client, calls)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
-    if unknown:
-        load(client)
-        again = _answers(client, [calls[index] for index in unknown])
+    if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
+        again = _answers(client, [calls[index] for index in unknown], command="EVAL", script=_source)
         answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer
-    return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
+    try:
+        return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
+    except WRONG_TYPE as error:
+        # Where one answer was that to another question, the next ones would be, too.
+        client.connection_pool.disconnect(inuse_connections=False)
+        raise AnswerError(f"{type(error).__name__}: {error}") from error
 
 
 @cached_setting("CACHES")
@@ -70,9 +74,9 @@ def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def by_subject(subjects: Sequence[str]) -> Callable[[Sequence[int]], dict[str, int]]:
-    """Returns the function that decodes an answer with one number for each subject."""
-    return lambda numbers: dict(zip(subjects, numbers, strict=True))
+def by_subject(subjects: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:
+    """Returns the numbers of an answer that has one for each subject."""
+    return dict(zip(subjects, map(int, numbers), strict=True))
 
 
 def pairs(answer: Sequence[bytes]) -> list[tuple[str, int]]:
@@ -81,14 +85,26 @@ def pairs(answer: Sequence[bytes]) -> list[tuple[str, int]]:
 
 
 def load(client: Redis) -> None:
-    """Loads every script into the server, which forgets them at a restart, a fail-over and SCRIPT FLUSH."""
+    """Loads every script into the server."""
     for path in files("readtrack.store").joinpath("lua").iterdir():
         client.script_load(path.read_text(encoding="utf-8"))
 
 
-def _answers(client: Redis, calls: Sequence[Call[Any]]) -> list[Any]:
+@cache
+def _source(script: str) -> bytes:
+    return files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
+
+
+@cache
+def _digest(script: str) -> str:
+    return sha1(_source(script), usedforsecurity=False).hexdigest()
+
+
+def _answers(
+    client: Redis, calls: Sequence[Call[Any]], *, command: str = "EVALSHA", script: Callable[[str], object] = _digest
+) -> list[Any]:
     """Returns the server's answer to each call; an error of a script is an answer, too."""
-    commands: list[Any] = [("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args) for call in calls]
+    commands: list[Any] = [(command, script(call.script), len(call.keys), *call.keys, *call.args) for call in calls]
     packed = b"".join(map(pack_command, commands))
     try:
         return _exchange(client.connection_pool, packed, len(calls))
@@ -122,9 +138,3 @@ def _exchange(pool: Any, packed: bytes, count: int) -> list[Any]:
         raise
     finally:
         pool.release(connection)
-
-
-@cache
-def _digest(script: str) -> str:
-    source = files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
-    return sha1(source, usedforsecurity=False).hexdigest()

@@ -56,8 +56,10 @@ def configured(name: str) -> str | None:
 
 
 def try_scripts() -> None:
-    """Loads every script and runs one. Raises RefusedError where the Redis user may not."""
-    scripts.load(connect(patient=True))
+    """Loads every script and runs one, by its text and by its digest. Raises RefusedError where the user may not."""
+    client = connect(patient=True)
+    client.eval("return 1", 0)
+    scripts.load(client)
     scripts.run(counters.epoch(), patient=True)
 
 

@@ -15,7 +15,7 @@ from readtrack.hits.addresses import Notice, watch
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.store import keys, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.store.connection import connect
+from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
 
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
@@ -89,8 +89,9 @@ def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
     for back in range(hours):
         pipeline.hgetall(keys.skips(buckets.hour_bucket(at - back * buckets.HOUR)))
     found: Counter[Reason | Notice] = Counter()
-    for skips in pipeline.execute():
-        found.update({reason.decode(): int(count) for reason, count in skips.items()})
+    with checked():
+        for skips in pipeline.execute():
+            found.update({reason.decode(): int(count) for reason, count in skips.items()})
     return found
 
 

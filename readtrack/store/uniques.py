@@ -6,6 +6,7 @@ last days are in a sketch for each day, if the site keeps them (`UNIQUE_DAYS`).
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -168,7 +169,8 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     strategies = [strategy_of(subject) for subject in subjects]
     names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
     commands = [strategy.command for strategy in strategies]
-    return Call("visitors", names, commands if set(commands) - {"PFCOUNT"} else (), scripts.by_subject(subjects))
+    args = commands if set(commands) - {"PFCOUNT"} else ()
+    return Call("visitors", names, args, partial(scripts.by_subject, subjects))
 
 
 def visitors_together(subjects: Sequence[str]) -> int:

@@ -28,6 +28,8 @@ class Wire:
         self.trips = 0
         # Called before a request, or the answer to it, is passed on, with the number of the trip.
         self.hook: Hook | None = None
+        # Changes what is passed on as an answer.
+        self.change: Callable[[bytes], bytes] | None = None
         self._is_cut = False
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -111,6 +113,8 @@ class Wire:
                 if end is not speaker:
                     speaker = client if end is client else server
                     self._step(is_request=end is client)
+                if end is server and self.change:
+                    data = self.change(data)
                 if not self._is_cut:
                     (server if end is client else client).sendall(data)
 

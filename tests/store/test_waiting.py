@@ -1,0 +1,270 @@
+"""All of a page's waiting for Redis is at most TIMEOUT, and no answer of Redis is a page that failed."""
+
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import AsyncClient, RequestFactory
+from django.urls import reverse
+from pytest_django import Settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+from readtrack import reports, tracker
+from readtrack.middleware import ReadTrackMiddleware
+from readtrack.page.filling import left
+from readtrack.page.placeholders import Placeholder
+from readtrack.store import clock, connection, recording, scripts
+from readtrack.store.circuit import circuit
+from readtrack.store.connection import AnswerError, connect
+from tests.conftest import use_redis
+from tests.support import factories
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+TIMEOUT = 0.6
+SLACK = 0.4  # for the page itself, on a busy machine
+
+
+@contextmanager
+def waited() -> Iterator[list[float]]:
+    found: list[float] = []
+    began = time.perf_counter()
+    yield found
+    found.append(time.perf_counter() - began)
+
+
+def slow(wire: Wire, seconds: float) -> None:
+    """Makes each answer come late."""
+    wire.hook = lambda moment, trip: time.sleep(seconds) if moment == "answer" else None
+
+
+@contextmanager
+def served(settings: Settings, answer: Callable[[Any], object]) -> Iterator[None]:
+    """Points readtrack at a server that gives each request this answer."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while self.request.recv(65536):
+                try:
+                    answer(self.request)
+                except OSError:  # the page has gone
+                    return
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        use_redis(settings, f"redis://127.0.0.1:{server.server_address[1]}/0?protocol=2")
+        yield
+        server.shutdown()
+
+
+def trickle(request: Any) -> None:
+    """Sends an answer that takes 5 seconds, byte by byte."""
+    request.sendall(b"$1000000\r\n")
+    for _ in range(100):
+        time.sleep(0.05)
+        request.sendall(b"x")
+
+
+def test_scripts_that_redis_forgot_cost_each_trip_of_a_page_one_more(wire: Wire, redis: Redis) -> None:
+    browser = factories.browser()
+    browser.get(f"/posts/{factories.post().pk}/")
+    redis.script_flush()
+    with wire.counted() as trips:
+        assert ">1<" in browser.get(f"/posts/{factories.post().pk}/").text
+    assert trips == [4]
+    with wire.counted() as trips:
+        assert ">1<" in browser.get(f"/posts/{factories.post().pk}/").text
+    assert trips == [2]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_both_trips_of_a_page_and_lost_scripts_share_one_time_out(
+    wire: Wire, redis: Redis, settings: Settings, is_async: bool
+) -> None:
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    post, url = factories.post(view_count=7), "/posts/{}/async/" if is_async else "/posts/{}/"
+    connect().ping()
+    redis.script_flush()
+    slow(wire, TIMEOUT * 0.7)
+    ask: Any = partial(factories.fetch_async, AsyncClient()) if is_async else factories.browser().get
+    with waited() as seconds:
+        assert ">7<" in ask(url.format(post.pk)).text
+    assert seconds[0] < TIMEOUT + SLACK
+    assert not circuit.lets_pass()
+
+
+def test_a_new_connection_and_its_handshake_take_of_the_same_time(wire: Wire, settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    post, browser = factories.post(view_count=7), factories.browser()
+    slow(wire, TIMEOUT * 0.6)
+    with waited() as seconds:
+        assert ">7<" in browser.get(f"/posts/{post.pk}/").text
+    assert seconds[0] < TIMEOUT + SLACK
+
+
+@pytest.mark.parametrize("pool", ["redis.ConnectionPool", "redis.BlockingConnectionPool"])
+def test_bytes_that_trickle_take_no_longer(settings: Settings, pool: str) -> None:
+    post, browser = factories.post(view_count=7), factories.browser()
+    options = {"CONNECTION_POOL_CLASS": pool}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    with served(settings, trickle):
+        with waited() as seconds:
+            assert ">7<" in browser.get(f"/posts/{post.pk}/").text
+        assert seconds[0] < TIMEOUT + SLACK
+
+
+def test_a_page_waits_for_a_free_connection_no_longer_either(settings: Settings) -> None:
+    pool_class = "redis.BlockingConnectionPool"
+    options = {"CONNECTION_POOL_CLASS": pool_class, "CONNECTION_POOL_KWARGS": {"max_connections": 1}}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    post, browser, pool = factories.post(view_count=7), factories.browser(), connect().connection_pool
+    taken = pool.get_connection()
+    with waited() as seconds:
+        assert ">7<" in browser.get(f"/posts/{post.pk}/").text
+    assert TIMEOUT <= seconds[0] < TIMEOUT + SLACK
+    pool.release(taken)
+    circuit.opened = None
+    assert ">8<" in browser.get(f"/posts/{post.pk}/").text
+
+
+def test_the_parts_of_a_streamed_page_share_its_time_out(wire: Wire, settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 0.001}
+    browser = factories.browser()
+    for _ in range(5):
+        factories.post()
+    connect().ping()
+    slow(wire, TIMEOUT * 0.4)
+    with waited() as seconds:
+        response: Any = browser.get("/stream/")
+        assert b"".join(response.streaming_content)
+    assert seconds[0] < TIMEOUT + SLACK
+
+
+def test_what_a_view_waits_for_by_itself_counts(wire: Wire, settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    post = factories.post(view_count=7)
+
+    def page(request: Any) -> HttpResponse:
+        for _ in range(3):
+            with suppress(RedisError):
+                reports.reader_counts([factories.category()])
+        request.readtrack.view(post)
+        return HttpResponse(left(Placeholder.of("count", post), {"request": request}))
+
+    request: Any = RequestFactory().get("/", headers={"User-Agent": factories.BROWSER})
+    connect().ping()
+    slow(wire, TIMEOUT * 0.7)
+    with waited() as seconds:
+        response: Any = ReadTrackMiddleware(page)(request)
+    assert b">7<" in response.content
+    assert seconds[0] < TIMEOUT + SLACK
+
+
+def test_answers_that_stay_slow_open_the_circuit_though_they_are_in_time(
+    wire: Wire, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    post, browser = factories.post(view_count=7), factories.browser()
+    browser.get(f"/posts/{post.pk}/")
+    slow(wire, TIMEOUT * 0.3)
+    texts: list[str] = []
+    while circuit.lets_pass() and len(texts) < 10:
+        texts.append(browser.get(f"/posts/{post.pk}/").text)
+    assert 2 <= len(texts) <= 4
+    assert all(">8<" in text for text in texts)  # each in time
+    assert "SlowError: pages wait" in caplog.text
+    with wire.counted() as trips:
+        browser.get(f"/posts/{post.pk}/")
+    assert trips == [0]
+
+
+def test_one_slow_moment_opens_nothing(wire: Wire, settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    post, browser = factories.post(), factories.browser()
+    connect().ping()
+    for _ in range(3):
+        for delay in (TIMEOUT * 0.3, 0):
+            slow(wire, delay)
+            browser.get(f"/posts/{post.pk}/")
+    assert circuit.lets_pass()
+
+
+WRONG = [
+    b"+OK",
+    b":1",
+    b":-7",
+    b"$-1",
+    b"$3\r\nabc",
+    b"*0",
+    b"*-1",
+    b"*1\r\n$-1",
+    b"*1\r\n*0",
+    b"*1\r\n+OK",
+    b"*2\r\n:1\r\n*1\r\n$1\r\nx",
+    b"*2\r\n*1\r\n$3\r\nabc\r\n*1\r\n$-1",
+    b"%1\r\n+a\r\n:1",
+    b"#t",
+    b",1.5",
+    b"_",
+    b"-ERR wrong",
+    b"wrong",
+]
+
+
+@pytest.mark.parametrize("answer", WRONG)
+def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
+    wire: Wire, settings: Settings, answer: bytes, redis: Redis
+) -> None:
+    settings.READTRACK = {"TIMEOUT": TIMEOUT / 2, "CIRCUIT": 0.001, "READERS": "ordinal"}
+    post, category = factories.post(view_count=7), factories.category()
+    reader = factories.browser(factories.user())
+    pages = (f"/posts/{post.pk}/", f"/categories/{category.pk}/", "/list/", "/json/", "/stream/")
+    unread = reverse("readtrack:unread")
+    for is_known in (True, False):
+        wire.change = None
+        if is_known:
+            assert connect().ping()
+        else:
+            connect().connection_pool.disconnect()
+        wire.change = lambda data: answer + b"\r\n"
+        clock._offsets.clear()
+        for page in pages:
+            response: Any = reader.get(page)
+            assert response.status_code == 200
+            assert b"".join(response.streaming_content) if response.streaming else response.content
+        assert reader.get(unread, {"category": f"site.category:{category.pk}"}).status_code in (200, 503)
+        assert [point.views for point in reports.series(post, hours=3)] == [0, 0, 0]
+        assert reports.trending() == []
+    wire.change = None
+    circuit.opened = None
+    assert ">8<" in reader.get(pages[0]).text
+
+
+@pytest.mark.parametrize("answer", WRONG[1:4])
+def test_away_from_pages_a_wrong_answer_is_an_error_of_redis(wire: Wire, answer: bytes) -> None:
+    connect().ping()
+    wire.change = lambda data: answer + b"\r\n"
+    for ask in (connection.server_time, lambda: tracker.record(factories.hit("site.post:1", "site.post:2"))):
+        with pytest.raises(RedisError):
+            ask()
+
+
+def test_an_answer_to_another_question_is_not_taken_twice(wire: Wire) -> None:
+    """A connection that gave a wrong answer is not asked again."""
+    connect().ping()
+    wire.change = lambda data: b"+OK\r\n"
+    with pytest.raises(AnswerError):
+        scripts.run(recording.count_views(factories.hit("site.post:1", "site.post:2")))
+    wire.change = None
+    assert scripts.run(recording.count_views(factories.hit("site.post:1"))).counted
