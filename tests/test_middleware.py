@@ -450,7 +450,7 @@ def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
     settings: Settings, form: str, posts: int, first: int
 ) -> None:
     """Thirty people, one address and one browser. They open one post at once, or a post each; then another one."""
-    settings.READTRACK = {"WINDOW_STORE": form, "RATE_WINDOW": 60}
+    settings.READTRACK = {"WINDOW_STORE": form, "RATE_WINDOW": 60, "UNIQUE": "set" if form == "compact" else "hll"}
     pages, people = [factories.post() for _ in range(posts)], [factories.browser() for _ in range(30)]
     for person, page in zip(people, cycle(pages), strict=False):
         assert "anon_id" in person.get(f"/posts/{page.pk}/").cookies
@@ -463,7 +463,8 @@ def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
         person.get(f"/posts/{following.pk}/")
         person.get(f"/posts/{following.pk}/")
     assert reports.views([following]) == {following: 30}
-    assert sum(reports.visitors([*pages, following]).values()) == first + 30
+    error = 0 if form == "compact" else 1  # once in 40 times a sketch of 30 takes two visitors for one
+    assert sum(reports.visitors([*pages, following]).values()) == pytest.approx(first + 30, abs=error)
 
 
 @both
