@@ -104,7 +104,7 @@ CHECKS = (
         shared_tenants,
         "Tenants share their counts, because {0}.",
         hint="Set READTRACK['PREFIX'] to the path of a function that returns django.db.connection.schema_name, and "
-        "put 'readtrack' into TENANT_APPS. Flush for each tenant: manage.py all_tenants_command readtrack flush",
+        "put 'readtrack' into TENANT_APPS. Flush each: manage.py all_tenants_command --no-public readtrack flush",
     ),
     Check(
         "readtrack.W006",
