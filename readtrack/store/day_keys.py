@@ -20,7 +20,7 @@ from readtrack.store.scripts import Call
 CONFIRMED_FOR = 60.0  # seconds in which a process relies on the key that it remembers, because Redis may lose it
 
 _known: dict[str, bytes] = {}  # by their names in Redis: the keys of today and of the day before
-_confirmed: dict[str, float] = {}  # by cache alias: when Redis confirmed them, by the monotonic clock
+_confirmed: dict[str, float] = {}  # when Redis confirmed today's, by the monotonic clock
 
 
 def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
@@ -48,7 +48,7 @@ def upkeep(hit: Hit) -> list[Call[Any]]:
         rows = (keys.window, keys.funnel_pass)
         names = [row(hit.visitor.fallback_id, subject) for subject in sorted(subjects) for row in rows]
         calls.append(Call("shorten", names, (max(1, int(_left(hit.at).total_seconds() * 1000)),), int))
-    if time.monotonic() - _confirmed.get(conf.CACHE, 0) >= CONFIRMED_FOR:
+    if time.monotonic() - _confirmed.get(_name(hit.at), 0) >= CONFIRMED_FOR:
         calls.append(ask(hit.at))
     return calls
 
@@ -64,9 +64,11 @@ def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
     def decode(found: list[bytes | None]) -> tuple[bytes, bytes]:
         both = found[0] or key, found[1] or _known.get(before, b"")
         _known.update({day: one for day, one in zip((name, before), both, strict=True) if one})
-        for past in [other for other in _known if other < _name(buckets.now() - buckets.DAY)]:
+        oldest = buckets.day_bucket(buckets.now() - buckets.DAY)
+        for past in [other for other in list(_known) if other[-len(oldest) :] < oldest]:  # of all tenants
             _known.pop(past, None)
-        _confirmed[conf.CACHE] = time.monotonic()
+            _confirmed.pop(past, None)
+        _confirmed[name] = time.monotonic()
         return both
 
     return Call("day_key", [name, before], (key, keys.day_key.ttl), decode)

@@ -76,6 +76,21 @@ def test_a_process_forgets_past_days() -> None:
     assert sorted(day_keys._known) == names
 
 
+def test_tenants_have_keys_of_their_own_that_the_process_remembers(settings: Settings, redis: Redis) -> None:
+    def ids() -> list[str]:
+        found = []
+        for tenant in ("b:", "a:", "c:"):
+            settings.READTRACK = {"ANONYMOUS": "hash", "PREFIX": tenant}
+            found.append(id_of(now))
+        return found
+
+    now = buckets.now()
+    before = ids()
+    redis.flushdb()
+    assert ids() == before
+    assert len({*before}) == 3
+
+
 def test_a_page_makes_one_round_trip(rf: Any, wire: Wire) -> None:
     assert visit(rf) == "counted"  # asks for the key
     for is_confirmed in (True, False):
