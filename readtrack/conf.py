@@ -55,6 +55,10 @@ class Conf:
     PROXY_COUNT: int | Literal["auto"] = "auto"  # proxies that add to X-Forwarded-For; auto: a private peer is one
     TRUSTED_PROXIES: Sequence[str] = ()  # the proxies' addresses or networks, one for each, the nearest last
 
+    # Models that are not yours to change
+    COUNTED_MODELS: Sequence[str] = ()  # models whose views count without Tracked; their counts are in our own table
+    NEWS_FOR: Mapping[str, Any] = {}  # "app.Model" -> names of the fields to the objects that a new row makes unread
+
     # Unread dots
     READ_STATE_MODELS: Sequence[str] = ()  # models with read state that no Tracked model points at
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"

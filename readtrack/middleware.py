@@ -15,7 +15,7 @@ from readtrack.conf import conf
 from readtrack.hits import dimensions, visitors
 from readtrack.hits.hit import Hit, Outcome, present, refusal
 from readtrack.page import filling
-from readtrack.request import Recorder, TrackedRequest
+from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import keys, uniques
 from readtrack.store.circuit import fail_open, one_page
 from readtrack.store.recording import record
@@ -56,9 +56,10 @@ class ReadTrackMiddleware:
                 present.reset(token)
             needs_user = request.readtrack.see(response) or filling.needs_user(response)
             user = await visitors.asigned_in(request) if needs_user else None
-            # A tenant is that of the thread's connection to SQL. Otherwise any thread will do, and pages do not queue.
-            has_tenants = keys.tenant_function() is not None
-            await sync_to_async(_finish, thread_sensitive=has_tenants)(request, response, user)
+            # A tenant is that of the thread's connection to SQL, and Django's own thread closes that connection.
+            # Otherwise any thread will do, and pages do not queue.
+            is_sensitive = keys.tenant_function() is not None or filling.may_query(response)
+            await sync_to_async(_finish, thread_sensitive=is_sensitive)(request, response, user)
         return response
 
 
@@ -67,6 +68,8 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         outcome = _record(request, response, user)
         if (settings.DEBUG or conf.DEBUG_HEADER) and any(outcome):
             response["X-Readtrack"] = str(outcome)
+    elif (settings.DEBUG or conf.DEBUG_HEADER) and is_detail_page(request, response):
+        response["X-Readtrack"] = "no subject"
     filling.fill(response, partial(visitors.reader, request, user))
 
 

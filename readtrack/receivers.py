@@ -15,7 +15,7 @@ from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import has_read_state, news_links, owner, subject_of
+from readtrack.subjects import has_read_state, is_counted, news_for, news_links, owner, subject_of
 from readtrack.unread import publishing, starting
 
 
@@ -26,13 +26,16 @@ def connect() -> None:
         if issubclass(model, Tracked):
             tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
             tracked.row_saved.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
+        elif news_for(model):
+            post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
+        if news_for(model):
             for field in news_links(model):
                 if field.many_to_many:
                     through = field.remote_field.through
                     m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
         # Not a child that shares its parent's subject, because it may be deleted alone.
         is_owner = model._meta.concrete_model is owner(model)
-        if is_owner and (issubclass(model, Tracked) or has_read_state(model)):
+        if is_owner and (is_counted(model) or has_read_state(model)):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
 
 
@@ -46,7 +49,7 @@ def on_sign_up(sender: type[Model], instance: Model, *, created: bool, raw: bool
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
     """Receives post_delete of a row, and deletes its counts and its read state on commit."""
     subject = subject_of(instance)
-    if isinstance(instance, Tracked):
+    if is_counted(sender):
         transaction.on_commit(partial(_delete_counts, subject), using=using)
     if has_read_state(sender):
         transaction.on_commit(partial(_delete_read_state, subject), using=using)
@@ -61,6 +64,12 @@ def _delete_counts(subject: str) -> None:
 def _delete_read_state(subject: str) -> None:
     fail_open(read_state.remove, None, subject)
     archive.delete([subject], models=[ReaderHistory])
+
+
+def on_create(sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any) -> None:
+    """Receives post_save of a row of a model that NEWS_FOR names, and publishes a new one."""
+    if created and not raw:
+        publishing.publish([instance], using=using)
 
 
 def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool, using: str, **kwargs: Any) -> bool:
@@ -101,7 +110,7 @@ def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str,
         return
     linked = kwargs["model"]._base_manager.using(using).filter(pk__in=kwargs["pk_set"])
     posts: Iterable[Any] = linked if kwargs["reverse"] else [instance]
-    news = [post for post in posts if post.is_news(created=False, changed={name})]
+    news = [post for post in posts if not isinstance(post, Tracked) or post.is_news(created=False, changed={name})]
     targets = [instance] if kwargs["reverse"] else linked
     if news and targets:
         publishing.publish_to(targets, news, using=using)

@@ -7,8 +7,14 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
-from readtrack.models import Tracked
-from readtrack.subjects import check_read_state, check_stage, has_read_state, subject_of
+from readtrack.subjects import (
+    check_read_state,
+    check_stage,
+    has_read_state,
+    is_counted,
+    subject_of,
+    why_not_counted,
+)
 
 
 class Recorder:
@@ -20,10 +26,10 @@ class Recorder:
         self.reads: dict[str, None] = {}
         self.steps: dict[tuple[str, str], None] = {}
 
-    def view(self, obj: Tracked) -> None:
-        """Adds a view of the object. Raises TypeError for a model that is not Tracked."""
-        if not isinstance(obj, Tracked):
-            raise TypeError(f"{type(obj).__name__} has no counts; let it extend readtrack.models.Tracked.")
+    def view(self, obj: Model) -> None:
+        """Adds a view of the object. Raises TypeError for an object whose views are not counted."""
+        if problem := why_not_counted(obj.__class__):
+            raise TypeError(problem)
         self.views[subject_of(obj)] = None
 
     def read(self, obj: Model) -> None:
@@ -31,7 +37,7 @@ class Recorder:
         check_read_state(obj.__class__)
         self.reads[subject_of(obj)] = None
 
-    def step(self, obj: Tracked, stage: str) -> None:
+    def step(self, obj: Model, stage: str) -> None:
         """Adds a step to a stage of the object's funnel. Raises ValueError for a stage that FUNNEL lacks."""
         check_stage(stage)
         self.steps[subject_of(obj), stage] = None
@@ -41,7 +47,7 @@ class Recorder:
         context = getattr(response, "context_data", None) or {}
         obj = context.get("object") if isinstance(context.get("view"), DetailView) else None
         if isinstance(obj, Model) and obj.pk is not None:  # a preview shows an object that is not saved yet
-            if isinstance(obj, Tracked):
+            if is_counted(obj.__class__):
                 self.view(obj)
             if has_read_state(obj.__class__):
                 self.read(obj)
@@ -64,6 +70,13 @@ class MissingRecorder:
             " If it is a RequestFactory's, set request.readtrack = readtrack.request.Recorder(), or use Django's test"
             " client. Otherwise add the middleware to MIDDLEWARE, or call tracker.view(obj, visitor=…)."
         )
+
+
+def is_detail_page(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Returns True if a DetailView answered with a page; without a subject it does not say what it shows."""
+    view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
+    is_page = request.method == "GET" and response.status_code == 200
+    return is_page and isinstance(view, type) and issubclass(view, DetailView)
 
 
 class TrackedRequest(HttpRequest):

@@ -1,9 +1,9 @@
 """Subjects: the names of objects in Redis and SQL, `blog.post:42`, and the models that have them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
@@ -55,20 +55,20 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
         return None
 
 
-def rows_by_model(subjects: Iterable[str]) -> dict[type[Tracked], dict[Any, str]]:
-    """Returns the subjects by primary key, for each Tracked model; subjects of other models are left out."""
+def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
+    """Returns the subjects by primary key, for each counted model; subjects of other models are left out."""
     labels: defaultdict[str, list[str]] = defaultdict(list)
     for subject in subjects:
         labels[subject[: subject.find(":")]].append(subject)
     found = {}
     for label, named in labels.items():
         model = model_with_label(label)
-        if model is not None and issubclass(model, Tracked) and (by_pk := _by_pk(model, named)):
+        if model is not None and is_counted(model) and (by_pk := _by_pk(model, named)):
             found[model] = by_pk
     return found
 
 
-def _by_pk(model: type[Tracked], subjects: list[str]) -> dict[Any, str]:
+def _by_pk(model: type[Model], subjects: list[str]) -> dict[Any, str]:
     pk: Any = model._meta.pk
     # Most sites have whole numbers; int() takes a tenth of the time of parse_subject().
     if isinstance(getattr(pk, "target_field", pk), IntegerField):
@@ -107,7 +107,9 @@ def owner(model: type[Model]) -> type[Model]:
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    return next((parent for parent in _with_parents(table) if _is_category(parent)), table)
+    parents = list(_with_parents(table))
+    named = next((parent for parent in parents if _is_named(parent)), None)
+    return named or next((parent for parent in parents if _is_category(parent)), table)
 
 
 def _counting_model(model: type[Model]) -> type[Model]:
@@ -124,14 +126,52 @@ def _with_parents(model: type[Model]) -> Iterator[type[Model]]:
 
 
 @cached_setting(maxsize=None)
-def tracked_models() -> list[type[Tracked]]:
+def is_counted(model: type[Model]) -> bool:
+    """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names it or a parent."""
+    return issubclass(model, Tracked) or _is_named(owner(model))
+
+
+def _is_named(model: type[Model]) -> bool:
+    return model._meta.label_lower in map(str.lower, conf.COUNTED_MODELS)
+
+
+def counted_subject_of(obj: Any) -> str:
+    """Returns the subject of an object with counts. Raises TypeError for any other, and ValueError if unsaved."""
+    if problem := why_not_counted(obj.__class__):
+        raise TypeError(problem)
+    return subject_of(obj)
+
+
+@cached_setting(maxsize=None)
+def why_not_counted(model: type[Any]) -> str:
+    """Returns the reason why objects of the class have no counts; "" for a counted model."""
+    if not issubclass(model, Model):
+        return f"{model.__name__} is no model, so it has no counts; pass the object that it wraps."
+    if is_counted(model):
+        return ""
+    names = ", ".join(child.__name__ for child in apps.get_models() if issubclass(child, model) and is_counted(child))
+    if names:
+        return f"{model.__name__} has no counts, only its children have ({names}); pass the child's object."
+    return (
+        f"{model.__name__} has no counts; let it extend readtrack.models.Tracked, or name it in"
+        " READTRACK['COUNTED_MODELS']."
+    )
+
+
+@cached_setting(maxsize=None)
+def counted_models() -> list[type[Model]]:
     """Returns the models of this site that own counts, in the order of INSTALLED_APPS."""
-    return [model for model in apps.get_models() if issubclass(model, Tracked) and owner(model) is model]
+    return [model for model in apps.get_models() if is_counted(model) and owner(model) is model]
+
+
+def tracked_models() -> list[type[Tracked]]:
+    """Returns those of the counted models that have the columns of Tracked."""
+    return [model for model in counted_models() if issubclass(model, Tracked)]
 
 
 @cached_setting(maxsize=None)
 def has_read_state(model: type[Model]) -> bool:
-    """Returns True for a category: the `news_for` of a Tracked model or READ_STATE_MODELS names it."""
+    """Returns True for a category: `news_for`, NEWS_FOR or READ_STATE_MODELS names it."""
     return _is_category(owner(model))
 
 
@@ -167,16 +207,28 @@ def _is_category(model: type[Model]) -> bool:
     return model in _news_targets() or model._meta.label_lower in map(str.lower, conf.READ_STATE_MODELS)
 
 
-@cache
+@cached_setting(maxsize=None)
 def _news_targets() -> frozenset[type[Model]]:
-    models = [model for model in apps.get_models() if issubclass(model, Tracked)]
-    return frozenset(_counting_model(field.related_model) for model in models for field in news_links(model))
+    links = [field for model in apps.get_models() for field in news_links(model)]
+    return frozenset(_counting_model(field.related_model) for field in links)
 
 
-def news_links(model: type[Tracked]) -> list[Any]:
+def news_for(model: type[Model]) -> Sequence[str]:
+    """Returns the names of the fields whose objects news of the model makes unread: its own, or NEWS_FOR's."""
+    if issubclass(model, Tracked):
+        return model.news_for
+    named: Mapping[str, Any] = {str(label).lower(): names for label, names in conf.NEWS_FOR.items()}
+    for parent in _with_parents(model._meta.concrete_model or model):
+        names = named.get(parent._meta.label_lower)
+        if isinstance(names, (list, tuple)):  # a system check reports any other type
+            return names
+    return ()
+
+
+def news_links(model: type[Model]) -> list[Any]:
     """Returns the foreign keys and many-to-many fields among the model's `news_for`."""
     fields = []
-    for name in model.news_for:
+    for name in news_for(model):
         with suppress(FieldDoesNotExist):
             fields.append(model._meta.get_field(name))
     return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]

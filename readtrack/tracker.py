@@ -13,14 +13,20 @@ from readtrack.flush import resets
 from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Tracked
 from readtrack.request import Recorder
 from readtrack.store import breakdowns, day_keys, scripts
 from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
-from readtrack.subjects import category_subjects, check_read_state, check_stage, subject_of, subject_of_row
+from readtrack.subjects import (
+    category_subjects,
+    check_read_state,
+    check_stage,
+    counted_subject_of,
+    subject_of,
+    subject_of_row,
+)
 from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
 from readtrack.unread.publishing import publish_to as publish_to
@@ -44,18 +50,18 @@ def visitor(request: HttpRequest) -> Visitor:
     return day_keys.resolve(visitors.visitor(request, visitors.signed_in(request)), at=buckets.now())
 
 
-def view(obj: Tracked, *, visitor: Visitor) -> bool:
+def view(obj: Model, *, visitor: Visitor) -> bool:
     """Records a view of the object that no page of the site is: over a socket, by GraphQL, in an app.
 
     Rate and window hold as for a page; robots are for the caller to leave out. Takes one round trip. Returns True if
-    the view counted. Raises TypeError for a model that is not Tracked, and redis.RedisError.
+    the view counted. Raises TypeError for an object whose views are not counted, and redis.RedisError.
     """
     recorder = Recorder()
     recorder.view(obj)
     return bool(record(Hit(visitor, buckets.now(), views=tuple(recorder.views))).counted)
 
 
-def step(obj: Tracked, stage: str, *, visitor: Visitor) -> bool:
+def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
     """Records a stage of the object's funnel, in one round trip. Returns True if it was new within the hour.
 
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
@@ -106,10 +112,10 @@ amark_unread = sync_to_async(mark_unread)
 apublish = sync_to_async(publish)
 
 
-def reset_views(obj: Tracked) -> None:
+def reset_views(obj: Model) -> None:
     """Sets the object's counts to zero in Redis and SQL. The instance keeps the counts that it was loaded with.
 
     Raises redis.RedisError or django.db.Error; then call it again. If the transaction is rolled back, SQL keeps its
-    counts until the next flush sets them to zero.
+    counts until the next flush sets them to zero. Raises TypeError for an object that has no counts.
     """
-    resets.reset([subject_of(obj)])
+    resets.reset([counted_subject_of(obj)])

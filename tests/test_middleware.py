@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.core import signing
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from django.test import AsyncClient, Client, RequestFactory
 from django.urls import path
 from django.utils.cache import get_conditional_response
@@ -305,7 +305,7 @@ urlpatterns = [path("words/", Words.as_view())]
 
 def test_viewing_something_that_is_not_tracked_is_an_error_of_the_sites_author() -> None:
     with pytest.raises(TypeError, match="Category has no counts"):
-        Recorder().view(factories.category())  # type: ignore[arg-type]
+        Recorder().view(factories.category())
 
 
 def test_one_page_may_view_several_posts(redis: Redis, rf: Any) -> None:
@@ -720,3 +720,42 @@ def test_redis_forgetting_the_scripts_is_not_noticed(redis: Redis) -> None:
     assert ">1<" in browser.get(f"/posts/{second.pk}/").text
     redis.script_flush()
     assert ">1<" in browser.get("/list/").text
+
+
+class Rendered(DetailView):
+    model = Post
+
+    def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponse(self.get_object().title)
+
+
+class WithoutSuper(DetailView):
+    model = Post
+    template_name = "site/post.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {"post": self.object}
+
+
+class Json(DetailView):
+    model = Post
+
+    def render_to_response(self, context: Any, **kwargs: Any) -> HttpResponse:
+        return JsonResponse({"title": self.get_object().title})
+
+
+@pytest.mark.parametrize("view", [Rendered, WithoutSuper, Json])
+def test_a_detail_view_that_counts_nothing_says_so_with_debug(view: Any, settings: Settings, redis: Redis) -> None:
+    post = factories.post()
+    settings.ROOT_URLCONF = (path("<int:pk>/", view.as_view()),)
+    assert "X-Readtrack" not in factories.browser().get(f"/{post.pk}/")
+    settings.DEBUG = True
+    assert factories.browser().get(f"/{post.pk}/")["X-Readtrack"] == "no subject"
+    assert "X-Readtrack" not in factories.browser().post(f"/{post.pk}/")
+    assert "X-Readtrack" not in factories.browser().get("/0/")
+    assert recorded(redis) == []
+
+
+def test_a_page_that_is_no_detail_view_says_nothing(settings: Settings) -> None:
+    settings.DEBUG = True
+    assert "X-Readtrack" not in factories.browser().get("/list/")

@@ -3,12 +3,21 @@
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template import Context, Template, TemplateSyntaxError
-from pytest_django import DjangoAssertNumQueries
+from django.test import AsyncClient
+from django.urls import path
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import tracker
-from tests.site.models import Post
+from readtrack.flush.run import flush
+from readtrack.page import placeholders
+from readtrack.sql import row_counts
+from readtrack.sql.row_counts import RowCounts
+from readtrack.subjects import subject_of
+from tests.site.models import Manual, Post, Publication
 from tests.support import factories
 from tests.support.wire import Wire
 
@@ -118,7 +127,7 @@ def test_a_count_loads_no_deferred_column(wire: Wire, django_assert_num_queries:
     request = type("Request", (), {"readtrack": None})()
     with django_assert_num_queries(0), wire.counted() as trips:
         left = page("{% view_count post %}", request, post=post)
-    assert left.startswith(f"!rt!count!site.post:{post.pk}!0!")
+    assert left.startswith(f"!rt!count!site.post:{post.pk}!!")
     assert trips == [0]
 
 
@@ -127,3 +136,79 @@ def test_a_tag_writes_no_count_and_no_read_state(redis: Any) -> None:
         "{% view_count post %}{% unread_dot c %}", post=factories.post(), c=factories.category(), user=factories.user()
     )
     assert redis.keys("*") == ["reads:began"]
+
+
+def deferred_page(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
+    """A list of rows that do not carry their count, of a Tracked model and of one that COUNTED_MODELS names."""
+    rows = [*Post.objects.only("title").order_by("pk"), *Manual.objects.order_by("pk")]
+    content = render("{% for o in rows %}{% view_count o exact %};{% endfor %}", rows=rows, request=request)
+    return StreamingHttpResponse([content]) if "stream" in request.GET else HttpResponse(content)
+
+
+urlpatterns = [path("deferred/", deferred_page), path("async/", sync_to_async(deferred_page))]
+
+
+@pytest.fixture
+def deferred(settings: Settings) -> list[Any]:
+    """Returns rows that SQL stores 10, 11, 12 and 13 views of, the second and fourth in the app's own table."""
+    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
+    posts = [factories.post(view_count=number) for number in (10, 11)]
+    manuals = [Manual.objects.create(title="A") for _ in range(2)]
+    row_counts.write(Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)})
+    settings.ROOT_URLCONF = "tests.test_templatetags"
+    return [*posts, *manuals]
+
+
+@pytest.mark.parametrize("url", ["/deferred/", "/deferred/?stream", "/async/", "/async/?stream"])
+def test_rows_without_their_count_show_what_sql_stores_by_one_query_for_each_table(
+    url: str, deferred: list[Any], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(4):
+        assert text_of(factories.browser().get(url)) == "10;11;12;13;"
+    tracker.record(factories.hit(*map(subject_of, deferred)))
+    assert text_of(factories.browser().get(url)) == "11;12;13;14;"
+    flush()
+    with django_assert_num_queries(2):
+        assert text_of(factories.browser().get(url)) == "11;12;13;14;"
+
+
+@pytest.mark.parametrize("url", ["/deferred/", "/deferred/?stream", "/async/", "/async/?stream"])
+@pytest.mark.usefixtures("deferred")
+def test_under_asgi_too(url: str) -> None:
+    assert text_of(factories.fetch_async(AsyncClient(), url)) == "10;11;12;13;"
+
+
+def text_of(response: Any) -> str:
+    if not response.streaming:
+        return str(response.text)
+    if not response.is_async:
+        return str(response.getvalue().decode())
+
+    async def joined() -> bytes:
+        return b"".join([part async for part in response.streaming_content])
+
+    return async_to_sync(joined)().decode()
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: factories.category(), "Category has no counts; let it extend readtrack.models.Tracked, or name it in"),
+        (lambda: Publication(pk=1), "Publication has no counts, only its children have (Journal, Essay); pass the"),
+        (lambda: {"pk": 1}, "dict is no model, so it has no counts; pass the object that it wraps."),
+        (lambda: None, "NoneType is no model"),
+        (lambda: Post(), "this Post is not saved."),
+    ],
+    ids=["uncounted", "base of a counted child", "wrapper", "none", "unsaved"],
+)
+def test_an_object_without_counts_shows_nothing_and_with_debug_the_log_says_why_once(
+    make: Any, reason: str, caplog: pytest.LogCaptureFixture, settings: Settings
+) -> None:
+    placeholders._explain.cache_clear()
+    assert render("{% view_count o %}", o=make()) == ""
+    assert caplog.messages == []
+    settings.DEBUG = True
+    for _ in range(3):
+        assert render("{% view_count o %}", o=make()) == ""
+    (message,) = caplog.messages
+    assert message.startswith(f"view_count shows nothing: {reason}")

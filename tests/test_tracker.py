@@ -60,7 +60,7 @@ def test_a_view_that_is_no_page_counts_once_in_its_window(redis: Redis) -> None:
     assert async_to_sync(tracker.aview)(post, visitor=Visitor("another")) is True
     assert reports.views([post]) == {post: 2}
     with pytest.raises(TypeError, match="Category has no counts"):
-        tracker.view(factories.category(), visitor=visitor)  # type: ignore[arg-type]
+        tracker.view(factories.category(), visitor=visitor)
 
 
 def test_a_limit_of_nothing_is_no_limit(settings: Settings) -> None:

@@ -27,7 +27,7 @@ class FrontPage(ListView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         trending = reports.trending(limit=5)
         prefetch_related_objects([trend.obj for trend in trending], "category")
-        most_read = Post.objects.select_related("category").most_viewed()[:5]
+        most_read = reports.most_viewed(Post.objects.select_related("category"), 5)
         return super().get_context_data(trending=trending, most_read=most_read, **kwargs)
 
 

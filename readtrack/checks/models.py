@@ -1,6 +1,7 @@
 """Checks of the site's models, and of the settings that name them."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
@@ -12,7 +13,24 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.models import CountField, Tracked
 from readtrack.store.uniques import STRATEGIES
-from readtrack.subjects import model_with_label, news_links, tracked_models
+from readtrack.subjects import counted_models, model_with_label, news_links, tracked_models
+
+
+def unknown_models() -> Iterator[tuple[str, str]]:
+    for setting in ("COUNTED_MODELS", "READ_STATE_MODELS", "NEWS_FOR"):
+        for name in getattr(conf, setting):
+            if model_with_label(str(name)) is None:
+                yield setting, name
+
+
+def unknown_links() -> Iterator[tuple[str, Any]]:
+    """Yields the models and fields of NEWS_FOR that lead to no object."""
+    for label, names in conf.NEWS_FOR.items():
+        if model := model_with_label(str(label)):
+            links = [field.name for field in news_links(model)]
+            named = names if isinstance(names, (list, tuple)) else [names]
+            yield from ((label, name) for name in named if name not in links)
+
 
 COUNTS = ("view_count", "visitor_count")
 
@@ -99,9 +117,15 @@ def _strategies() -> Iterator[tuple[str, str]]:
 CHECKS = (
     Check(
         "readtrack.E008",
-        lambda: [(name,) for name in conf.READ_STATE_MODELS if model_with_label(name) is None],
-        "READTRACK['READ_STATE_MODELS'] names '{0}', which is no model.",
+        unknown_models,
+        "READTRACK['{0}'] names '{1}', which is no model.",
         hint="Name models as 'app_label.ModelName'.",
+    ),
+    Check(
+        "readtrack.E050",
+        unknown_links,
+        "READTRACK['NEWS_FOR'] names {1!r} for {0}, which is no foreign key and no many-to-many field of it.",
+        hint="Give a list of fields that lead to the objects which become unread: {{'{0}': ['category']}}.",
     ),
     Check(
         "readtrack.E009",
@@ -118,9 +142,9 @@ CHECKS = (
     ),
     Check(
         "readtrack.E010",
-        lambda: [(model._meta.label,) for model in tracked_models() if len(model._meta.pk_fields) > 1],
-        "{0} has a composite primary key, which cannot be tracked.",
-        hint="Give it a primary key of one column, and a unique constraint instead.",
+        lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
+        "{0} has a composite primary key, so its views cannot be counted.",
+        hint="Take it out of COUNTED_MODELS; or give it a primary key of one column, and a unique constraint instead.",
     ),
     Check(
         "readtrack.W019",

@@ -71,7 +71,7 @@ def dashboard_context(name: str) -> dict[str, Any]:
         "day_views": exact(day_views) if is_live else NOT_KNOWN,
         "charts": _charts(points if is_live else _stored(points), shown),
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
-        "top": [(row, exact(row.view_count)) for row in site.top(10)],
+        "top": [(row, exact(views)) for row, views in site.top(10)],
         "trending": [(trend.obj, exact(trend.views)) for trend in trending],
         "skips": _skips(skips),
         "notices": [gettext(text) for notice, text in NOTICES.items() if skips[notice]],

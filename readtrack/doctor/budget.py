@@ -8,10 +8,11 @@ from django.contrib.auth import get_user_model
 from django.db.models import Avg, Count, Max, Q
 
 from readtrack.conf import conf
+from readtrack.sql import row_counts
 from readtrack.store import keys, server
 from readtrack.store.server import KeyKind
 from readtrack.store.uniques import STRATEGIES
-from readtrack.subjects import tracked_models
+from readtrack.subjects import counted_models
 
 MEMBERS = 20_000  # visitors written for a measurement, at most; sets grow evenly beyond that
 READERS = 8_000_000  # highest bit set for a measurement: 1 MB; bitmaps grow evenly beyond that
@@ -64,13 +65,11 @@ class Budget:
 def own_numbers() -> Numbers:
     """Returns the site's own numbers, from SQL."""
     posts, viewed, visitors = 0, 0, 0.0
-    for model in tracked_models():
-        found = model._default_manager.aggregate(
-            posts=Count("pk"),
-            viewed=Count("pk", filter=Q(view_count__gt=0)),
-            visitors=Avg("visitor_count", filter=Q(view_count__gt=0)),
-        )
-        posts += found["posts"]
+    for model in counted_models():
+        held = row_counts.held(model)
+        has_views = Q(**{f"{held.views}__gt": 0})
+        found = held.rows.aggregate(viewed=Count("pk", filter=has_views), visitors=Avg(held.visitors, filter=has_views))
+        posts += model._default_manager.count()
         viewed += found["viewed"]
         visitors += (found["visitors"] or 0) * found["viewed"]
     users = get_user_model()._default_manager.aggregate(highest=Max("pk"), count=Count("pk"))

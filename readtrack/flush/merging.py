@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Model
 
 from readtrack.conf import conf
 from readtrack.flush import archiving
-from readtrack.models import FlushRun, History, Tracked
+from readtrack.models import FlushRun, History
 from readtrack.sql import archive, databases, history, row_counts
 from readtrack.sql.history import Sums
 from readtrack.sql.row_counts import RowCounts, Written
@@ -20,7 +21,7 @@ from readtrack.sql.runs import SqlEpoch, known_epoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
-from readtrack.subjects import label_of, rows_by_model, tracked_models
+from readtrack.subjects import counted_models, label_of, rows_by_model
 
 HOUR = 3_600_000_000  # µs
 FOREVER = 2**31 - 1  # an hour that is never reached
@@ -81,7 +82,7 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
     run.orphans += len(live)
     for model, rows in rows_by_model(live).items():
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
-        written = databases.retried(databases.of(model), write)
+        written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
         if written.ahead:
             run.lifted += _lift(_with_sketches({rows[pk]: views for pk, views in written.ahead.items()}))
@@ -111,7 +112,7 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
 
 
 def _write(
-    model: type[Tracked],
+    model: type[Model],
     rows: Mapping[Any, str],
     live: Mapping[str, RowCounts],
     *,
@@ -119,7 +120,7 @@ def _write(
     hour: int,
 ) -> Written:
     # One transaction where both are in one database, so that a kill cannot come between count and history.
-    with transaction.atomic(using=databases.of(model).alias):
+    with transaction.atomic(using=databases.of(row_counts.table_of(model)).alias):
         written = row_counts.write(model, {pk: live[subject] for pk, subject in rows.items()})
         raised = changed.keys() & {rows[pk] for pk in written.raised} if conf.HISTORY else ()
         history.store({subject: live[subject] for subject in raised}, hour=hour)
@@ -152,7 +153,7 @@ def store_hours(present: int) -> dict[str, Stored] | None:
     Returns None if Redis has to be settled first. Raises redis.RedisError or django.db.Error.
     """
     since = present - MODEL_HOURS + 1
-    calls = counters.model_hours([label_of(model) for model in tracked_models()], range(since, present + 1))
+    calls = counters.model_hours([label_of(model) for model in counted_models()], range(since, present + 1))
     *answers, current = scripts.run_all(*calls, counters.epoch(), patient=True)
     write = partial(_write_hours, counters.by_model(answers), current, since=since)
     return databases.retried(databases.of(History), write)

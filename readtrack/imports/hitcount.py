@@ -14,10 +14,10 @@ from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.imports import ledger
-from readtrack.models import Import, Tracked
+from readtrack.models import Import
 from readtrack.sql import row_counts
 from readtrack.store.imports import Batch
-from readtrack.subjects import subject_of_row
+from readtrack.subjects import is_counted, subject_of_row
 
 ROWS = 500  # of django-hitcount's counts in a batch
 
@@ -109,11 +109,11 @@ def _batch(rows: Sequence[HitCount], report: Report, *, using: str) -> Batch:
 def _subjects(rows: Sequence[HitCount], report: Report) -> dict[int, str]:
     """Returns the subjects of rows whose objects exist and have counts, by the rows' primary keys."""
     kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
-    wanted: dict[type[Tracked], dict[int, Any]] = {}
+    wanted: dict[type[models.Model], dict[int, Any]] = {}
     for row in rows:
         kind = kinds.get(row.content_type_id)
         model = kind.model_class() if kind else None
-        if model is None or not issubclass(model, Tracked):
+        if model is None or not is_counted(model):
             report.skipped[f"not tracked: {model._meta.label if model else '?'}"] += 1
             continue
         try:

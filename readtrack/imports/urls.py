@@ -13,7 +13,7 @@ from django.core.exceptions import (
     ValidationError,
 )
 from django.db import DataError
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import Http404
 from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
@@ -21,8 +21,7 @@ from django.views.generic import DetailView
 from django.views.generic.detail import SingleObjectMixin
 
 from readtrack.conf import conf
-from readtrack.models import Tracked
-from readtrack.subjects import subject_of, subject_of_row
+from readtrack.subjects import is_counted, subject_of, subject_of_row
 
 KNOWN_PATHS = 50_000  # whose subjects are cached
 
@@ -54,7 +53,7 @@ class Urls:
             if isinstance(shown, Row):
                 lookups[shown.owner, shown.field][path] = shown
             else:
-                self._known[path] = subject_of(shown) if isinstance(shown, Tracked) else shown
+                self._known[path] = subject_of(shown) if isinstance(shown, Model) else shown
         for (_, field), rows in lookups.items():
             queryset = next(iter(rows.values())).queryset
             values = [row.value for row in rows.values()]
@@ -65,7 +64,7 @@ class Urls:
         return {path: self._known[path] for path in wanted}
 
 
-def _shown(path: str) -> Row | Tracked | str | None:
+def _shown(path: str) -> Row | Model | str | None:
     """Returns what the path shows; "" if that does not exist, None if the URLconf or the view does not say."""
     with override(get_language_from_path(path) or settings.LANGUAGE_CODE):
         try:
@@ -78,13 +77,13 @@ def _shown(path: str) -> Row | Tracked | str | None:
     return _by_rule(rule, match) if rule else _by_view(match)
 
 
-def _by_function(function: Callable[..., Any], path: str, match: ResolverMatch) -> Tracked | str | None:
+def _by_function(function: Callable[..., Any], path: str, match: ResolverMatch) -> Model | str | None:
     """Returns the object that the site's function finds by path and arguments, or "" if it does not exist."""
     try:
         obj = function(path, *match.args, **match.kwargs)
     except (ObjectDoesNotExist, MultipleObjectsReturned, Http404, ValidationError, ValueError, DataError):
         return ""  # a log holds any path, and one that fits no object must not end the import
-    if not isinstance(obj, Tracked):
+    if not isinstance(obj, Model) or not is_counted(obj.__class__):
         return None
     return obj if obj.pk is not None else ""
 
@@ -112,7 +111,7 @@ def _by_view(match: ResolverMatch) -> Row | None:
 
 def _row(owner: Hashable, queryset: "QuerySet[Any]", *, field: str, value: Any) -> Row | None:
     model = queryset.model
-    if value is None or not issubclass(model, Tracked) or "\0" in str(value):
+    if value is None or not is_counted(model) or "\0" in str(value):
         return None
     try:
         try:

@@ -4,6 +4,8 @@ import django.utils.timezone
 import uuid
 from django.db import migrations, models
 
+from readtrack.operations import SetFillfactor
+
 
 class Migration(migrations.Migration):
 
@@ -27,6 +29,19 @@ class Migration(migrations.Migration):
                 'default_permissions': (),
             },
         ),
+        migrations.CreateModel(
+            name='SubjectCount',
+            fields=[
+                ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ('views', models.PositiveBigIntegerField()),
+                ('visitors', models.PositiveBigIntegerField()),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        SetFillfactor("SubjectCount"),
         migrations.CreateModel(
             name='Breakdown',
             fields=[

@@ -10,6 +10,7 @@ from readtrack.models.tables import (
     KnownEpoch,
     ReaderHistory,
     Reset,
+    SubjectCount,
     UnsentPublication,
 )
 from readtrack.models.tracked import CountField, Tracked, TrackedQuerySet
@@ -25,6 +26,7 @@ __all__ = [
     "KnownEpoch",
     "ReaderHistory",
     "Reset",
+    "SubjectCount",
     "Tracked",
     "TrackedQuerySet",
     "UnsentPublication",

@@ -98,6 +98,14 @@ class Archive(SubjectRow):
     hour = models.PositiveIntegerField()  # since 1970; the last one in which a change of views was seen
 
 
+class SubjectCount(SubjectRow):
+    """The counts of a row whose own table has no columns for them: of a model that COUNTED_MODELS names."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+
+
 class Breakdown(SubjectRow):
     """One count of a subject's hashes: a stage of the funnel, or a value of a dimension."""
 

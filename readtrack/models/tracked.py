@@ -1,4 +1,4 @@
-"""`Tracked`, the abstract model that a site's own model extends, and its fields and manager."""
+"""`Tracked`, the abstract model that a site's own model extends, its fields, and a queryset for its manager."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.db.models import F, Model
 from django.dispatch import Signal
 from django.utils.translation import gettext_lazy as _
 
+COUNTS = ("view_count", "visitor_count")
 KNOWN = "_readtrack_known"
 
 # Sent before and after the row of a model's own table is written, in one transaction if a receiver of the first one
@@ -77,6 +78,17 @@ else:
     _PositiveBigIntegerField = models.PositiveBigIntegerField
 
 
+class StoredCount(int):
+    """A count that is in a row. A new row that is given one is a copy of that row, and starts at 0."""
+
+
+def mark_stored(instance: Any) -> None:
+    """Notes that the instance's counts are in its row."""
+    for name in COUNTS:
+        if type(count := instance.__dict__.get(name)) is int:
+            instance.__dict__[name] = StoredCount(count)
+
+
 class CountField(_PositiveBigIntegerField):
     """The stored value of a count. Only the flush changes it: an UPDATE by `save()` sets it to itself."""
 
@@ -85,13 +97,17 @@ class CountField(_PositiveBigIntegerField):
         super().__init__(*args, **kwargs)
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
-        if add:
-            return super().pre_save(model_instance, add)
-        return F(self.name)  # a stale instance cannot write an old count back
+        if not add:
+            return F(self.name)  # a stale instance cannot write an old count back
+        is_stored = isinstance(model_instance.__dict__.get(self.attname, StoredCount()), StoredCount)  # or deferred
+        # A row that is only saved in another database keeps its primary key, and its count.
+        if is_stored and (model_instance._state.adding or model_instance.pk is None):
+            setattr(model_instance, self.attname, 0)
+        return super().pre_save(model_instance, add)
 
 
 class TrackedQuerySet(models.QuerySet[Any]):
-    """The queryset of a `Tracked` model."""
+    """A queryset for a model's own manager: `objects = TrackedQuerySet.as_manager()`. Tracked brings no manager."""
 
     def most_viewed(self) -> TrackedQuerySet:
         """Returns the rows ordered by the stored count, most viewed first."""
@@ -116,16 +132,17 @@ class Tracked(models.Model):
     #: True if a view enters the funnel, False if not; None is the site's setting.
     has_funnel: ClassVar[bool | None] = None
 
-    objects = TrackedQuerySet.as_manager()
-
     class Meta:
         abstract = True
 
     @classmethod
     def from_db(cls, db: str | None, *args: Any, **kwargs: Any) -> Self:
         instance = super().from_db(db, *args, **kwargs)
+        loaded = instance.__dict__  # a list may have thousands of rows, so this calls no function
+        for name in COUNTS:
+            if name in loaded:
+                loaded[name] = StoredCount(loaded[name])
         if columns := news_columns(cls):
-            loaded = instance.__dict__  # a list may have thousands of rows, so this is not field_values()
             loaded[KNOWN] = {name: loaded[column] for name, column in columns.items() if column in loaded}
         return instance
 
@@ -148,16 +165,30 @@ class Tracked(models.Model):
     ) -> bool:
         table: Any = super()
         write = partial(table._save_table, raw, cls, force_insert, force_update, using, update_fields)
+        has_counts = self._meta.get_field("view_count").model is cls
+        if raw and has_counts:
+            self._lower_no_count(using)
         if raw or cls is not self._meta.concrete_model:
-            return bool(write())
+            updated = bool(write())
+            if has_counts:
+                mark_stored(self)
+            return updated
         about = {"sender": type(self), "instance": self, "using": using, "update_fields": update_fields}
         is_shared = any(answer for _, answer in row_saving.send(force_insert=force_insert, **about))
         # Not around the whole of save(), because receivers of post_save may count on a row that is committed.
         with transaction.atomic(using=using, savepoint=False) if is_shared else nullcontext():
             updated = bool(write())
             self._state.db = using  # as Django does it a moment later, for relations that a receiver looks at
+            if has_counts:
+                mark_stored(self)
             row_saved.send(created=not updated, **about)
         return updated
+
+    def _lower_no_count(self, using: str | None) -> None:
+        """Takes over higher counts of the row, because a fixture may be old, or from before the row had counts."""
+        row = type(self)._base_manager.using(using).filter(pk=self.pk).values(*COUNTS).first()
+        for name, count in (row or {}).items():
+            setattr(self, name, max(count, getattr(self, name)))
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
         """Returns True if a save is news. `changed` names those of `news_fields` and `news_for` that it changed."""

@@ -15,7 +15,18 @@ from django.utils.text import compress_string
 from readtrack.hits import readers, visitors
 from readtrack.hits.readers import Reader
 from readtrack.page import placeholders
-from readtrack.page.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READERS, PATTERN, READER_MARK, Placeholder
+from readtrack.page.placeholders import (
+    ELSE,
+    END,
+    IF,
+    MARK,
+    OF_COUNTS,
+    OF_READERS,
+    PATTERN,
+    READER_MARK,
+    WITHOUT_COUNT,
+    Placeholder,
+)
 from readtrack.reports import live
 from readtrack.store.circuit import in_this_page
 
@@ -60,6 +71,11 @@ def needs_user(response: Any) -> bool:
     if response.streaming:
         return "html" in response.get("Content-Type", "")
     return bool(READER_MARK.search(_utf8(response)))
+
+
+def may_query(response: Any) -> bool:
+    """Returns True if filling in may need SQL's counts."""
+    return _is_text(response) and not response.streaming and bool(WITHOUT_COUNT.search(_utf8(response)))
 
 
 def fill(response: Any, find_reader: FindReader) -> None:
@@ -191,7 +207,9 @@ class Stream:
 
     async def _afill_in(self, content: bytes) -> bytes:
         if MARK in content or self._branches:
-            return await sync_to_async(self._fill_in, thread_sensitive=False)(content)
+            # Connections to the database belong to Django's own thread, which closes them.
+            is_sensitive = bool(WITHOUT_COUNT.search(content))
+            return await sync_to_async(self._fill_in, thread_sensitive=is_sensitive)(content)
         return content
 
     def _whole(self, part: bytes) -> bytes:

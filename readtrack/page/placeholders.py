@@ -4,12 +4,14 @@ A placeholder names its object, so loops, includes, template engines and cached 
 sign one, so a comment that contains one stays text.
 """
 
+import logging
 import re
 from collections.abc import Mapping
 from functools import cache
 from secrets import compare_digest
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db.models import Model
 from django.template.loader import render_to_string
 from django.utils.html import format_html
@@ -18,9 +20,10 @@ from django.utils.translation import ngettext
 from readtrack import numerals
 from readtrack.conf import conf
 from readtrack.hits.visitors import digest
-from readtrack.models import Tracked
-from readtrack.reports.live import PageState, shown_views
-from readtrack.subjects import can_be_unread, subject_of
+from readtrack.reports.live import PageState, loaded, shown_views
+from readtrack.subjects import can_be_unread, is_counted, subject_of, why_not_counted
+
+logger = logging.getLogger("readtrack")
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
@@ -29,7 +32,9 @@ OF_READERS = {DOT, UNREAD, IF}
 MARK = b"!rt!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if)!")
 # A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
-PATTERN = re.compile(rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end)![^!\s]{1,4000}!\d{1,19})!([\w-]{16})!))")
+PATTERN = re.compile(rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))")
+# A count of an object that does not carry SQL's.
+WITHOUT_COUNT = re.compile(rb"!rt!(?:count|exact|words)![^!\s]{1,4000}!!")
 # The beginning of a placeholder whose rest is in the next part of a stream.
 BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
 
@@ -39,22 +44,30 @@ class Placeholder(NamedTuple):
 
     kind: str
     subject: str
-    stored: int = 0  # SQL's count, if it was loaded: shown without a query while Redis is down
+    stored: int | None = None  # SQL's count, if the object carries it: shown without a query while Redis is down
 
     @classmethod
     def of(cls, kind: str, obj: Any) -> "Placeholder | None":
         """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
-        if not isinstance(obj, Model) or obj.pk is None:
+        is_saved = isinstance(obj, Model) and obj.pk is not None
+        if kind in OF_COUNTS:
+            if is_saved and is_counted(obj.__class__):
+                return cls(kind, subject_of(obj), loaded(obj))
+            if settings.DEBUG:
+                _explain(obj.__class__)
             return None
-        if not (isinstance(obj, Tracked) if kind in OF_COUNTS else can_be_unread(obj)):
+        if not is_saved or not can_be_unread(obj):
             return None
-        stored = obj.__dict__.get("view_count")
-        # The view may have put an F() expression there.
-        return cls(kind, subject_of(obj), stored if isinstance(stored, int) and stored > 0 else 0)
+        return cls(kind, subject_of(obj))
 
     def __str__(self) -> str:
-        body = f"{self.kind}!{self.subject}!{self.stored}"
+        body = f"{self.kind}!{self.subject}!{'' if self.stored is None else self.stored}"
         return f"!rt!{body}!{digest('placeholder', body)}!"
+
+
+@cache  # once for each class
+def _explain(kind: type[Any]) -> None:
+    logger.warning("view_count shows nothing: %s", why_not_counted(kind) or f"this {kind.__name__} is not saved.")
 
 
 def found(content: bytes) -> dict[bytes, Placeholder]:
@@ -65,7 +78,7 @@ def found(content: bytes) -> dict[bytes, Placeholder]:
         # The signature comes first, because the body may be anything that a visitor typed.
         if compare_digest(digest("placeholder", body).encode(), match[3]):
             kind, subject, stored = body.split("!")
-            ours[match[0] + match[1]] = Placeholder(kind, subject, int(stored))
+            ours[match[0] + match[1]] = Placeholder(kind, subject, int(stored) if stored else None)
     return ours
 
 
@@ -77,11 +90,20 @@ def parted(content: bytes) -> tuple[bytes, bytes]:
 
 
 def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
-    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
+    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page.
+
+    Makes one query for counts that neither their objects nor Redis have.
+    """
     html, cached_dot, cached_count = {}, cache(dot), cache(unread_count)
+    stored: dict[str, int | None] = {}
+    for entry in waiting.values():
+        if entry.kind in OF_COUNTS:
+            before = stored.get(entry.subject)
+            stored[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
+    views = shown_views(stored, state.totals)
     for text, entry in waiting.items():
         if entry.kind in OF_COUNTS:
-            html[text] = count(shown_views(state.totals.get(entry.subject), stored=entry.stored), kind=entry.kind)
+            html[text] = count(views[entry.subject], kind=entry.kind)
             continue
         items = state.unread.get(entry.subject, 0)
         html[text] = cached_dot(is_unread=items > 0) if entry.kind == DOT else ""

@@ -15,7 +15,7 @@ from readtrack.reports.live import (
     unread_counts,
     views,
 )
-from readtrack.reports.site import Trend, skips, trending
+from readtrack.reports.site import Trend, most_viewed, skips, trending
 from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
 from readtrack.reports.unique_visitors import UniquesError, has_seen, visitors, visitors_together
 
@@ -34,6 +34,7 @@ __all__ = [
     "breakdown",
     "funnel",
     "has_seen",
+    "most_viewed",
     "reader_counts",
     "reader_series",
     "series",

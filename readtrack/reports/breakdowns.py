@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Model
+
 from readtrack.conf import conf
 from readtrack.hits import dimensions
-from readtrack.models import Tracked
 from readtrack.reports.live import views
 from readtrack.sql import archive
 from readtrack.store import breakdowns
@@ -25,7 +26,7 @@ class Stage:
     step_rate: float
 
 
-def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
+def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
     """Returns the stages in their order, of one object or of several together, in at most two round trips.
 
     A hash that Redis lost takes a query and another round trip. Where views do not enter the funnel (FUNNELS,
@@ -33,7 +34,7 @@ def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
     """
     if not conf.FUNNEL:
         return []
-    several = [objs] if isinstance(objs, Tracked) else list(objs)
+    several = [objs] if isinstance(objs, Model) else list(objs)
     viewed = [obj for obj in several if not enters_funnel(type(obj))]
     found = _hashes([subject_of(obj) for obj in several], kind="funnel")
     others = _summed(found.pop(subject_of(obj), Counter[str]()) for obj in viewed)
@@ -49,14 +50,14 @@ def funnel(objs: Tracked | Iterable[Tracked]) -> list[Stage]:
     ]
 
 
-def breakdown(objs: Tracked | Iterable[Tracked], dimension: str) -> dict[str, int]:
+def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     """Returns the views by value of the dimension, of one object or of several together, most frequent value first.
 
     Takes one round trip; a hash that Redis lost takes a query and another round trip. Raises ValueError for a
     dimension that DIMENSIONS lacks.
     """
     dimensions.check(dimension)
-    several = [objs] if isinstance(objs, Tracked) else list(objs)
+    several = [objs] if isinstance(objs, Model) else list(objs)
     found = _summed(_hashes([subject_of(obj) for obj in several], kind=f"views:{dimension}").values())
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 

@@ -1,11 +1,10 @@
 """Live counts and read state, in one round trip each or for a whole page."""
 
 from collections import ChainMap
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
-from django.db.models import Model
 from django.http import HttpResponse
 
 from readtrack import buckets
@@ -13,14 +12,12 @@ from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, present, refusal
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
+from readtrack.sql import row_counts
 from readtrack.store import clock, counters, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
-from readtrack.subjects import can_be_unread, subjects_of
-
-AnyModel = TypeVar("AnyModel", bound=Model)
-AnyTracked = TypeVar("AnyTracked", bound=Tracked)
+from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subjects_of
 
 
 class PageState(NamedTuple):
@@ -30,19 +27,17 @@ class PageState(NamedTuple):
     unread: dict[str, int]
 
 
-def views(objs: Iterable[AnyTracked]) -> dict[AnyTracked, int]:
-    """Returns the views of each object (live, one round trip, no query); SQL's counts while Redis is down.
+def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
+    """Returns the views of each object (live, one round trip); SQL's counts while Redis is down.
 
-    A view that `request.readtrack.view` has announced in the present request is in it, if it is going to count; that
-    takes another round trip.
+    Makes no query, but one for objects that do not carry their count (deferred, or without the columns of Tracked) and
+    that Redis has no settled total of. A view that `request.readtrack.view` has announced in the present request is in
+    it, if it is going to count; that takes another round trip. Raises TypeError for an object that has no counts.
     """
-    subjects = subjects_of(objs)
-    totals = page_state(counts=list(subjects.values())).totals
+    subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
+    shown = shown_views({subject: loaded(obj) for obj, subject in subjects.items()})
     own = _announced(subjects.values())
-    return {
-        obj: shown_views(totals.get(subject), stored=obj.view_count) + (subject in own)
-        for obj, subject in subjects.items()
-    }
+    return {obj: shown[subject] + (subject in own) for obj, subject in subjects.items()}
 
 
 def _announced(subjects: Iterable[str]) -> list[str]:
@@ -55,6 +50,13 @@ def _announced(subjects: Iterable[str]) -> list[str]:
     if refusal(request, HttpResponse(), is_anonymous=user is None):
         return []
     return fail_open(will_count, [], Hit(visitors.visitor(request, user), buckets.now(), views=announced))
+
+
+def loaded(obj: Any, name: str = "view_count") -> int | None:
+    """Returns the stored count that the object carries; None for a deferred one, and without columns of Tracked."""
+    count = obj.__dict__.get(name) if isinstance(obj, Tracked) else None
+    # The view may have put an F() expression there.
+    return count if isinstance(count, int) and count >= 0 else None
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
@@ -101,11 +103,23 @@ def page_state(*, counts: Sequence[str] = (), dots: Sequence[str] = (), reader: 
     return PageState(dict(ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
 
 
-def shown_views(total: Total | None, *, stored: int) -> int:
-    """Returns the number of views to show, by Redis's total and SQL's count: never less than either."""
-    if total is None:
-        return stored
-    return max(total.views, stored) if total.is_settled else total.views + stored
+def shown_views(stored: Mapping[str, int | None], totals: Mapping[str, Total] | None = None) -> dict[str, int]:
+    """Returns the number of views to show of each subject: by Redis's total and SQL's count, never less than either.
+
+    Counts of None are not known; they are read from SQL where Redis has no settled total. `totals` are Redis's.
+    """
+    live = page_state(counts=list(stored)).totals if totals is None else totals
+    lacking = [one for one, count in stored.items() if count is None and not (one in live and live[one].is_settled)]
+    if lacking:
+        stored = {**stored, **{one: counts.views for one, counts in row_counts.by_subject(lacking).items()}}
+        # Read again after SQL, so that SQL's count is not added to a total that was settled in between.
+        if began := [subject for subject in lacking if subject in live]:
+            live = {**live, **page_state(counts=began).totals}
+    shown = {subject: count or 0 for subject, count in stored.items()}
+    for subject, total in live.items():
+        count = shown[subject]
+        shown[subject] = max(total.views, count) if total.is_settled else total.views + count
+    return shown
 
 
 aviews = sync_to_async(views)

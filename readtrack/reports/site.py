@@ -2,18 +2,18 @@
 
 from collections import Counter
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Model, Sum
+from django.db.models import Model, QuerySet, Sum
 
 from readtrack import buckets
 from readtrack.hits.hit import REASONS, Reason
-from readtrack.models import FlushRun, Tracked
-from readtrack.sql import runs
+from readtrack.models import FlushRun
+from readtrack.sql import row_counts, runs
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import skips_by_reason
 from readtrack.store.trending import MINUTES, top_subjects
-from readtrack.subjects import label_of, rows_by_model, subject_of, tracked_models
+from readtrack.subjects import AnyModel, counted_models, label_of, rows_by_model, subject_of, why_not_counted
 
 
 class Trend(NamedTuple):
@@ -47,17 +47,28 @@ def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
 
 
 def stored_views() -> int:
-    """Returns the sum of all views that SQL stores, of all Tracked models."""
-    models = tracked_models()
-    return sum(model._default_manager.aggregate(views=Sum("view_count", default=0))["views"] for model in models)
+    """Returns the sum of all views that SQL stores, of all counted models."""
+    all_held = map(row_counts.held, counted_models())
+    return sum(held.rows.aggregate(sum=Sum(held.views, default=0))["sum"] for held in all_held)
 
 
-def top(limit: int = 10) -> list[Tracked]:
-    """Returns the rows with the highest stored counts, of all Tracked models, most viewed first."""
-    rows: list[Tracked] = []
-    for model in tracked_models():
-        rows += model._default_manager.filter(view_count__gt=0).order_by("-view_count", "-pk")[:limit]
-    return sorted(rows, key=lambda row: row.view_count, reverse=True)[:limit]
+def most_viewed(of: "type[AnyModel] | QuerySet[AnyModel]", limit: int = 10) -> list[AnyModel]:
+    """Returns the rows of a model or of a queryset with the highest counts in SQL, most viewed first.
+
+    Rows without views are left out. Raises TypeError for a model whose views are not counted.
+    """
+    rows = of._default_manager.all() if isinstance(of, type) else of
+    if problem := why_not_counted(rows.model):
+        raise TypeError(problem)
+    return [row for row, _ in row_counts.most_viewed(rows, limit)]
+
+
+def top(limit: int = 10) -> list[tuple[Any, int]]:
+    """Returns the rows with the highest counts in SQL, of all counted models, and their views, most viewed first."""
+    rows: list[tuple[Any, int]] = []
+    for model in counted_models():
+        rows += row_counts.most_viewed(model._default_manager.all(), limit)
+    return sorted(rows, key=lambda row: row[1], reverse=True)[:limit]
 
 
 def last_flush() -> FlushRun | None:

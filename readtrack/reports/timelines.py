@@ -11,12 +11,11 @@ from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.buckets import Period
-from readtrack.models import Tracked
 from readtrack.reports.live import views
 from readtrack.sql import history
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import label_of, subject_column, subject_of, tracked_models
+from readtrack.subjects import counted_models, label_of, subject_column, subject_of
 
 OBJECT_HOURS = keys.hour.seconds // keys.HOUR  # hours of a subject that Redis keeps
 
@@ -36,7 +35,7 @@ class ReaderPoint(NamedTuple):
 
 
 def series(
-    of: Tracked | type[Tracked] | None = None,
+    of: Model | type[Model] | None = None,
     *,
     since: datetime | None = None,
     until: datetime | None = None,
@@ -128,9 +127,9 @@ def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[in
     return found
 
 
-def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int) -> Counter[int]:
+def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> Counter[int]:
     if of is None:
-        return _model_views([label_of(model) for model in tracked_models()], since=since, until=until)
+        return _model_views([label_of(model) for model in counted_models()], since=since, until=until)
     if isinstance(of, type):
         return _model_views([label_of(of)], since=since, until=until)
     subject = subject_of(of)
@@ -138,7 +137,7 @@ def _hourly_views(of: Tracked | type[Tracked] | None, *, since: int, until: int)
     return found + _not_flushed(of, subject, since=since, until=until)
 
 
-def _not_flushed(obj: Tracked, subject: str, *, since: int, until: int) -> Counter[int]:
+def _not_flushed(obj: Model, subject: str, *, since: int, until: int) -> Counter[int]:
     """Returns the views that are in no row of history yet, by the hour in which Redis counted them."""
     last = history.last(subject_column(subject))
     present = buckets.hour_index(buckets.now())

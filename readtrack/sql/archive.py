@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from django.db.models import Model
 
-from readtrack.models import Archive, Breakdown, History
+from readtrack.models import Archive, Breakdown, History, SubjectCount
 from readtrack.sql import databases
 from readtrack.subjects import subject_column
 
@@ -54,7 +54,7 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
     found.filter(count__lte=floor).delete()
 
 
-def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, History)) -> None:
+def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, History, SubjectCount)) -> None:
     """Deletes what the app's own tables hold of the subjects."""
     columns = [subject_column(subject) for subject in subjects]
     for model in models:

@@ -52,24 +52,34 @@ def array(values: Sequence[Any]) -> Any:
 
 
 def upsert(
-    model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[tuple[Any, ...]]
+    model: type[models.Model],
+    keys: Sequence[str],
+    values: Sequence[str],
+    *,
+    rows: Iterable[tuple[Any, ...]],
+    is_each: bool = False,
 ) -> None:
-    """Inserts rows (keys first, then values), or replaces those whose first value is lower."""
+    """Inserts rows (keys first, then values), or replaces those whose first value is lower.
+
+    With `is_each`, each value of a row that exists is raised for itself, and none is lowered.
+    """
     key = itemgetter(slice(len(keys)))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = list({key(row): row for row in sorted(rows, key=key)}.values())
     if ordered:
-        retried(of(model), partial(_upsert, model, keys, values, ordered))
+        retried(of(model), partial(_upsert, model, keys, values, ordered, is_each=is_each))
 
 
-def _upsert(model: type[models.Model], keys: Sequence[str], values: Sequence[str], rows: list[Any]) -> None:
+def _upsert(
+    model: type[models.Model], keys: Sequence[str], values: Sequence[str], rows: list[Any], *, is_each: bool
+) -> None:
     connection = of(model)
     quote = connection.ops.quote_name
     table = quote(model._meta.db_table)
     fields: list[Any] = [model._meta.get_field(name) for name in (*keys, *values)]
     columns = [quote(field.column) for field in fields]
     insert = f"INSERT INTO {table} ({', '.join(columns)})"
-    conflict = _on_conflict(connection, table, columns[: len(keys)], columns[len(keys) :])
+    conflict = _on_conflict(connection, table, columns[: len(keys)], columns[len(keys) :], is_each=is_each)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             source = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
@@ -84,13 +94,17 @@ def _upsert(model: type[models.Model], keys: Sequence[str], values: Sequence[str
         cursor.executemany(f"{insert} VALUES ({marks}) {conflict}", prepared)
 
 
-def _on_conflict(connection: BaseDatabaseWrapper, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
-    guard = values[0]
+def _on_conflict(
+    connection: BaseDatabaseWrapper, table: str, keys: Sequence[str], values: Sequence[str], *, is_each: bool
+) -> str:
+    guards = {name: name if is_each else values[0] for name in values}
     if connection.vendor == "mysql":
         # MySQL assigns from left to right, so the column that the guard reads comes last.
-        changes = [f"{name} = IF(VALUES({guard}) > {guard}, VALUES({name}), {name})" for name in reversed(values)]
-        return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
-    changes = [f"{name} = EXCLUDED.{name}" for name in values]
-    return (
-        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(changes)} WHERE {table}.{guard} < EXCLUDED.{guard}"
-    )
+        changes = [f"{name} = IF(VALUES({guards[name]}) > {guards[name]}, VALUES({name}), {name})" for name in values]
+        return f"ON DUPLICATE KEY UPDATE {', '.join(reversed(changes))}"
+    changes = [
+        f"{name} = CASE WHEN {table}.{guard} < EXCLUDED.{guard} THEN EXCLUDED.{name} ELSE {table}.{name} END"
+        for name, guard in guards.items()
+    ]
+    is_lower = " OR ".join(f"{table}.{guard} < EXCLUDED.{guard}" for guard in dict.fromkeys(guards.values()))
+    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(changes)} WHERE {is_lower}"

@@ -1,14 +1,20 @@
-"""The counts in the site's own rows: reading them, and raising many at once without a signal."""
+"""The counts that SQL stores: reading them, and raising many at once without a signal.
+
+The counts of a Tracked model are columns of its own rows. Those of a model that COUNTED_MODELS names are in our own
+table SubjectCount, which has a row for each row of the model that has counts.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import Model, QuerySet
 
-from readtrack.models import Tracked
+from readtrack.models import SubjectCount, Tracked
 from readtrack.sql import databases
 from readtrack.store import scripts
+from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of_row
 
 
 class RowCounts(NamedTuple):
@@ -26,17 +32,83 @@ class Written(NamedTuple):
     missing: Sequence[Any] = ()
 
 
-def stored(model: type[Tracked], pks: Sequence[Any]) -> dict[Any, RowCounts]:
+class Held(NamedTuple):
+    """Rows that hold the counts of a model, and the names of their two columns."""
+
+    rows: "QuerySet[Any]"
+    views: str
+    visitors: str
+
+
+def held(model: type[Model]) -> Held:
+    """Returns the rows that hold the model's counts, for reports."""
+    if issubclass(model, Tracked):
+        return Held(model._default_manager.all(), "view_count", "visitor_count")
+    return Held(SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:"), "views", "visitors")
+
+
+def table_of(model: type[Model]) -> type[Model]:
+    """Returns the model whose table holds the counts."""
+    return model if issubclass(model, Tracked) else SubjectCount
+
+
+def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
     """Returns the stored counts by primary key, read where they are written; missing rows are left out."""
     found: dict[Any, RowCounts] = {}
     for some in scripts.sliced(pks):  # because databases limit the number of parameters
-        rows = databases.rows(model).filter(pk__in=some).values_list("pk", "view_count", "visitor_count")
-        found.update((pk, RowCounts(*counts)) for pk, *counts in rows)
+        rows = databases.rows(model).filter(pk__in=some)
+        if issubclass(model, Tracked):
+            counts = rows.values_list("pk", "view_count", "visitor_count")
+            found.update((pk, RowCounts(*both)) for pk, *both in counts)
+        else:
+            subjects = {subject_of_row(model, pk): pk for pk in rows.values_list("pk", flat=True)}
+            found.update(dict.fromkeys(subjects.values(), RowCounts(0, 0)))
+            found.update((subjects[subject], both) for subject, both in _in_table(subjects).items())
     return found
 
 
-def write(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
+def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
+    """Returns the stored counts of subjects, with one query for each Tracked model and one for all other models."""
+    found: dict[str, RowCounts] = {}
+    others: list[str] = []
+    for model, rows in rows_by_model(subjects).items():
+        if issubclass(model, Tracked):
+            found.update((rows[pk], counts) for pk, counts in stored(model, list(rows)).items())
+        else:
+            others += rows.values()
+    for some in scripts.sliced(others):
+        found.update(_in_table(some))
+    return found
+
+
+def _in_table(subjects: Iterable[str]) -> dict[str, RowCounts]:
+    columns = {subject_column(subject): subject for subject in subjects}
+    rows = databases.rows(SubjectCount).filter(subject__in=list(columns))
+    return {columns[column]: RowCounts(*counts) for column, *counts in rows.values_list("subject", "views", "visitors")}
+
+
+def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
+    """Returns those of the rows that have the highest stored counts, and their views, most viewed first."""
+    model = queryset.model
+    if issubclass(model, Tracked):
+        rows = queryset.filter(view_count__gt=0).order_by("-view_count", "-pk")[:limit]
+        return [(row, row.view_count) for row in rows]
+    counts = held(model).rows.filter(views__gt=0).order_by("-views", "-subject").values_list("subject", "views")
+    found: list[tuple[Any, int]] = []
+    start = 0
+    # In parts, because the queryset may leave most of them out.
+    while len(found) < limit and (some := dict(counts[start : start + scripts.SLICE])):
+        start += scripts.SLICE
+        pks = {subject: pk for by_pk in rows_by_model(some).values() for pk, subject in by_pk.items()}
+        objs = {row.pk: row for row in queryset.filter(pk__in=list(pks.values()))}
+        found += [(objs[pks[one]], views) for one, views in some.items() if one in pks and pks[one] in objs]
+    return found[:limit]
+
+
+def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
     """Raises the rows that store less, in one short transaction."""
+    if not issubclass(model, Tracked):
+        return _write_table(model, snapshots)
     connection = databases.of(model)
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = {pk: snapshots[pk] for pk in sorted(snapshots)}
@@ -109,15 +181,39 @@ def _write_portable(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) ->
     return Written(list(behind), ahead, [pk for pk in snapshots if pk not in present])
 
 
-def lower(model: type[Tracked], pk: Any, *, stored: RowCounts, live: RowCounts) -> None:
+def _write_table(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
+    """Inserts or raises rows of our own table, for rows of the model that exist."""
+    present = stored(model, list(snapshots))
+    behind = {
+        pk: snapshots[pk]
+        for pk, row in present.items()
+        if row.views < snapshots[pk].views or row.visitors < snapshots[pk].visitors
+    }
+    rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
+    databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=rows, is_each=True)
+    ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
+    return Written(list(behind), ahead, [pk for pk in snapshots if pk not in present])
+
+
+def lower(model: type[Model], pk: Any, *, stored: RowCounts, live: RowCounts) -> None:
     """Lowers a row that was reset to the live counts, unless it changed since it was read."""
-    row = databases.rows(model).filter(pk=pk, view_count=stored.views, visitor_count=stored.visitors)
-    row.update(view_count=live.views, visitor_count=live.visitors)
+    rows, views, visitors = _written(model, [pk])
+    row = rows.filter(**{views: stored.views, visitors: stored.visitors})
+    row.update(**{views: live.views, visitors: live.visitors})
 
 
-def zero(model: type[Tracked], pks: Iterable[Any]) -> None:
+def zero(model: type[Model], pks: Iterable[Any]) -> None:
     """Sets the counts of the rows to zero."""
-    databases.rows(model).filter(pk__in=pks).update(view_count=0, visitor_count=0)
+    rows, views, visitors = _written(model, pks)
+    rows.update(**{views: 0, visitors: 0})
+
+
+def _written(model: type[Model], pks: Iterable[Any]) -> Held:
+    """Returns the rows that hold the counts of these primary keys, where they are written."""
+    if issubclass(model, Tracked):
+        return Held(databases.rows(model).filter(pk__in=pks), "view_count", "visitor_count")
+    columns = [subject_column(subject_of_row(model, pk)) for pk in pks]
+    return Held(databases.rows(SubjectCount).filter(subject__in=columns), "views", "visitors")
 
 
 def _names(model: type[Tracked]) -> list[Any]:

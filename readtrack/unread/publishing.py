@@ -15,7 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import ManyToManyField, Model
 
-from readtrack.conf import cached_setting
+from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.models import Tracked, UnsentPublication
 from readtrack.store import read_state, scripts
@@ -25,6 +25,8 @@ from readtrack.subjects import (
     category_subjects,
     has_read_state,
     listed,
+    model_with_label,
+    news_for,
     news_links,
     subject_of,
     subject_of_row,
@@ -41,15 +43,18 @@ def mark_unread(objs: Iterable[Model]) -> None:
     _send([Publication(subject) for subject in category_subjects(objs)])
 
 
-def publish(posts: Iterable[Tracked], *, using: str | None = None, links: Collection[str] | None = None) -> None:
+def publish(posts: Iterable[Model], *, using: str | None = None, links: Collection[str] | None = None) -> None:
     """Makes the categories of the posts unread on commit; with `links`, those of these fields alone.
 
     Call it where `save()` is not called: after bulk_create and update, in imports, when a scheduled post is due. In
-    the transaction of the posts, no crash can lose it. `using` is the database of the posts.
+    the transaction of the posts, no crash can lose it. `using` is the database of the posts. Raises TypeError for a
+    model that can be news for nothing: neither `news_for` nor NEWS_FOR says for what.
     """
     found: dict[str, list[Any]] = {}
     own: list[UnsentPublication] = []
     for post in listed(posts):
+        if not (isinstance(post, Tracked) or news_for(type(post)) or has_read_state(type(post))):
+            raise TypeError(f"{type(post).__name__} is news for nothing; name the fields in READTRACK['NEWS_FOR'].")
         using = using or router.db_for_write(type(post), instance=post)
         author = _author_of(post)
         for subject in categories_of(post, using=using, links=links):
@@ -59,7 +64,7 @@ def publish(posts: Iterable[Tracked], *, using: str | None = None, links: Collec
     _send_on_commit([*_unsent(found), *own], using=using)
 
 
-def publish_to(objs: Iterable[Model], posts: Sequence[Tracked], *, using: str | None = None) -> None:
+def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
     """Makes these categories unread on commit, because the posts are new in them; other categories stay as they are."""
     authors = [_author_of(post) for post in listed(posts)]
     _send_on_commit(_unsent(dict.fromkeys(subjects_of(objs).values(), authors)), using=using)
@@ -80,7 +85,8 @@ def resend() -> int:
 def outboxes() -> list[str]:
     """Returns the aliases of the databases that have an outbox, the app's own first."""
     own = router.db_for_write(UnsentPublication)
-    others = {router.db_for_write(model) for model in tracked_models()} - {own}
+    named = [model for label in conf.NEWS_FOR if (model := model_with_label(str(label)))]
+    others = {router.db_for_write(model) for model in (*tracked_models(), *named)} - {own}
     return [own, *sorted(filter(_has_outbox, others))]
 
 
@@ -89,7 +95,7 @@ def _has_outbox(alias: str) -> bool:
     return UnsentPublication._meta.db_table in connections[alias].introspection.table_names()
 
 
-def categories_of(post: Tracked, *, using: str | None = None, links: Collection[str] | None = None) -> Iterator[str]:
+def categories_of(post: Model, *, using: str | None = None, links: Collection[str] | None = None) -> Iterator[str]:
     """Yields the subjects of the post's categories; one query for each many-to-many field."""
     for field in news_links(type(post)):
         if links is not None and field.name not in links:
@@ -105,9 +111,9 @@ def categories_of(post: Tracked, *, using: str | None = None, links: Collection[
             yield subject_of(getattr(post, field.name))
 
 
-def _author_of(post: Tracked) -> str:
+def _author_of(post: Model) -> str:
     """Returns the primary key of the author as text, "" for none."""
-    if not post.news_author:
+    if not isinstance(post, Tracked) or not post.news_author:
         return ""
     field: Any = post._meta.get_field(post.news_author)
     pk = getattr(post, field.attname)

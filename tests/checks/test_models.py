@@ -30,6 +30,11 @@ from tests.support import factories
         ({"READ_STATE_MODELS": ["site.Nothing"]}, ["readtrack.E008"]),
         ({"READ_STATE_MODELS": ["nonsense"]}, ["readtrack.E008"]),
         ({"READ_STATE_MODELS": ["site.Manual"]}, []),
+        ({"COUNTED_MODELS": ["site.Nothing"]}, ["readtrack.E008"]),
+        ({"COUNTED_MODELS": ["site.Manual"]}, []),
+        ({"NEWS_FOR": {"site.Nothing": ["x"]}}, ["readtrack.E008"]),
+        ({"NEWS_FOR": {"site.Gadget": ["category", "maker", "name"]}}, ["readtrack.E050", "readtrack.E050"]),
+        ({"NEWS_FOR": {"site.Gadget": ["category", "shelves"]}}, []),
         ({"UNIQUE": "guess"}, ["readtrack.E030"]),
         ({"UNIQUE": "daily"}, []),
     ],
@@ -63,7 +68,7 @@ def test_a_composite_primary_key_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         class Meta:
             app_label = "site"
 
-    monkeypatch.setattr("readtrack.checks.models.tracked_models", lambda: [Chapter])
+    monkeypatch.setattr("readtrack.checks.models.counted_models", lambda: [Chapter])
     assert "readtrack.E010" in found()
 
 

@@ -1,13 +1,23 @@
 """The Tracked model: its counts, which only the flush changes, and the fields that it remembers."""
 
+import copy
+import io
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db.models import F
+from django.core import serializers
+from django.core.management import call_command
+from django.db.models import F, Manager
+from pytest_django import DjangoAssertNumQueries
+from redis import Redis
 
-from readtrack.models import tracked
-from tests.site.models import Article, Headline, Page, Post, Product, Review
-from tests.support import factories
+from readtrack import reports
+from readtrack.flush.run import flush
+from readtrack.models import TrackedQuerySet, tracked
+from tests.site.models import Article, Essay, Headline, Journal, Note, Page, Post, Product, Publication, Review
+from tests.support import counts, factories
 
 pytestmark = pytest.mark.django_db
 
@@ -110,3 +120,171 @@ def test_remembered_fields_add_up() -> None:
 def test_a_model_without_fields_of_news_remembers_nothing() -> None:
     Product.objects.create(name="x")
     assert tracked.KNOWN not in Product.objects.get().__dict__
+
+
+# Managers and inheritance
+
+
+def test_tracked_brings_no_manager_and_replaces_none() -> None:
+    Note.objects.create(is_hidden=True)
+    shown = Note.objects.create()
+    assert list(Note.objects.all()) == [shown]
+    assert Note._default_manager.get_queryset().count() == 1
+    assert type(Article.objects) is Manager
+    assert isinstance(Post.objects.all(), TrackedQuerySet)
+
+
+@pytest.mark.parametrize("model", [Journal, Essay])
+def test_a_child_of_a_model_that_is_not_tracked_counts_in_its_own_table_whatever_the_order_of_its_bases(
+    model: Any, redis: Redis
+) -> None:
+    assert counts.stored(model.objects.create(name="Given", view_count=7)) == 7
+    model.objects.all().delete()
+    child = model.objects.create(name="A")
+    counts.view(child, child)
+    flush()
+    assert counts.stored(child) == 2
+    stale = model.objects.get()
+    raise_count(stale, 9)
+    stale.name = "B"
+    stale.save()
+    assert (counts.stored(child), Publication.objects.get().name) == (9, "B")
+    redis.flushdb()
+    counts.view(child)
+    flush()
+    assert counts.stored(child) == 10
+
+
+# Copies
+
+
+def clear_key(post: Post) -> Post:
+    """Copies a row as Django's documentation says."""
+    post.pk = None
+    post._state.adding = True
+    post.save()
+    return post
+
+
+def pass_values(post: Post) -> Post:
+    """Copies a row as Wagtail does."""
+    values = {field.attname: getattr(post, field.attname) for field in post._meta.concrete_fields if field.name != "id"}
+    return Post.objects.create(**values)
+
+
+def copy_in_bulk(post: Post) -> Post:
+    twin = copy.copy(post)
+    twin.pk = None
+    return Post.objects.bulk_create([twin])[0]
+
+
+def copy_a_pickle(post: Post) -> Post:
+    return pass_values(pickle.loads(pickle.dumps(post)))
+
+
+@pytest.mark.parametrize("duplicate", [clear_key, pass_values, copy_in_bulk, copy_a_pickle])
+@pytest.mark.parametrize("deferred", [[], ["view_count"]])
+def test_a_copy_starts_at_zero(deferred: list[str], duplicate: Callable[[Post], Post]) -> None:
+    post = factories.post(view_count=12, visitor_count=7)
+    twin = Post.objects.get(pk=duplicate(Post.objects.defer(*deferred).get(pk=post.pk)).pk)
+    assert twin.pk != post.pk
+    assert (twin.view_count, twin.visitor_count) == (0, 0)
+    assert Post.objects.get(pk=post.pk).view_count == 12
+
+
+def test_a_copy_of_a_row_that_was_just_made_or_saved_starts_at_zero() -> None:
+    assert Post.objects.get(pk=clear_key(factories.post(view_count=12)).pk).view_count == 0
+    post = factories.post(view_count=12)
+    post.save()
+    assert clear_key(post).view_count == 0
+
+
+def test_a_copy_of_a_child_and_of_a_row_with_another_key_starts_at_zero() -> None:
+    review = Review.objects.create(title="x", view_count=5)
+    review.pk = review.id = None
+    review._state.adding = True
+    review.save()
+    assert sorted(Review.objects.values_list("view_count", flat=True)) == [0, 5]
+    page = Page.objects.create(slug="a", view_count=5)
+    page.slug = "b"
+    page._state.adding = True
+    page.save()
+    assert Page.objects.get(slug="b").view_count == 0
+
+
+def test_a_row_may_be_given_a_number_on_purpose() -> None:
+    old = Post.objects.get(pk=factories.post(view_count=12).pk)
+    assert Post.objects.get(pk=factories.post(view_count=int(old.view_count)).pk).view_count == 12
+
+
+@pytest.mark.django_db(databases=["default", "lite"])
+def test_a_row_that_moves_to_another_database_keeps_its_count() -> None:
+    post = Post.objects.get(pk=factories.post(view_count=12).pk)
+    post.save(using="lite")
+    assert Post.objects.using("lite").get(pk=post.pk).view_count == 12
+
+
+# Fixtures
+
+
+@pytest.mark.parametrize("stored", [3, 50])
+def test_loading_a_fixture_lowers_no_count(stored: int, tmp_path: Any) -> None:
+    post = factories.post(title="Old", view_count=12, visitor_count=12)
+    fixture = tmp_path / "posts.json"
+    call_command("dumpdata", "site.post", output=str(fixture), verbosity=0)
+    raise_count(post, stored)
+    Post.objects.update(title="New")
+    call_command("loaddata", str(fixture), verbosity=0)
+    row = Post.objects.get()
+    assert (row.title, row.view_count, row.visitor_count) == ("Old", max(12, stored), max(12, stored))
+
+
+def test_a_fixture_from_before_the_counts_lowers_none_either() -> None:
+    post = factories.post(view_count=12)
+    text = f'[{{"model": "site.post", "pk": {post.pk}, "fields": {{"title": "Old"}}}}]'
+    for row in serializers.deserialize("json", io.StringIO(text)):
+        row.save()
+    assert Post.objects.values_list("title", "view_count").get() == ("Old", 12)
+
+
+def test_a_fixture_of_rows_that_are_gone_brings_their_counts() -> None:
+    post = factories.post(view_count=12)
+    text = serializers.serialize("json", [post])
+    post.delete()
+    for row in serializers.deserialize("json", text):
+        row.save()
+    assert Post.objects.get().view_count == 12
+
+
+# Rows that do not carry their count
+
+
+@pytest.mark.parametrize("deferred", [lambda: Post.objects.only("title"), lambda: Post.objects.defer("view_count")])
+def test_deferred_counts_of_many_rows_take_one_query(
+    deferred: Any, django_assert_num_queries: DjangoAssertNumQueries, redis: Redis
+) -> None:
+    for number in range(3):
+        factories.post(view_count=10 + number)
+    rows = list(deferred().order_by("pk"))
+    with django_assert_num_queries(1):
+        assert list(reports.views(rows).values()) == [10, 11, 12]
+    counts.view(rows[0])  # Redis does not know of the other ten
+    with django_assert_num_queries(1):
+        assert list(reports.views(rows).values()) == [11, 11, 12]
+    flush()
+    with django_assert_num_queries(1):
+        assert list(reports.views(rows).values()) == [11, 11, 12]
+    counts.view(*rows[1:])
+    flush()
+    with django_assert_num_queries(0):
+        assert list(reports.views(rows).values()) == [11, 12, 13]
+
+
+def test_deferred_numbers_of_visitors_take_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    for number in range(3):
+        factories.post(visitor_count=10 + number)
+    rows = list(Post.objects.only("title").order_by("pk"))
+    with django_assert_num_queries(1):
+        assert list(reports.visitors(rows).values()) == [10, 11, 12]
+    with django_assert_num_queries(1):
+        assert reports.visitors_together(rows) == 12

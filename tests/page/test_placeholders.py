@@ -47,13 +47,13 @@ def test_a_long_name_in_another_script_is_found_too() -> None:
 
 def test_the_stored_count_comes_from_the_loaded_row() -> None:
     assert Placeholder.of(COUNT, Post(pk=1, view_count=7)) == (COUNT, "site.post:1", 7)
-    assert Placeholder.of(DOT, Category(pk=1)) == (DOT, "site.category:1", 0)
+    assert Placeholder.of(DOT, Category(pk=1)) == (DOT, "site.category:1", None)
 
 
 def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
     post = Post(pk=1)
     post.view_count = F("view_count") + 1
-    assert Placeholder.of(COUNT, post) == (COUNT, "site.post:1", 0)
+    assert Placeholder.of(COUNT, post) == (COUNT, "site.post:1", None)
 
 
 def test_a_count_in_words_is_one_view_or_many() -> None:
@@ -102,7 +102,7 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
 def test_only_an_object_with_read_state_has_a_dot(kind: str) -> None:
     for obj in (User(pk=1), Publication(pk=1), Post(pk=1), "news", None):
         assert Placeholder.of(kind, obj) is None
-    assert Placeholder.of(kind, Category(pk=1)) == (kind, "site.category:1", 0)
+    assert Placeholder.of(kind, Category(pk=1)) == (kind, "site.category:1", None)
 
 
 @pytest.mark.parametrize("is_method", [False, True])

@@ -151,8 +151,8 @@ def test_hours_come_without_gaps_and_never_extend_their_life(redis: Redis, noon:
 def test_the_most_viewed_rows_of_all_models() -> None:
     post, product = factories.post(view_count=3), Product.objects.create(name="x", view_count=9)
     factories.post()
-    assert site.top() == [product, post]
-    assert site.top(1) == [product]
+    assert site.top() == [(product, 9), (post, 3)]
+    assert site.top(1) == [(product, 9)]
     assert site.stored_views() == 12
 
 

@@ -6,7 +6,7 @@ from collections.abc import Set
 from django.conf import settings
 from django.db import models
 
-from readtrack.models import CountField, Tracked
+from readtrack.models import CountField, Tracked, TrackedQuerySet
 
 
 class Category(models.Model):
@@ -23,6 +23,8 @@ class Post(Tracked):
 
     title = models.CharField(max_length=100)
     category = models.ForeignKey(Category, on_delete=models.CASCADE, null=True)
+
+    objects = TrackedQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.title
@@ -124,8 +126,47 @@ class Publication(models.Model):
     name = models.CharField(max_length=50)
 
 
-class Journal(Publication, Tracked):  # type: ignore[misc]
+class Journal(Publication, Tracked):
     """A tracked child with counts in its own table. Its key is the link to the parent."""
+
+
+class Essay(Tracked, Publication):
+    """A tracked child whose bases are in the other order."""
+
+
+class Visible(models.Manager):
+    """Leaves out rows that are hidden."""
+
+    def get_queryset(self) -> models.QuerySet:
+        return super().get_queryset().filter(is_hidden=False)
+
+
+class Hideable(models.Model):
+    """An abstract model with a manager of its own, as packages for soft deletion have it."""
+
+    is_hidden = models.BooleanField(default=False)
+
+    objects = Visible()
+
+    class Meta:
+        abstract = True
+
+
+class Note(Tracked, Hideable):
+    """A tracked model that has its manager from its other base."""
+
+
+class Gadget(models.Model):
+    """A model of another package, which the site cannot change: it is not tracked, and has a UUID as its key."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    name = models.CharField(max_length=100)
+    category = models.ForeignKey(Category, on_delete=models.CASCADE, null=True)
+    shelves = models.ManyToManyField(Shelf)
+
+
+class Gizmo(Gadget):
+    """A child of it, with the parent's key."""
 
 
 class Profile(Tracked):
