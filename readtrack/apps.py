@@ -2,6 +2,7 @@
 
 from django.apps import AppConfig
 from django.core import checks
+from django.db.models.signals import post_migrate
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -17,9 +18,11 @@ class ReadTrackConfig(AppConfig):
         from readtrack import receivers
         from readtrack.checks.setup import check_setup
         from readtrack.conf import conf
+        from readtrack.flush import resets
         from readtrack.request import MissingRecorder
 
         conf.load()
         HttpRequest.readtrack = MissingRecorder()  # type: ignore[attr-defined]  # until the middleware sets one
         checks.register(check_setup)
         receivers.connect()
+        post_migrate.connect(resets.on_flush, sender=self)

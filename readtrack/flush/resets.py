@@ -5,21 +5,35 @@ lifting give that subject nothing back, and every flush lowers its row to the li
 if an old snapshot of Redis is restored, the counts that it holds from before the reset are removed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django.apps import apps
+from django.db import router
+from django.db.models import Model, Q
 
 from readtrack.flush import archiving
-from readtrack.models import Reset
+from readtrack.models import ReaderHistory, Reset
 from readtrack.sql import archive, databases, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
+from readtrack.store import counters, flushes, keys, lifecycle, read_state, scripts, uniques
+from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
-from readtrack.subjects import rows_by_model, subject_column
+from readtrack.subjects import (
+    has_read_state,
+    is_counted,
+    label_of,
+    owner,
+    rows_by_model,
+    subject_column,
+    subject_of_row,
+)
 
 NOTED = keys.reset.seconds * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
 
 
-def reset(subjects: list[str]) -> None:
+def reset(subjects: Sequence[str]) -> None:
     """Sets the subjects to zero. Raises redis.RedisError or django.db.Error; then it has to be done again."""
     for some in scripts.sliced(subjects):
         time = scripts.run(lifecycle.reset(some), patient=True)
@@ -28,6 +42,49 @@ def reset(subjects: list[str]) -> None:
         archive.delete(some)
         notes = [(subject_column(subject), time, subject) for subject in some]
         databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=notes)
+
+
+def reset_model(model: type[Model], *, is_empty: bool = False, progress: Callable[[int], object] = int) -> int:
+    """Sets all subjects of the model to zero and removes their read state. Returns the number of subjects.
+
+    Children share it. Where the table is empty, the subjects are removed as those of deleted rows are. `progress` is
+    called with numbers of subjects. Raises redis.RedisError or django.db.Error; then it has to be done again.
+    """
+    found = dict.fromkeys([*lifecycle.subjects(label_of(model)), *_stored_subjects(owner(model))])
+    for some in scripts.sliced(list(found)):
+        if is_empty:
+            scripts.run(lifecycle.remove(some), patient=True)
+            archive.delete(some)
+        elif is_counted(model):
+            reset(some)
+        for subject in some:
+            read_state.remove(subject)
+        archive.delete(some, models=[ReaderHistory])
+        progress(len(some))
+    return len(found)
+
+
+def _stored_subjects(model: type[Model]) -> list[str]:
+    if not is_counted(model):
+        return []
+    rows, views, visitors = row_counts.held(model)
+    found = rows.filter(Q(**{f"{views}__gt": 0}) | Q(**{f"{visitors}__gt": 0})).values_list("pk", flat=True)
+    return [pk if row_counts.table_of(model) is not model else subject_of_row(model, pk) for pk in found]
+
+
+def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
+    """Receives post_migrate, which `manage.py flush` sends, too, and resets the models that it emptied.
+
+    Otherwise new rows would get old ids, and the counts and dots of the rows that had them. Keys of tests stay, because
+    Django's test case flushes after each test; `readtrack.testing.clear` removes them.
+    """
+    if "plan" in kwargs or keys.test_prefix():  # a migration has a plan
+        return
+    for model in apps.get_models():
+        is_ours = owner(model) is model and (is_counted(model) or has_read_state(model))
+        is_flushed = is_ours and model._meta.managed and router.db_for_write(model) == using
+        if is_flushed and not databases.rows(model).exists():
+            fail_open(reset_model, 0, model, is_empty=True)
 
 
 def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:

@@ -70,6 +70,15 @@ def _call(
     return Call(script, names, (json.dumps(found),), int)
 
 
+def subjects(label: str) -> Iterator[str]:
+    """Yields the subjects of that model which have counts or read state, unordered and some more than once."""
+    client: Any = connect(patient=True)
+    start = len(keys.prefix())
+    for family, place in (("views:total", 2), ("category", 1)):
+        for name in client.scan_iter(match=keys.matching(f"{family}:{label}:*"), count=SCAN_COUNT):
+            yield ":".join(name.decode()[start:].split(":")[place : place + 2])
+
+
 def clear() -> None:
     """Removes every key with our prefix."""
     client: Any = connect(patient=True)

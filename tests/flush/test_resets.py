@@ -3,18 +3,20 @@
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.flush import merging, resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Archive, Breakdown, History, Reset
+from readtrack.models import Archive, Breakdown, History, Reset, SubjectCount
 from readtrack.sql import history, runs
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import flushes
-from readtrack.subjects import subject_column, subject_of
-from tests.site.models import Page, Post
+from readtrack.store import flushes, keys
+from readtrack.subjects import model_with_label, subject_column, subject_of
+from tests.site.models import Manual, Page, Post
 from tests.support import factories
 from tests.support.interference import dump, restore
 
@@ -286,3 +288,95 @@ def test_a_name_that_is_too_long_for_a_column_can_be_reset() -> None:
     assert Page.objects.get().view_count == 0
     assert Reset.objects.get().full_subject == subject
     assert subject_column(subject) != subject_column(subject + "a")
+
+
+# Whole models
+
+
+@pytest.fixture
+def site(settings: Settings) -> dict[str, Any]:
+    """Returns rows of a Tracked model, of one that COUNTED_MODELS names, and a category, with counts and dots."""
+    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "READ_STATE_MODELS": ["site.Manual"]}
+    rows = {"post": factories.post(), "manual": Manual.objects.create(title="A"), "category": factories.category()}
+    for _ in range(3):
+        tracker.record(factories.hit(subject_of(rows["post"]), subject_of(rows["manual"])))
+    tracker.mark_read(factories.user(), [rows["category"], rows["manual"]])
+    flush()
+    return rows
+
+
+def lasting(redis: Redis) -> set[str]:
+    """Returns the first parts of the subjects that Redis holds counts or read state of."""
+    found = [*redis.keys("views:total:*"), *redis.keys("views:hll:site*"), *redis.keys("category:*")]
+    return {str(name).split(":")[-2 if "views" in str(name) else 1] for name in found}
+
+
+@pytest.mark.parametrize(("name", "count"), [("site.Post", 1), ("site.manual", 1), ("site.Category", 1)])
+def test_a_model_is_reset_by_hand(site: dict[str, Any], name: str, count: int, redis: Redis, capsys: Any) -> None:
+    model = model_with_label(name)
+    assert model
+    call_command("readtrack", "reset", model=name)
+    assert capsys.readouterr().out == f"Reset 1 object of {model._meta.label}.\n"
+    assert lasting(redis) == {"site.post", "site.manual", "site.category"} - {name.lower()}
+    flush()
+    stored = {"site.post": Post.objects.get().view_count, "site.manual": site_count("site.manual")}
+    assert stored == {label: 0 if label == name.lower() else 3 for label in stored}
+
+
+def site_count(label: str) -> int:
+    return sum(SubjectCount.objects.filter(subject__startswith=label).values_list("views", flat=True))
+
+
+def test_counts_that_redis_does_not_hold_are_reset_too(site: dict[str, Any], redis: Redis) -> None:
+    redis.flushdb()
+    for model in (Post, Manual):
+        assert resets.reset_model(model) == 1
+    assert (Post.objects.get().view_count, site_count("site.manual")) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["site.Topix", "site.Publication", "x"])
+def test_a_model_without_counts_and_dots_cannot_be_reset(name: str) -> None:
+    with pytest.raises(CommandError, match="is no model with counts or read state"):
+        call_command("readtrack", "reset", model=name)
+    with pytest.raises(CommandError, match="is no model with counts or read state"):
+        call_command("readtrack", "reset", "--model", name)
+
+
+def test_ids_that_are_used_anew_after_djangos_flush_inherit_nothing(site: dict[str, Any], redis: Redis) -> None:
+    call_command("flush", interactive=False, verbosity=0)
+    assert lasting(redis) == set()
+    post, category = factories.post(), factories.category()
+    assert reports.views([post]) == {post: 0}
+    assert reports.unread(factories.user(), [category]) == {category}
+    view(post)
+    flush()
+    assert counts(post) == (1, 1)
+
+
+def test_a_migration_or_a_table_with_rows_resets_nothing(site: dict[str, Any], redis: Redis) -> None:
+    resets.on_flush(None, using="default", plan=[])
+    resets.on_flush(None, using="default")
+    assert lasting(redis) == {"site.post", "site.manual", "site.category"}
+
+
+def test_djangos_flush_is_not_disturbed_without_redis_nor_in_a_sites_own_tests(
+    site: dict[str, Any], settings: Settings, monkeypatch: pytest.MonkeyPatch, redis: Redis
+) -> None:
+    monkeypatch.setattr(keys, "test_prefix", lambda: "test:")
+    call_command("flush", interactive=False, verbosity=0)
+    monkeypatch.undo()
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    call_command("flush", interactive=False, verbosity=0)
+    assert lasting(redis) == {"site.post", "site.manual", "site.category"}
+
+
+# What has nothing to reset
+
+
+def test_what_has_no_counts_or_no_read_state_cannot_be_reset_or_made_unread(settings: Settings) -> None:
+    with pytest.raises(TypeError, match="Category has no counts"):
+        tracker.reset_views(factories.category())
+    with pytest.raises(TypeError, match="Post has no read state"):
+        tracker.mark_unread([factories.post()])
+    with pytest.raises(TypeError, match="str has no read state"):
+        tracker.mark_unread("x")  # type: ignore[arg-type]

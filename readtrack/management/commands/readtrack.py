@@ -10,7 +10,7 @@ from django.db import Error
 from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
-from readtrack.management.subcommands import budget, doctor, erase, flush, import_, start_as_read
+from readtrack.management.subcommands import budget, doctor, erase, flush, import_, reset, start_as_read
 from readtrack.store.connection import RedisError, check_configuration
 
 SUBCOMMANDS = {
@@ -18,6 +18,7 @@ SUBCOMMANDS = {
     "doctor": doctor,
     "budget": budget,
     "import": import_,
+    "reset": reset,
     "start-as-read": start_as_read,
     "erase": erase,
 }
@@ -26,7 +27,7 @@ SUBCOMMANDS = {
 class Command(BaseCommand):
     """One subcommand for each thing to do, with a --help of its own."""
 
-    help = "Flush, examine, import or erase view counts and read state. `readtrack COMMAND --help` explains each."
+    help = "Flush, examine, import, reset or erase counts and read state. `readtrack COMMAND --help` explains each."
 
     def add_arguments(self, parser: CommandParser) -> None:
         common = [copy(action) for action in parser._actions if action.dest != "help"]

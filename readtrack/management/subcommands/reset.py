@@ -1,0 +1,35 @@
+"""`manage.py readtrack reset`"""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from readtrack.doctor.findings import counted
+from readtrack.flush.resets import reset_model
+from readtrack.subjects import has_read_state, is_counted, model_with_label
+
+description = """Sets the counts of all rows of a model to zero, in Redis and in the database, and removes their dots.
+It cannot be undone.
+
+  manage.py readtrack reset --model blog.Post
+
+Run it after the table was emptied behind Django's back, as by TRUNCATE … RESTART IDENTITY: otherwise new rows get the
+ids, and with them the counts and dots, of old ones. After manage.py flush it is done already."""
+after_failure = "What was reset stays reset. Start again."
+
+
+arguments = {
+    "--model": {"required": True, "metavar": "APP.MODEL", "help": "the model; its children share its counts"},
+}
+
+
+def run(command: BaseCommand, *, bar: Callable[..., Any], model: str, verbosity: int, **options: Any) -> None:
+    """Resets, and prints how many objects had counts or dots."""
+    found = model_with_label(model)
+    if found is None or not (is_counted(found) or has_read_state(found)):
+        raise CommandError(f"{model!r} is no model with counts or read state. Name it as app_label.ModelName.")
+    with bar(desc="Resetting", unit=" objects") as shown:
+        done = reset_model(found, progress=shown.update)
+    if verbosity:
+        command.stdout.write(f"Reset {counted(done, 'object')} of {found._meta.label}.")
