@@ -142,6 +142,7 @@ reads_began = Key(
     "reads:began", "string", 0, "since when Redis knows publications (µs); a page from before marks nothing"
 )
 readers = Key("readers", "hash", 0, "the ordinal of each reader whose id is no small number, by a keyed hash")
+readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again")
 flush_epoch = Key("flush:epoch", "string", 0, "numbers of the last two settlings: tells a restored Redis")
 flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)")
 flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot requested a full flush (µs)")

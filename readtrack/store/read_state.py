@@ -90,7 +90,7 @@ def mark(hit: Hit) -> Call[tuple[str, ...]]:
     names = [keys.reads_began()]
     names += [name for subject in hit.reads for name in (keys.state(subject, kind), keys.published(subject))]
     if isinstance(reader, str):
-        names.append(keys.readers())
+        names += (keys.readers(), keys.readers_next())
 
     def decode(codes: list[Any]) -> tuple[str, ...]:
         clock.learn(int(codes[-1]))

@@ -157,6 +157,18 @@ def test_no_more_ordinals_are_handed_out_than_allowed(redis: Redis, settings: An
     assert unread("c", ONE) == [1]
 
 
+@pytest.mark.parametrize("evicted", ["readers", "readers:next"])
+def test_no_ordinal_is_handed_out_again_after_an_eviction(redis: Redis, settings: Any, evicted: str) -> None:
+    settings.READTRACK = {"READERS": "ordinal"}
+    for name in ("a", "b"):
+        read(name, ONE)
+    redis.delete(evicted)
+    for name in ("c", "d"):
+        read(name, TWO)
+    assert unread("c", ONE) == unread("d", ONE) == [1]
+    assert unread("c", TWO) == unread("d", TWO) == [0]
+
+
 def test_every_publication_ends_the_read_state_of_all_strategies(redis: Redis, settings: Any) -> None:
     for options in [*BY_ID, *BY_ORDINAL]:
         settings.READTRACK = options

@@ -5,7 +5,7 @@
 -- our clock was set back, and proves nothing. A Redis that was emptied since the page began cannot know what was
 -- published meanwhile, so such a page marks nothing. A reader given by name gets a number once.
 -- KEYS: when this Redis began to know publications;
---       per category: state, published; at the end, for a reader given by name: readers
+--       per category: state, published; at the end, for a reader given by name: readers, next ordinal
 -- ARGV: number of categories, reader,
 --       how long ago the page began (µs; '' if the next argument is a time of ours),
 --       when the page began by our clock (µs; '' for now),
@@ -32,16 +32,18 @@ end
 -- Publications before that are not known, or not any more.
 if since < began or since < now - published_for then since = 0 end
 
-local readers = KEYS[2 * categories + 2]
+local readers, following = KEYS[2 * categories + 2], KEYS[2 * categories + 3]
 if readers then
   local name = reader
   reader = call('HGET', readers, name)
   if not reader then
-    reader = call('HLEN', readers)
+    -- The second one outlives an eviction of the readers: a number of theirs would be read as what they had read.
+    reader = math.max(call('HLEN', readers), tonumber(call('GET', following) or 0))
     if reader > highest then
       since = 0
     else
       call('HSET', readers, name, reader)
+      call('SET', following, reader + 1)
     end
   end
 end
