@@ -92,6 +92,17 @@ def unsettled(context: Context) -> Iterator[Finding]:
         yield Finding("ok", f"{message}. The next flush adds it.")
 
 
+def totals(context: Context) -> Iterator[Finding]:
+    """Looks for totals that are no numbers, which flushes and pages skip."""
+    number, broken = server.broken_totals()
+    if not broken:
+        yield Finding("ok", f"{counted(number, 'total')} looked at, and all of them are numbers.")
+        return
+    message = f"Not a number in Redis: {counted(len(broken), 'total')}, such as {', '.join(broken[:SHOWN])}."
+    hint = "Its views do not count, and pages show SQL's. Delete the key in Redis: it then goes on from SQL's."
+    yield Finding("error", message, hint)
+
+
 def epoch(context: Context) -> Iterator[Finding]:
     """Examines whether Redis has its data of the last flush."""
     if runs.last_good() is None:

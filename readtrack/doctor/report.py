@@ -27,6 +27,7 @@ EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = 
     flushes.flushes: DATABASE,
     flushes.outbox: DATABASE,
     flushes.unsettled: REDIS,
+    flushes.totals: REDIS,
     flushes.epoch: REDIS | DATABASE,
     flushes.drift: REDIS | DATABASE,
 }

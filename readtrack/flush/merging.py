@@ -4,6 +4,7 @@ Redis counts the views of each model by the hour, by the same rules as totals. R
 of an hour are the difference to the row before, and a row that rises raises all later ones.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,7 +24,10 @@ from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of, rows_by_model
 
+logger = logging.getLogger("readtrack")
+
 HOUR = 3_600_000_000  # µs
+SHOWN = 3  # subjects in a line of the log
 FOREVER = 2**31 - 1  # an hour that is never reached
 
 
@@ -103,11 +107,20 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
         run.settled += settle(epoch)
         *answers, current = scripts.run_all(*reads, counters.epoch(), patient=True)
     live: dict[str, RowCounts] = {}
+    broken: list[str] = []
     for some, (found, totals), visitors in zip(slices, answers[::2], answers[1::2], strict=True):
         run.read += found
         for subject, total in zip(some, totals, strict=True):
-            if total is not None:
+            if total is None:
+                continue
+            if counters.is_number(total):
                 live[subject] = RowCounts(int(total), visitors[subject])
+            else:
+                broken.append(subject)
+    if broken:
+        logger.warning(
+            "Totals that are no numbers were not flushed: %s. Run: readtrack doctor", ", ".join(broken[:SHOWN])
+        )
     return live
 
 
@@ -144,7 +157,8 @@ def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
     while (behind := store_hours(run.flushed_until // HOUR)) is None:
         run.settled += settle(epoch)
-    run.lifted += _lift(behind)
+    if behind:
+        run.lifted += _lift(behind)
 
 
 def store_hours(present: int) -> dict[str, Stored] | None:

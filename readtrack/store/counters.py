@@ -1,6 +1,7 @@
 """Totals, hours of models and hashes of counts: reading, settling and lifting them."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -15,6 +16,7 @@ Wanted = TypeVar("Wanted", str, tuple[str, int])
 
 MODEL_HOURS = keys.model_hour.seconds // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
+is_number = re.compile(rb"[0-9]{1,18}").fullmatch  # of a counter; all databases store it
 BUCKETS_AT_ONCE = 8  # in one round trip, because a busy minute has thousands of members
 
 
@@ -47,7 +49,7 @@ class Total(NamedTuple):
 
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
-    """Reads totals by subject; a subject without a total in Redis is left out."""
+    """Reads totals by subject; a subject without a total in Redis, or whose total is no number, is left out."""
     return _with_marks(subjects, subjects, [keys.total(subject) for subject in subjects])
 
 
@@ -59,7 +61,7 @@ def _with_marks(wanted: Sequence[Wanted], names: Sequence[str], counters: Sequen
         return {
             one: Total(int(count), is_settled=mark is None)
             for one, count, mark in zip(wanted, counts, marks, strict=True)
-            if count is not None
+            if count is not None and is_number(count)
         }
 
     return Call("totals", [keys.unsettled(), *counters], names, decode)

@@ -22,7 +22,7 @@ NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, who
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
 _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
-_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot"}
+_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
 
 
 def record(hit: Hit) -> Outcome:

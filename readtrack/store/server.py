@@ -22,6 +22,7 @@ RefusedError = ResponseError  # the server answers that it may not, cannot or wi
 PINGS = 5
 SCANNED = 200_000  # keys that are looked at, at most
 WEIGHED = 200  # keys of one kind that are weighed, at most
+TOTALS = 1_000_000  # that are looked at, at most: two seconds
 STEP = 1_000  # keys in one SCAN, and in one command
 
 
@@ -128,6 +129,18 @@ def some_totals(limit: int) -> dict[str, Total]:
     subjects = list(dict.fromkeys(islice(counters.scan(), limit)))
     answers = scripts.run_all(*map(counters.totals, scripts.sliced(subjects)), patient=True)
     return dict(ChainMap(*answers))
+
+
+def broken_totals() -> tuple[int, list[str]]:
+    """Returns the number of totals that were looked at, TOTALS at most, and the keys of those that are no number."""
+    client: Any = connect(patient=True)
+    subjects = list(dict.fromkeys(islice(counters.scan(), TOTALS)))
+    broken = []
+    for some in scripts.sliced([keys.total(subject) for subject in subjects]):
+        found = zip(some, client.mget(some), strict=True)
+        broken += [name for name, text in found if text is None or not counters.is_number(text)]
+    # One without a string is of another type, or was removed meanwhile.
+    return len(subjects), [name for name in broken if client.exists(name)]
 
 
 def recent(subjects: Sequence[str], *, minutes: Sequence[datetime]) -> dict[str, int]:

@@ -7,7 +7,7 @@
 --       lifetimes of an hour, of a model's hour and of a bucket (s), length of the prefix of keys,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       keys per view, number of views, subject of each view[, options]
--- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot
+-- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
 -- `options` is JSON, sent by sites that count more than that (store/recording.py):
 --   identities: number of ids that the visitor is known by; values: number of values that a dimension keeps;
@@ -17,7 +17,7 @@
 -- The keys of a view are then total, hour, model's hour, and its windows or the sets of each identity, newest first.
 -- The keys of effects come after those of all views.
 local call = redis.call
-local COUNTED, RATE, REPEAT, HONEYPOT = 1, 2, 3, 4
+local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
 local SHARED, FIXED = 3, 12
 local rate, unsettled, bucket = KEYS[1], KEYS[2], KEYS[3]
 local window, limit, rate_window, visitor = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -35,10 +35,16 @@ local function mark(name)
   call('ZADD', unsettled, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), name)
 end
 
+-- Returns the count; false for a key that holds no number, which no error may keep from all other pages.
+local function count(key)
+  local found = redis.pcall('INCR', key)
+  return type(found) == 'number' and found
+end
+
 if options then
   local effects = {}
 
-  function effects.hll(key) call('PFADD', KEYS[key], visitor) end
+  function effects.hll(key) redis.pcall('PFADD', KEYS[key], visitor) end
 
   function effects.day(key, life)
     call('PFADD', KEYS[key], visitor)
@@ -146,20 +152,25 @@ local limited = hits > limit and (hits > tonumber(ARGV[5]) and HONEYPOT or RATE)
 local outcome = {}
 for view = 1, views do
   local key = SHARED + 1 + width * (view - 1)
+  local total
   outcome[view] = limited or is_repeat(view, key + counters) and REPEAT or COUNTED
   if outcome[view] == COUNTED then
+    total = count(KEYS[key])
+    outcome[view] = total and COUNTED or BROKEN
+  end
+  if total then
     local subject = ARGV[FIXED + view]
-    if call('INCR', KEYS[key]) == 1 then mark(subject) end
-    if call('INCR', KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], hour_life) end
-    if call('INCR', KEYS[key + 2]) == 1 then
+    if total == 1 then mark(subject) end
+    if count(KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], hour_life) end
+    if count(KEYS[key + 2]) == 1 then
       call('EXPIRE', KEYS[key + 2], model_hour_life)
       mark(string.sub(KEYS[key + 2], prefix + 1))
     end
-    if not options then call('PFADD', KEYS[key + 3], visitor) end
+    if not options then redis.pcall('PFADD', KEYS[key + 3], visitor) end
     -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
     if call('ZINCRBY', bucket, 1, subject) == '1' then call('EXPIRE', bucket, bucket_life) end
     if options then apply(view) end
-  elseif hits <= newcomers then
+  elseif hits <= newcomers and outcome[view] ~= BROKEN then
     open_refused(view, key + counters)
   end
 end
