@@ -1,4 +1,4 @@
-"""The tests of the flush and of SQL, run on MariaDB."""
+"""The tests of the flush, of the outbox and of SQL, run on MariaDB."""
 
 import os
 import subprocess
@@ -20,6 +20,7 @@ FILES = [
     "tests/flush/test_resets.py",
     "tests/flush/test_run_extent.py",
     "tests/flush/test_merging.py",
+    "tests/unread/test_publishing.py",
 ]
 
 pytestmark = [

@@ -191,12 +191,17 @@ def test_an_edit_that_is_no_news_costs_nothing(category: Category, django_assert
 def test_a_new_post_that_is_saved_again_in_its_transaction_costs_one_update(
     category: Category, django_assert_num_queries: Any
 ) -> None:
-    user = factories.user()
-    tracker.mark_read(user, [category])
     with transaction.atomic():
         post = Post.objects.create(title="x", category=category)
         with django_assert_num_queries(1):
             post.save()
+
+
+def test_a_new_post_that_was_rolled_back_is_news_when_it_is_saved_again(category: Category) -> None:
+    user = factories.user()
+    tracker.mark_read(user, [category])
+    with transaction.atomic():
+        post = Post.objects.create(title="x", category=category)
         transaction.set_rollback(True)
     assert reports.unread(user, [category]) == set()
     post.save()
