@@ -1,10 +1,12 @@
 """COUNTED_MODELS: models that are not the site's to change are counted like Tracked ones, in a table of the app."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import transaction
 from django.test import Client, override_settings
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -18,6 +20,7 @@ from readtrack.reports import site
 from readtrack.sql import databases, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, is_counted, subject_of
+from tests.imports import weblogs
 from tests.site.models import Category, Gadget, Gizmo, Instruction, Journal, Manual, Publication, Shelf
 from tests.support import counts, factories
 from tests.support.wire import Wire
@@ -330,3 +333,18 @@ def test_a_killed_flush_leaves_count_and_history_together(monkeypatch: pytest.Mo
     monkeypatch.undo()
     flush()
     assert held(manual) == (1, 1)
+
+
+# Moving in
+
+
+def test_logs_import_their_views_once(tmp_path: Path) -> None:
+    manual = Manual.objects.create(title="A")
+    log = weblogs.write(
+        tmp_path / "access.log",
+        [weblogs.line(f"/manuals/{manual.pk}/", address=f"192.0.2.{number}", after=number) for number in range(3)],
+    )
+    for _ in range(2):
+        call_command("readtrack", "import", log, verbosity=0)
+    assert held(manual) == (3, 3)
+    assert reports.views([manual]) == {manual: 3}
