@@ -136,7 +136,7 @@ def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
 
 def number(names: Sequence[Reader]) -> Call[int]:
     """Numbers these readers as if they had come in this order; the answer is the highest number so far."""
-    return Call("number", [keys.readers()], (readers.highest(), *map(field, names)), int)
+    return Call("number", [keys.readers(), keys.readers_next()], (readers.highest(), *map(field, names)), int)
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:

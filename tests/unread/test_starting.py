@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.test import override_settings
 from pytest_django import Settings
+from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits import readers
@@ -90,6 +91,15 @@ def test_no_more_ordinals_are_given_than_allowed(settings: Settings) -> None:
     for _ in range(4):
         factories.user()
     assert starting.number_readers() == 1
+
+
+def test_no_ordinal_is_given_again_after_an_eviction(settings: Settings, redis: Redis) -> None:
+    settings.READTRACK = {"READERS": "ordinal"}
+    for _ in range(3):
+        factories.user()
+    assert starting.number_readers() == starting.number_readers() == 2
+    redis.delete("readers")
+    assert starting.number_readers() == 5
 
 
 def test_a_model_without_read_state_is_refused() -> None:

@@ -1,10 +1,12 @@
--- Gives numbers to readers that are known by name.
--- KEYS: readers. ARGV: highest number, names. Returns: the highest number that is given so far, -1 for none
+-- Gives numbers to readers that are known by name, as mark_read.lua does.
+-- KEYS: readers, the next number. ARGV: highest number, names
+-- Returns: the highest number that is given so far, -1 for none
 local call = redis.call
-local highest = tonumber(ARGV[1])
+local readers, following, highest = KEYS[1], KEYS[2], tonumber(ARGV[1])
+local number = math.max(call('HLEN', readers), tonumber(call('GET', following) or 0))
 for index = 2, #ARGV do
-  local next = call('HLEN', KEYS[1])
-  if next > highest then break end
-  call('HSETNX', KEYS[1], ARGV[index], next)
+  if number > highest then break end
+  if call('HSETNX', readers, ARGV[index], number) == 1 then number = number + 1 end
 end
-return call('HLEN', KEYS[1]) - 1
+call('SET', following, number)
+return number - 1
