@@ -61,7 +61,7 @@ class ReadOnlyAdmin(ModelAdmin):
 class FlushRunAdmin(ReadOnlyAdmin):
     """The records of flushes, newest first."""
 
-    list_display = ("began", "kind", "time_taken", "read", "written", "settled", "lifted", "orphans", "error")
+    list_display = ("began", "kind", "time_taken", "read", "written", "settled", "lifted", "orphans", "locked", "error")
 
     @admin.display(description=_("started"), ordering="started")
     def began(self, run: FlushRun) -> str:

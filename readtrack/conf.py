@@ -71,7 +71,7 @@ class Conf:
 
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; after three of them a flush is late
-    FLUSH_CHUNK: int = 10_000  # rows in one UPDATE
+    FLUSH_CHUNK: int = 10_000  # totals that are read at once; rows are locked in portions of 2,000 at most
     FLUSH_RUNS: int = 10_000  # past flushes whose records are kept: a week of one a minute
     ARCHIVE_EVERY: int = 86_400  # seconds after which a full flush also stores sketches and breakdowns; 0 is never
     IDLE_DAYS: int = 30  # days without a view after which a subject is archived and leaves Redis; 0 is never

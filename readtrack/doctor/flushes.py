@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from django.apps import apps
 from django.db import connections, router
@@ -12,13 +13,14 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor.findings import FLUSH, Context, Finding, counted, duration
 from readtrack.models import FlushRun, UnsentPublication
-from readtrack.sql import row_counts, runs
+from readtrack.sql import databases, row_counts, runs
 from readtrack.store import counters, scripts, server
 from readtrack.store.counters import Total
 from readtrack.subjects import rows_by_model, tracked_models
 from readtrack.unread import publishing
 
 SHOWN = 3  # subjects
+STATEMENT = 200  # characters of a statement that are shown
 REMEMBERED = timedelta(hours=1)  # for which the minute buckets hold the views of each subject
 START_BEAT = (
     "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
@@ -78,6 +80,25 @@ def outbox(context: Context) -> Iterator[Finding]:
         yield Finding("warning", f"{message}. Their dots are off.", f"Flushes send them. Run: {FLUSH}")
     else:
         yield Finding("ok", f"{message}. The next flush sends them.")
+
+
+def locks(context: Context) -> Iterator[Finding]:
+    """Examines whether another transaction keeps flushes from writing rows."""
+    good = runs.last_good()
+    if good is None or not good.locked:
+        yield Finding("ok", "The last flush found no row locked.")
+        return
+    found = [lock for model in tracked_models() if (lock := databases.oldest_lock(model))]
+    message = f"The last flush left {counted(good.locked, 'row')} of which another transaction has a lock"
+    if not found:
+        yield Finding("ok", f"{message}. The next flush writes them.")
+        return
+    session, age, statement = max(found, key=itemgetter(1))
+    message = f"{message}: session {session}, open for {duration(age)}, last statement: {statement[:STATEMENT]}"
+    hint = (
+        f"Let it commit. If it hangs, end session {session}: pg_terminate_backend({session}), in MySQL KILL {session}."
+    )
+    yield Finding("warning", message, hint)
 
 
 def unsettled(context: Context) -> Iterator[Finding]:

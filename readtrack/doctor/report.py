@@ -26,6 +26,7 @@ EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = 
     flushes.migrations: DATABASE,
     flushes.flushes: DATABASE,
     flushes.outbox: DATABASE,
+    flushes.locks: DATABASE,
     flushes.unsettled: REDIS,
     flushes.totals: REDIS,
     flushes.epoch: REDIS | DATABASE,

@@ -5,7 +5,7 @@ of an hour are the difference to the row before, and a row that rises raises all
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ logger = logging.getLogger("readtrack")
 
 HOUR = 3_600_000_000  # µs
 SHOWN = 3  # subjects in a line of the log
+ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
 FOREVER = 2**31 - 1  # an hour that is never reached
 
 
@@ -84,7 +85,7 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
     live = _live(subjects, run, epoch)
     hour = run.flushed_until // HOUR
     run.orphans += len(live)
-    for model, rows in rows_by_model(live).items():
+    for model, rows in _portions(live):
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
@@ -93,8 +94,19 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         if written.missing:
             _remove_orphans([rows[pk] for pk in written.missing])
+        if locked := {rows[pk] for pk in written.locked}:
+            run.locked += len(locked)
+            counters.change(locked)
         if run.kind == run.Kind.ARCHIVE:
-            archiving.archive_changed({subject: live[subject] for subject in rows.values()}, epoch, hour=hour)
+            found = {subject: live[subject] for subject in rows.values() if subject not in locked}
+            archiving.archive_changed(found, epoch, hour=hour)
+
+
+def _portions(live: Mapping[str, RowCounts]) -> Iterator[tuple[type[Tracked], dict[Any, str]]]:
+    """Yields a model and the subjects of some of its rows by primary key, as many as are locked at once."""
+    for model, rows in rows_by_model(live).items():
+        for some in scripts.sliced([*rows.items()], ROWS_LOCKED):
+            yield model, dict(some)
 
 
 def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowCounts]:

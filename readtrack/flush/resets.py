@@ -89,6 +89,7 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
 
 def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
     """Lowers rows that got an older count to the live one. `marks` are the noted resets; times are Redis's (µs)."""
+    locked = set()
     for some in scripts.sliced(list(marks)):
         for model, rows in rows_by_model(some).items():
             stored = row_counts.stored(model, list(rows))
@@ -96,10 +97,10 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
             live = _live([rows[pk] for pk in stored])
             for pk, row in stored.items():
                 lowest = RowCounts(*map(min, row, live[rows[pk]]))
-                if lowest != row:
-                    row_counts.lower(model, pk, stored=row, live=lowest)
+                if lowest != row and not row_counts.lower(model, pk, to=lowest, stored=row):
+                    locked.add(rows[pk])
     for subject, time in marks.items():
-        if time < now - NOTED:
+        if time < now - NOTED and subject not in locked:
             archive.delete([subject], models=archive.OWN)  # rows from before may have been written late
             archiving.store_breakdowns([subject], epoch)
             flushes.delete_reset(subject, at=time)

@@ -70,6 +70,7 @@ class Migration(migrations.Migration):
                 ('settled', models.PositiveBigIntegerField(default=0, verbose_name='settled')),
                 ('lifted', models.PositiveBigIntegerField(default=0, verbose_name='lifted')),
                 ('orphans', models.PositiveBigIntegerField(default=0, verbose_name='orphans')),
+                ('locked', models.PositiveBigIntegerField(default=0, verbose_name='locked')),
                 ('error', models.TextField(blank=True, verbose_name='error')),
             ],
             options={

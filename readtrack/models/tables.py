@@ -52,6 +52,7 @@ class FlushRun(models.Model):
     settled = models.PositiveBigIntegerField(_("settled"), default=0)
     lifted = models.PositiveBigIntegerField(_("lifted"), default=0)
     orphans = models.PositiveBigIntegerField(_("orphans"), default=0)
+    locked = models.PositiveBigIntegerField(_("locked"), default=0)
     error = models.TextField(_("error"), blank=True)
 
     class Meta:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -26,6 +27,18 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
     return model._base_manager.using(router.db_for_write(model))
 
 
+def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
+    """Returns the rows that no other transaction has locked, and locks those that are read.
+
+    Use it in a transaction. A database that cannot tell, as SQLite, gives all rows.
+    """
+    features = of(model).features
+    if not features.has_select_for_update_skip_locked:
+        return rows(model)
+    # A comment that is added locks the key of its post, which does not keep counts from being written.
+    return rows(model).select_for_update(skip_locked=True, no_key=features.has_select_for_no_key_update)
+
+
 def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Result:
     """Returns the result of the write, tried again after a conflict, unless the caller has a transaction open."""
     for pause in PAUSES:
@@ -42,6 +55,32 @@ def is_conflict(error: OperationalError) -> bool:
     """Returns True if the same statement may succeed in a moment."""
     state = getattr(error.__cause__, "sqlstate", None)
     return not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
+
+
+def oldest_lock(model: type[models.Model]) -> tuple[int, timedelta, str] | None:
+    """Returns the session whose transaction has held locks of rows for the longest time, its age and last statement.
+
+    MySQL knows neither the table nor, between two statements, the last one. None if there is no such session, or the
+    database does not tell.
+    """
+    connection = of(model)
+    statements = {
+        "postgresql": "SELECT pid, EXTRACT(EPOCH FROM now() - xact_start)::integer, query FROM pg_stat_activity"
+        " WHERE pid IN (SELECT pid FROM pg_locks WHERE granted AND mode IN ('RowShareLock', 'RowExclusiveLock')"
+        " AND relation = %s::regclass) AND pid <> pg_backend_pid() ORDER BY xact_start LIMIT 1",
+        "mysql": "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()), COALESCE(trx_query, '')"
+        " FROM information_schema.innodb_trx WHERE trx_rows_locked > 0 AND %s <> ''"
+        " AND trx_mysql_thread_id <> CONNECTION_ID() ORDER BY trx_started LIMIT 1",
+    }
+    if connection.vendor not in statements:
+        return None
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute(statements[connection.vendor], [connection.ops.quote_name(model._meta.db_table)])
+        except OperationalError:  # MySQL's user lacks the privilege PROCESS
+            return None
+        found = cursor.fetchone()
+    return (found[0], timedelta(seconds=max(0, found[1])), found[2]) if found else None
 
 
 def array(values: Sequence[Any]) -> Any:

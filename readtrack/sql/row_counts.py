@@ -25,11 +25,15 @@ class RowCounts(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The result of a write by primary key: rows raised, views of rows that store more, rows that are missing."""
+    """The result of a write by primary key.
+
+    Rows raised, views of rows that store more, rows that are missing, and rows left alone because they are locked.
+    """
 
     raised: Sequence[Any] = ()
     ahead: Mapping[Any, int] = {}
     missing: Sequence[Any] = ()
+    locked: Sequence[Any] = ()
 
 
 class Held(NamedTuple):
@@ -52,11 +56,14 @@ def table_of(model: type[Model]) -> type[Model]:
     return model if issubclass(model, Tracked) else SubjectCount
 
 
-def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
-    """Returns the stored counts by primary key, read where they are written; missing rows are left out."""
+def stored(model: type[Model], pks: Sequence[Any], *, lock: bool = False) -> dict[Any, RowCounts]:
+    """Returns the stored counts by primary key, read where they are written; missing rows are left out.
+
+    With `lock`, in a transaction, the rows are locked until it ends, and rows that another one has locked are left out.
+    """
     found: dict[Any, RowCounts] = {}
     for some in scripts.sliced(pks):  # because databases limit the number of parameters
-        rows = databases.rows(model).filter(pk__in=some)
+        rows = (databases.unlocked(model) if lock else databases.rows(model)).filter(pk__in=some)
         if issubclass(model, Tracked):
             counts = rows.values_list("pk", "view_count", "visitor_count")
             found.update((pk, RowCounts(*both)) for pk, *both in counts)
@@ -106,7 +113,7 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
 
 
 def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
-    """Raises the rows that store less, in one short transaction."""
+    """Raises the rows that store less, in one short transaction. Waits for no row that is locked elsewhere."""
     if not issubclass(model, Tracked):
         return _write_table(model, snapshots)
     connection = databases.of(model)
@@ -123,13 +130,15 @@ def _write_postgresql(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) 
     # The server answers in arrays, and only about rows that are not as expected.
     with databases.of(model).cursor() as cursor:
         cursor.execute(  # names are quoted by the backend, values are parameters
-            f"WITH raised AS (UPDATE {table} AS row SET {views} = GREATEST(row.{views}, new.views),"
-            f" {visitors} = GREATEST(row.{visitors}, new.visitors)"
-            f" FROM unnest(%s::{pk_type}[], %s::bigint[], %s::bigint[])"
-            f" AS new(pk, views, visitors)"
+            f"WITH new AS (SELECT row.{pk} AS pk, new.views, new.visitors FROM {table} AS row"
+            f" JOIN unnest(%s::{pk_type}[], %s::bigint[], %s::bigint[]) AS new(pk, views, visitors)"
             # The condition on the key stands twice, because PostgreSQL would otherwise read all of a large table.
-            f" WHERE row.{pk} = new.pk AND row.{pk} = ANY(%s::{pk_type}[])"
-            f" AND (row.{views} < new.views OR row.{visitors} < new.visitors)"
+            f" ON row.{pk} = new.pk AND row.{pk} = ANY(%s::{pk_type}[])"
+            f" WHERE row.{views} < new.views OR row.{visitors} < new.visitors"
+            # An UPDATE alone would wait for a row that is locked elsewhere, and hold the locks of all others meanwhile.
+            f" FOR NO KEY UPDATE OF row SKIP LOCKED),"
+            f" raised AS (UPDATE {table} AS row SET {views} = GREATEST(row.{views}, new.views),"
+            f" {visitors} = GREATEST(row.{visitors}, new.visitors) FROM new WHERE row.{pk} = new.pk"
             f" RETURNING row.{pk} AS pk, row.{views} AS views, row.{views} > new.views AS is_ahead)"
             f" SELECT CASE WHEN count(*) < %s THEN array_agg(pk) END,"
             f" array_agg(pk) FILTER (WHERE is_ahead), array_agg(views) FILTER (WHERE is_ahead), count(*) FROM raised",
@@ -141,36 +150,46 @@ def _write_postgresql(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) 
         return Written(list(snapshots), found)
     raised = [prepared[value] for value in some or ()]
     untouched = prepared.keys() - set(some or ())
-    others = {prepared[value]: views for value, views in _read_postgresql(model, list(untouched)).items()}
-    found.update((pk, views) for pk, views in others.items() if views > snapshots[pk].views)
-    return Written(raised, found, [prepared[value] for value in untouched if prepared[value] not in others])
+    others = {prepared[value]: row for value, row in _read_postgresql(model, list(untouched)).items()}
+    found.update((pk, row.views) for pk, row in others.items() if row.views > snapshots[pk].views)
+    missing = [prepared[value] for value in untouched if prepared[value] not in others]
+    return Written(raised, found, missing, list(_behind(others, snapshots)))
 
 
-def _read_postgresql(model: type[Tracked], values: Sequence[Any]) -> dict[Any, int]:
-    """Returns the stored views by the values that the database knows primary keys by."""
-    table, pk, views, _, pk_type = _names(model)
+def _read_postgresql(model: type[Tracked], values: Sequence[Any]) -> dict[Any, RowCounts]:
+    """Returns the stored counts by the values that the database knows primary keys by."""
+    table, pk, views, visitors, pk_type = _names(model)
     with databases.of(model).cursor() as cursor:
         cursor.execute(
-            f"SELECT {pk}, {views} FROM {table} WHERE {pk} = ANY(%s::{pk_type}[])", [databases.array(values)]
+            f"SELECT {pk}, {views}, {visitors} FROM {table} WHERE {pk} = ANY(%s::{pk_type}[])",
+            [databases.array(values)],
         )
-        return dict(cursor.fetchall())
+        return {value: RowCounts(*counts) for value, *counts in cursor.fetchall()}
+
+
+def _behind(rows: Mapping[Any, RowCounts], snapshots: Mapping[Any, RowCounts]) -> dict[Any, RowCounts]:
+    """Returns the snapshots of rows that store less."""
+    return {
+        pk: snapshots[pk]
+        for pk, row in rows.items()
+        if row.views < snapshots[pk].views or row.visitors < snapshots[pk].visitors
+    }
 
 
 def _write_portable(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
     connection = databases.of(model)
     table, pk, views, visitors, _ = _names(model)
     present = stored(model, list(snapshots))
-    # Both counts only rise, so a row that another flush raises meanwhile keeps the higher number.
-    behind = {
-        pk: snapshots[pk]
-        for pk, row in present.items()
-        if row.views < snapshots[pk].views or row.visitors < snapshots[pk].visitors
-    }
-    parameters = [
-        (new.views, new.views, new.visitors, new.visitors, value)
-        for value, new in zip(_prepared(model, behind), behind.values(), strict=True)
-    ]
+    behind = free = _behind(present, snapshots)
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        if connection.features.has_select_for_update_skip_locked:
+            unlocked = stored(model, list(behind), lock=True)
+            free = {pk: new for pk, new in behind.items() if pk in unlocked}
+        # Both counts only rise, so a row that another flush raises meanwhile keeps the higher number.
+        parameters = [
+            (new.views, new.views, new.visitors, new.visitors, value)
+            for value, new in zip(_prepared(model, free), free.values(), strict=True)
+        ]
         if parameters:
             cursor.executemany(
                 f"UPDATE {table} SET {views} = CASE WHEN {views} < %s THEN %s ELSE {views} END,"
@@ -178,28 +197,29 @@ def _write_portable(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) ->
                 parameters,
             )
     ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
-    return Written(list(behind), ahead, [pk for pk in snapshots if pk not in present])
+    missing = [pk for pk in snapshots if pk not in present]
+    return Written(list(free), ahead, missing, [pk for pk in behind if pk not in free])
 
 
 def _write_table(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
     """Inserts or raises rows of our own table, for rows of the model that exist."""
     present = stored(model, list(snapshots))
-    behind = {
-        pk: snapshots[pk]
-        for pk, row in present.items()
-        if row.views < snapshots[pk].views or row.visitors < snapshots[pk].visitors
-    }
+    behind = _behind(present, snapshots)
     rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
     databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=rows, is_each=True)
     ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
     return Written(list(behind), ahead, [pk for pk in snapshots if pk not in present])
 
 
-def lower(model: type[Model], pk: Any, *, stored: RowCounts, live: RowCounts) -> None:
-    """Lowers a row that was reset to the live counts, unless it changed since it was read."""
+def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
+    """Lowers a row that was reset, unless it changed since it was read. Returns False if it is locked elsewhere."""
     rows, views, visitors = _written(model, [pk])
-    row = rows.filter(**{views: stored.views, visitors: stored.visitors})
-    row.update(**{views: live.views, visitors: live.visitors})
+    with transaction.atomic(using=rows.db):
+        free = databases.unlocked(rows.model).filter(pk__in=list(rows.values_list("pk", flat=True)))
+        row = free.values_list(views, visitors).first()
+        if row == stored:
+            rows.update(**{views: to.views, visitors: to.visitors})
+    return row is not None
 
 
 def zero(model: type[Model], pks: Iterable[Any]) -> None:

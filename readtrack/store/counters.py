@@ -4,12 +4,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, NamedTuple, TypeVar
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
-from readtrack.store.connection import checked, connect
+from readtrack.store.connection import checked, connect, server_time
 from readtrack.store.scripts import Call
 
 Wanted = TypeVar("Wanted", str, tuple[str, int])
@@ -133,6 +133,16 @@ def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
             pipeline.zrange(keys.trending_bucket(buckets.minute_bucket(minute)), 0, -1)
         for found in pipeline.execute():
             yield [member.decode() for member in found]
+
+
+def change(subjects: Iterable[str]) -> None:
+    """Enters the subjects into the present minute's bucket with no further view, so that the next flush finds them."""
+    present = datetime.fromtimestamp(server_time(patient=True) / 1_000_000, timezone.utc)
+    bucket = keys.trending_bucket(buckets.minute_bucket(present.replace(second=0, microsecond=0)))
+    pipeline: Any = connect(patient=True).pipeline()  # a transaction, so that the bucket is never without its expiry
+    pipeline.zadd(bucket, dict.fromkeys(subjects, 0), nx=True)
+    pipeline.expire(bucket, keys.trending_bucket.seconds)
+    pipeline.execute()
 
 
 def unsettled(*, until: int) -> list[str]:

@@ -197,7 +197,7 @@ def test_a_deadlock_is_tried_again(post: Post) -> None:
     failures = iter([1])
 
     def fail_once(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.startswith("WITH raised") and next(failures, None):
+        if sql.startswith("WITH new") and next(failures, None):
             return execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40P01'; END $$", (), many, context)
         return execute(sql, params, many, context)
 
@@ -211,7 +211,7 @@ def test_another_failure_is_not(post: Post) -> None:
     view(post)
 
     def fail(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.startswith("WITH raised"):
+        if sql.startswith("WITH new"):
             return execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014'; END $$", (), many, context)
         return execute(sql, params, many, context)
 

@@ -34,7 +34,7 @@ def test_a_flush_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     output = capsys.readouterr()
     found = figures(output.out)
     assert float(found.pop("seconds")) >= 0
-    assert found == {"read": "1", "written": "1", "settled": "2", "lifted": "0", "orphans": "0"}
+    assert found == {"read": "1", "written": "1", "settled": "2", "lifted": "0", "orphans": "0", "locked": "0"}
     assert output.err == ""
 
 

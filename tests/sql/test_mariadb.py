@@ -16,6 +16,7 @@ FILES = [
     "tests/sql/test_history.py",
     "tests/imports/test_backfill.py",
     "tests/flush/test_archiving.py",
+    "tests/flush/test_locks.py",
     "tests/flush/test_readers.py",
     "tests/flush/test_resets.py",
     "tests/flush/test_run_extent.py",

@@ -40,7 +40,7 @@ def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> N
 
 @pytest.mark.usefixtures("database")
 def test_a_row_that_is_not_there_is_not_made() -> None:
-    assert row_counts.write(Page, {"missing": RowCounts(1, 1)}) == ([], {}, ["missing"])
+    assert row_counts.write(Page, {"missing": RowCounts(1, 1)}) == ([], {}, ["missing"], [])
     assert not Page.objects.exists()
 
 

@@ -19,10 +19,11 @@ Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_vie
 With --changed it also brings the trending lists up to date.
 
 It prints the counts that were read, the rows that were written, the counters that were settled (given SQL's count
-after they began anew), those that were lifted (lower than SQL's count), and the counts whose rows are deleted."""
+after they began anew), those that were lifted (lower than SQL's count), the counts whose rows are deleted, and the
+rows that another transaction has locked, which the next flush writes."""
 after_failure = "What was written stays. Flush again."
 
-FIGURES = ("read", "written", "settled", "lifted", "orphans")
+FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")
 arguments = {"--changed": {"action": "store_true", "help": "look only at what was viewed since the last flush"}}
 
 
