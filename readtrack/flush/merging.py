@@ -18,7 +18,7 @@ from readtrack.models import FlushRun, History
 from readtrack.sql import archive, databases, history, row_counts
 from readtrack.sql.history import Sums
 from readtrack.sql.row_counts import RowCounts, Written
-from readtrack.sql.runs import SqlEpoch, known_epoch, lock_epoch
+from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
@@ -37,12 +37,12 @@ def settle(epoch: SqlEpoch) -> int:
 
     Also lets a Redis that was restored from a snapshot join SQL's epochs. Raises redis.RedisError or django.db.Error.
     """
-    settled, until = 0, max(server_time(patient=True), epoch.number)
+    settled, until = 0, server_time(patient=True)
     while True:
-        names = counters.unsettled(until=until)
+        names, (origin, *_) = counters.unsettled(until=until)
         stored = _stored(names) if names else {}
         # SQL's epoch is read after SQL's counts, so that all of them were settled in this epoch or an earlier one.
-        done = scripts.run(counters.settle(stored, known=known_epoch()), patient=True)
+        done = scripts.run(counters.settle(stored, origin=origin, known=epoch.known(origin)), patient=True)
         epoch.advance(done.epoch)
         settled += done.counters
         if not names:

@@ -122,8 +122,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='KnownEpoch',
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('origin', models.BigIntegerField(primary_key=True, serialize=False)),
                 ('epoch', models.BigIntegerField(default=0)),
+                ('until', models.BigIntegerField(default=0)),
             ],
             options={
                 'default_permissions': (),

@@ -145,9 +145,11 @@ class Reset(SubjectRow):
 
 
 class KnownEpoch(models.Model):
-    """The newest epoch of Redis that SQL knows, in one row (see sql/runs.py)."""
+    """The newest epoch that SQL knows of each list of unsettled counters that Redis ever began (see sql/runs.py)."""
 
+    origin = models.BigIntegerField(primary_key=True)
     epoch = models.BigIntegerField(default=0)
+    until = models.BigIntegerField(default=0)  # when the newest counter began that was settled (µs)
 
     class Meta:
         default_permissions = ()

@@ -1,8 +1,9 @@
 """SQL's side of flushes: the record of each, the newest epoch of Redis, and resets.
 
-Each settling starts a new epoch in Redis, which keeps the numbers of the last two. SQL keeps the newest number that it
+Each settling starts a new epoch in Redis, which keeps the names of the last two. SQL keeps the newest name that it
 was told, and is told before it stores a total that was settled. So a Redis was restored from a snapshot if neither
-of its two epochs is the one that SQL knows, and its marks may be of views that SQL stores already.
+of its two epochs is the one that SQL knows, and its marks may be of views that SQL stores already. A Redis that lost
+everything begins a list of its own, which SQL knows nothing of: none of its marks can be in SQL.
 """
 
 from datetime import timedelta
@@ -14,7 +15,7 @@ from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.sql import databases
 from readtrack.store.counters import Epoch
 
-ONLY = 1  # primary key of the one row of KnownEpoch
+LOCK = 0  # primary key of the row of KnownEpoch that is no list's
 
 
 class SqlEpoch:
@@ -24,30 +25,56 @@ class SqlEpoch:
     """
 
     def __init__(self) -> None:
-        self.number = known_epoch()
+        self.name = -1
+
+    def known(self, origin: int) -> Epoch | None:
+        """Returns what SQL knows of the list with that origin; None for nothing."""
+        if (found := known_epoch(origin)) is not None:
+            self.name = found.current
+        return found
 
     def advance(self, epoch: Epoch) -> bool:
         """Tells SQL of an epoch that follows the newest it knows. Returns False if Redis has to be settled first."""
-        if epoch.current != self.number and known_epoch() != epoch.current and not _move(epoch):
+        if epoch.current != self.name and not _tell(epoch):
             return False
-        self.number = epoch.current
+        self.name = epoch.current
         return True
 
 
-def known_epoch() -> int:
-    """Returns the newest epoch that SQL knows; 0 for none."""
-    epoch: int = databases.rows(KnownEpoch).get_or_create(pk=ONLY)[0].epoch
-    return epoch
+def known_epoch(origin: int) -> Epoch | None:
+    """Returns what SQL knows of the list with that origin; None for nothing."""
+    rows = databases.rows(KnownEpoch)
+    if origin:
+        found = rows.filter(origin=origin).values_list("epoch", "until").first()
+        return Epoch(origin, found[0], until=found[1]) if found else None
+    # The list lost its epoch. What it holds may be as old as anything that was settled.
+    until = rows.aggregate(until=Max("until"))["until"]
+    return Epoch(current=-1, until=until) if until else None
+
+
+def is_sound(epoch: Epoch) -> bool:
+    """Returns False for the epoch of a Redis that went back: SQL may hold what it has on its list."""
+    known = known_epoch(epoch.origin)
+    return known is None or known.current in (epoch.current, epoch.previous)
 
 
 def lock_epoch() -> None:
-    """Locks the epoch row until the transaction ends; other writers of history wait."""
-    databases.rows(KnownEpoch).filter(pk=ONLY).update(epoch=F("epoch"))
+    """Locks a row until the transaction ends; other writers of history wait."""
+    lock = databases.rows(KnownEpoch).filter(origin=LOCK)
+    if not lock.update(epoch=F("epoch")):
+        databases.rows(KnownEpoch).get_or_create(origin=LOCK)
+        lock.update(epoch=F("epoch"))
 
 
-def _move(epoch: Epoch) -> bool:
-    known = databases.rows(KnownEpoch).filter(pk=ONLY, epoch=epoch.previous)
-    return bool(known.update(epoch=epoch.current))
+def _tell(epoch: Epoch) -> bool:
+    known = databases.rows(KnownEpoch)
+    if not epoch.current:  # nothing was settled in it yet
+        return bool(epoch.origin) and not known.filter(origin=epoch.origin).exists()
+    values = {"epoch": epoch.current, "until": epoch.until}
+    row, is_new = known.get_or_create(origin=epoch.origin, defaults=values)
+    if is_new or row.epoch == epoch.current:
+        return True
+    return bool(known.filter(origin=epoch.origin, epoch=epoch.previous).update(**values))
 
 
 def last_good() -> FlushRun | None:

@@ -5,6 +5,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from math import inf
+from secrets import randbits
 from typing import Any, NamedTuple, TypeVar
 
 from readtrack import buckets
@@ -21,10 +23,12 @@ BUCKETS_AT_ONCE = 8  # in one round trip, because a busy minute has thousands of
 
 
 class Epoch(NamedTuple):
-    """The number of a Redis's last settling, and of the one before; zeros for a Redis that was never settled."""
+    """The epoch of a Redis: names, drawn when they began, and 0 for none. See settle.lua."""
 
-    current: int
-    previous: int
+    origin: int = 0  # of the list of unsettled counters
+    current: int = 0  # of the last settling
+    previous: int = 0  # of the one before
+    until: int = 0  # when the newest counter began that was ever settled (µs)
 
 
 class Settled(NamedTuple):
@@ -145,25 +149,35 @@ def change(subjects: Iterable[str]) -> None:
     pipeline.execute()
 
 
-def unsettled(*, until: int) -> list[str]:
-    """Returns some counters that began until then (µs) and are unsettled; settling them makes room for the next."""
-    client: Any = connect(patient=True)
-    found: list[bytes] = client.zrange(keys.unsettled(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
-    return [member.decode() for member in found]
+def unsettled(*, until: int) -> tuple[list[str], Epoch]:
+    """Returns some counters that began until then (µs) and are unsettled, and the epoch of Redis.
+
+    Settling them makes room for the next.
+    """
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    pipeline.zrange(keys.unsettled(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
+    pipeline.zrange(keys.unsettled(), -1, -1, withscores=True)
+    found, last = pipeline.execute()
+    is_epoch = last and last[0][1] == inf
+    return [member.decode() for member in found], _epoch(last[0][0] if is_epoch else None)
 
 
-def settle(stored: Mapping[str, Stored], *, known: int) -> Call[Settled]:
-    """Adds SQL's counts to unsettled counters. `known` is the epoch that SQL knew after it gave the counts."""
-    return _restore("settle", stored, known, lambda answer: Settled(answer[0], _epoch(answer[1])))
+def settle(stored: Mapping[str, Stored], *, origin: int, known: Epoch | None) -> Call[Settled]:
+    """Adds SQL's counts to unsettled counters.
+
+    `known` is what SQL knew of the list with that origin after it gave the counts; None for nothing.
+    """
+    epoch = (origin, "", 0) if known is None else (origin, known.current, known.until)
+    return _restore("settle", stored, epoch, lambda answer: Settled(answer[0], _epoch(answer[1])))
 
 
 def lift(stored: Mapping[str, Stored]) -> Call[int]:
     """Raises the settled counters that are below SQL's counts; the answer is how many were."""
-    return _restore("lift", stored, 0, lambda answer: int(answer[0]))
+    return _restore("lift", stored, (0, "", 0), lambda answer: int(answer[0]))
 
 
-def _restore(mode: str, stored: Mapping[str, Stored], known: int, decode: Any) -> Call[Any]:
-    names = [keys.flush_epoch(), keys.unsettled(), keys.reset()]
+def _restore(mode: str, stored: Mapping[str, Stored], known: Sequence[Any], decode: Any) -> Call[Any]:
+    names = [keys.unsettled(), keys.reset()]
     counters: list[dict[str, Any]] = []
     sketches: list[bytes] = []
     for name, one in stored.items():
@@ -178,14 +192,14 @@ def _restore(mode: str, stored: Mapping[str, Stored], known: int, decode: Any) -
         counters.append({"name": name, "subject": subject, "life": life, "counts": counts})
         if one.sketch:
             sketches.append(one.sketch)
-            counters[-1]["sketch"] = 3 + len(sketches)
-    return Call("settle", names, [mode, known, json.dumps(counters), *sketches], decode)
+            counters[-1]["sketch"] = 6 + len(sketches)
+    return Call("settle", names, [mode, randbits(62), *known, json.dumps(counters), *sketches], decode)
 
 
 def epoch() -> Call[Epoch]:
     """Reads the epoch of this Redis."""
-    return Call("epoch", [keys.flush_epoch()], (), _epoch)
+    return Call("epoch", [keys.unsettled()], (), _epoch)
 
 
-def _epoch(answer: bytes) -> Epoch:
-    return Epoch(*map(int, answer.split()))
+def _epoch(answer: bytes | None) -> Epoch:
+    return Epoch(*map(int, answer.split()[1:])) if answer else Epoch()

@@ -120,7 +120,8 @@ def measure(*, members: int, highest: int) -> list[int]:
 def unsettled() -> tuple[int, float]:
     """Returns the number of counters that lack SQL's count, and the age of the oldest (seconds)."""
     client: Any = connect(patient=True)
-    count, oldest = client.zcard(keys.unsettled()), client.zrange(keys.unsettled(), 0, 0, withscores=True)
+    count = client.zcount(keys.unsettled(), "-inf", "(+inf")
+    oldest = client.zrange(keys.unsettled(), 0, 0, withscores=True) if count else ()
     return count, max(0.0, (server_time(patient=True) - oldest[0][1]) / 1_000_000) if oldest else 0.0
 
 

@@ -94,13 +94,14 @@ def test_a_row_that_stores_as_much_is_not_missed_however_long_it_is_locked(lock:
     assert flush().locked == 0
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="looks for PostgreSQL's statements")
 def test_a_flush_commits_often_so_that_no_save_waits_for_all_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "ROWS_LOCKED", 7)
     posts = [factories.post() for _ in range(20)]
     view(*posts)
     with CaptureQueriesContext(connection) as queries:
         assert flush().written == 20
-    is_write = [query["sql"].startswith(("WITH new", "UPDATE `site_post`")) for query in queries]
+    is_write = [query["sql"].startswith("WITH new") for query in queries]
     commits = [query["sql"] == "COMMIT" for query in queries]
     assert sum(is_write) == 3
     assert all(any(commits[place:after]) for place, after in pairwise([n for n, found in enumerate(is_write) if found]))
@@ -110,6 +111,7 @@ def test_the_doctor_names_no_session_where_the_database_does_not_tell() -> None:
     def refuse(*args: Any) -> None:
         raise OperationalError(1227, "Access denied; you need (at least one of) the PROCESS privilege(s)")
 
+    connection.ensure_connection()
     with connection.execute_wrapper(refuse):
         assert databases.oldest_lock(Post) is None
     with override_settings(DATABASE_ROUTERS=["tests.support.routers.Lite"]):

@@ -229,7 +229,7 @@ class FlushMachine(RuleBasedStateMachine):
         elif what in ("a total", "a hash", "a sketch") and self.pks[index] not in self.books.before_reset:
             self._evict(what, index)
         elif what in ("the marks", "the epoch"):
-            self.redis.unlink(keys.unsettled() if what == "the marks" else keys.flush_epoch())
+            self.redis.zremrangebyscore(keys.unsettled(), "-inf" if what == "the marks" else "+inf", "+inf")
             self.books.lose(self.pks, is_vague=True)
 
     @precondition(lambda self: self.backup and not self.flushers)

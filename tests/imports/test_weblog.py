@@ -223,13 +223,13 @@ def test_visitors_are_added_where_the_strategy_can(
     with override_settings(READTRACK={"UNIQUE": strategy}):
         take(path)
     assert stored() == {1: (3, visitors)}
-    assert {*redis.keys("views:*")} - {key} == {"views:total:site.post:1"}
+    assert {*redis.keys("views:*")} - {key} == {"views:total:site.post:1", "views:unsettled"}
 
 
 @pytest.mark.usefixtures("post")
 def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis) -> None:
     take(write(line()))
-    own = {"flush:epoch", "flush:full", "flush:last", f"import:{Import.objects.get().source}"}
+    own = {"views:unsettled", "flush:full", "flush:last", f"import:{Import.objects.get().source}"}
     assert {*redis.keys()} - own == {"views:total:site.post:1", "views:hll:site.post:1"}
     assert reports.trending() == []
 

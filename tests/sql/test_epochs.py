@@ -1,8 +1,11 @@
 """Epochs: SQL follows the settlings of Redis, and notices a Redis that was restored."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from django.template import Context, Template
+from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
 from readtrack import reports, tracker
@@ -27,13 +30,26 @@ BASE = 100  # what SQL held before Redis ever heard of it
 @pytest.mark.usefixtures("database")
 def test_sql_follows_only_from_where_it_is() -> None:
     epoch = SqlEpoch()
-    assert epoch.number == 0
-    assert epoch.advance(Epoch(10, 0))
-    assert epoch.advance(Epoch(10, 0))
-    assert epoch.advance(Epoch(20, 10))
-    assert not epoch.advance(Epoch(30, 10))
-    assert epoch.number == known_epoch() == 20
+    assert known_epoch(7) is None
+    assert epoch.advance(Epoch(7, 10))
+    assert epoch.advance(Epoch(7, 10))
+    assert epoch.advance(Epoch(7, 20, 10))
+    assert not epoch.advance(Epoch(7, 30, 10))
+    assert not SqlEpoch().advance(Epoch(7))
+    assert known_epoch(7) == Epoch(7, 20)
     assert str(KnownEpoch.objects.get()) == "20"
+
+
+@pytest.mark.usefixtures("database")
+def test_each_list_of_unsettled_counters_has_epochs_of_its_own() -> None:
+    epoch = SqlEpoch()
+    assert not epoch.advance(Epoch())
+    assert epoch.advance(Epoch(7))
+    assert epoch.advance(Epoch(7, 10, until=5))
+    assert epoch.advance(Epoch(8))
+    assert epoch.advance(Epoch(8, 20, 19))  # the database was restored from before that list
+    assert epoch.advance(Epoch(7, 11, 10, until=6))
+    assert (known_epoch(7), known_epoch(8)) == (Epoch(7, 11, until=6), Epoch(8, 20))
 
 
 @pytest.mark.usefixtures("database")
@@ -127,17 +143,172 @@ def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Red
         view(post)
         flush()
     merging.settle(epoch)
-    assert known_epoch() == scripts.run(counters.epoch()).current
+    current = scripts.run(counters.epoch())
+    assert known_epoch(current.origin) == current._replace(previous=0)
     redis.delete(f"views:total:{subject_of(post)}")
     view(post)
     flush()
     assert stored() == [BASE + 3]
 
 
+@pytest.mark.usefixtures("database")
+def test_views_after_a_loss_count_though_the_successors_clock_is_behind(redis: Redis) -> None:
+    posts = [factories.post() for _ in range(20)]
+    for post in posts:
+        view(post)
+    flush()
+    redis.flushdb()
+    for post in posts:
+        view(post)
+    set_back(redis, 3600)
+    flush()
+    assert stored() == [2] * 20
+    assert all(shown == 2 for shown in reports.views(posts).values())
+
+
+@pytest.mark.usefixtures("database")
+def test_views_after_a_second_loss_count_though_no_flush_came_between(redis: Redis) -> None:
+    post = factories.post(view_count=BASE)
+    view(post)
+    flush()
+    for _ in range(2):
+        redis.flushdb()
+        view(post)
+        set_back(redis, 3600)
+    flush()
+    assert stored() == [BASE + 2]  # the view between the losses is lost
+
+
+@pytest.mark.usefixtures("database")
+def test_a_snapshot_of_an_emptied_redis_is_known_again_whatever_the_clock_says(redis: Redis) -> None:
+    post = factories.post(view_count=BASE)
+    view(post)
+    flush()
+    redis.flushdb()
+    view(post)
+    set_back(redis, 3600)
+    snapshot = dump(redis)
+    flush()
+    redis.flushdb()
+    view(post)
+    flush()
+    assert stored() == [BASE + 3]
+    restore(redis, snapshot)  # two losses ago
+    flush()
+    assert stored() == [BASE + 3]
+
+
+@pytest.mark.usefixtures("database")
+def test_a_list_that_lost_its_epoch_adds_nothing_that_may_be_stored(redis: Redis) -> None:
+    post, fresh = factories.post(view_count=BASE), factories.post(view_count=BASE)
+    view(post)
+    snapshot = dump(redis)
+    flush()
+    restore(redis, snapshot)
+    redis.zremrangebyscore("views:unsettled", "+inf", "+inf")
+    view(fresh)
+    flush()
+    assert stored() == [BASE + 1, BASE + 1]
+
+
+@pytest.mark.usefixtures("database")
+def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a_flush(redis: Redis) -> None:
+    post = factories.post()
+    for number in range(10):
+        click(post, f"before {number}")
+        view(post)
+    flush()
+    redis.flushdb()
+    for number in range(4):
+        click(post, f"after {number}")
+        view(post)
+    snapshot = dump(redis)
+    assert shown() == (14, 14, 14, 14)
+    flush()
+    restore(redis, snapshot)
+    assert shown() == (14, 14, 14, 14)
+    redis.zremrangebyscore("views:unsettled", "+inf", "+inf")
+    assert shown() == (14, 14, 14, 14)
+    flush()
+    assert shown() == (14, 14, 14, 14)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_sql_cannot_be_asked_the_higher_count_is_shown(redis: Redis) -> None:
+    post = factories.post(view_count=BASE)
+    view(post)
+    assert reports.views([post]) == {post: BASE + 1}
+
+    async def view_in_a_loop() -> dict[Post, int]:
+        return reports.views([post])
+
+    assert asyncio.run(view_in_a_loop()) == {post: BASE}
+
+
+@pytest.mark.usefixtures("database")
+def test_a_new_post_takes_no_query_to_show(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    post = factories.post()
+    view(post)
+    with django_assert_num_queries(0):
+        assert reports.views([post]) == {post: 1}
+
+
+def shown() -> tuple[int, int, int, int]:
+    """Returns what a page, the model's chart, a funnel and the site's chart show of the only post."""
+    post = Post.objects.get()
+    page = Template("{% load readtrack %}{% view_count post exact %}").render(Context({"post": post}))
+    charts = [sum(point.views for point in reports.series(of)) for of in (Post, None)]
+    assert reports.views([post]) == {post: int(page)}
+    return int(page), charts[0], reports.funnel(post)[1].count, charts[1]
+
+
+@pytest.mark.usefixtures("database")
+def test_keys_that_are_copied_over_those_of_a_redis_that_counts_are_not_added(redis: Redis) -> None:
+    post = factories.post()
+    for _ in range(12):
+        view(post)
+    flush()
+    copied = dump(redis)
+    redis.flushdb()
+    for _ in range(4):
+        view(post)
+    for key, value in copied.items():
+        redis.restore(key, 0, value, replace=True)
+    flush()
+    assert stored() == [12]
+    assert reports.views([post]) == {post: 12}
+
+
+@pytest.mark.usefixtures("database")
+def test_keys_that_are_copied_beside_those_of_a_redis_that_counts_are_not_added(redis: Redis) -> None:
+    post, other = factories.post(), factories.post()
+    for _ in range(12):
+        view(post)
+        view(other)
+    flush()
+    copied = dump(redis)
+    redis.flushdb()
+    for _ in range(4):
+        view(post)
+    for key, value in copied.items():
+        if not redis.exists(key):
+            redis.restore(key, 0, value)
+    flush()
+    assert stored() == [16, 12]
+
+
+def set_back(redis: Redis, seconds: int) -> None:
+    """Makes Redis's unsettled counters as old as if its clock were behind by that."""
+    client: Any = redis
+    for name, time in client.zrange("views:unsettled", 0, -1, withscores=True):
+        client.zadd("views:unsettled", {name: time - seconds * 1_000_000})
+
+
 def settle_and_die() -> Epoch:
     """Settles without telling SQL, as a flush does that is killed in between. Returns what it would have told."""
-    bases = merging._stored(counters.unsettled(until=server_time(patient=True)))
-    settled = scripts.run(counters.settle(bases, known=known_epoch()))
+    names, epoch = counters.unsettled(until=server_time(patient=True))
+    bases = merging._stored(names)
+    settled = scripts.run(counters.settle(bases, origin=epoch.origin, known=known_epoch(epoch.origin)))
     assert settled.counters == 1
     return settled.epoch
 

@@ -175,7 +175,7 @@ class Books:
         assert all(visitors[post] >= post.visitor_count for post in visitors)
         model, stored = _charted(Post), self.model_stored()
         assert stored <= model, f"8: {stored} stored, the chart shows {model}"
-        if self.is_vague or self.carried:
+        if self.carried:
             return
         assert model <= self.model_counted
         for pk, post in posts.items():

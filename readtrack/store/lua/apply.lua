@@ -22,6 +22,7 @@ for index = 3, #KEYS do
   if name ~= '' then
     if call('SET', key, 0, 'NX') then
       call('ZADD', unsettled, 'NX', now, name)
+      if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
       if ends ~= '0' then call('EXPIREAT', key, ends) end
     end
     if call('ZSCORE', unsettled, name) then is_settled = false end

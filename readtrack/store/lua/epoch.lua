@@ -1,2 +1,3 @@
--- Reads the epoch of this Redis. KEYS: epoch. Returns: "current previous"
-return redis.call('GET', KEYS[1]) or '0 0'
+-- Reads the epoch of this Redis. KEYS: unsettled. Returns: "epoch origin current previous until", or nil for none
+local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+return last[2] == 'inf' and last[1]

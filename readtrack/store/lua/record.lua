@@ -29,10 +29,12 @@ local identities = options and options.identities or width - counters
 local slices = options and options.slices or 0
 local is_in_slices, apply
 
--- Enters a counter that has just begun: the flush adds what SQL already counted.
+-- Enters a counter that has just begun: the flush adds what SQL already counted. The first one names the list.
 local function mark(name)
   local time = call('TIME')
-  call('ZADD', unsettled, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), name)
+  local now = string.format('%.0f', time[1] * 1000000 + time[2])
+  call('ZADD', unsettled, 'NX', now, name)
+  if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
 end
 
 -- Returns the count; false for a key that holds no number, which no error may keep from all other pages.

@@ -3,23 +3,31 @@
 -- Guarantees:
 --   SQL's count is added once, however many flushes try, because only the one that removes the mark adds it.
 --   It is added once even to a Redis that was restored from a snapshot. Each settling starts an epoch, and SQL is told
---   of an epoch before it stores what was settled in it. A Redis that is behind SQL's epoch may hold marks of counters
---   that were settled in the history it lost, with their views in SQL: those merge by maximum.
+--   of an epoch before it stores what was settled in it. A Redis in another epoch than SQL may hold marks of counters
+--   that were settled in the history it lost, with their views in SQL: those merge by maximum. Epochs have names that
+--   are drawn at random, so no clock decides, and two histories never share one.
 --   No count is lowered, and a subject that was reset gets nothing back.
--- KEYS: epoch, unsettled, reset; per counter: its key, its sketch, a scratch key
--- ARGV: "settle" or "lift"; the epoch that SQL knew after it gave the counts;
+-- The epoch is the last member of the list of unsettled counters, so that neither is ever without the other:
+--   "epoch", the name of the list, drawn when it began; the epochs of the last two settlings; when the newest counter
+--   began that was ever settled (µs). Epochs are 0 for none.
+-- KEYS: unsettled, reset; per counter: its key, its sketch, a scratch key
+-- ARGV: "settle" or "lift"; the name of a new epoch; the list whose epoch SQL was asked for after it gave the counts,
+--       that epoch ("" if SQL knows no such list), and the time of the newest counter that was settled in it (µs);
 --       JSON: per counter {name, subject, life (s, 0: stays), counts: {{field ("" is a total), count}, ...},
 --       sketch: number of the argument that holds it, or nothing}; then the sketches
--- Returns: {number of counters settled or lifted, "current previous" epoch}
+-- Returns: {number of counters settled or lifted, epoch as epoch.lua returns it}
 local call = redis.call
-local epoch, unsettled, resets = KEYS[1], KEYS[2], KEYS[3]
-local is_settling, known = ARGV[1] == 'settle', tonumber(ARGV[2])
-local counters = cjson.decode(ARGV[3])
-local current, previous = string.match(call('GET', epoch) or '0 0', '(%d+) (%d+)')
-local is_restored = is_settling and tonumber(current) ~= known
+local unsettled, resets = KEYS[1], KEYS[2]
+local is_settling, name, asked, known, known_until = ARGV[1] == 'settle', ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local counters = cjson.decode(ARGV[6])
+local last = call('ZRANGE', unsettled, -1, -1, 'WITHSCORES')
+local entry = last[2] == 'inf' and last[1] or 'epoch 0 0 0 0'
+local origin, current, previous, newest = string.match(entry, 'epoch (%d+) (%d+) (%d+) (%d+)')
+local is_restored = is_settling and known ~= '' and known ~= current
 
--- The flush that started the current epoch has not told SQL yet; the caller tells SQL and comes again.
-if is_restored and tonumber(previous) == known then return {0, current .. ' ' .. previous} end
+-- Another list has taken this one's place, or the flush that started the current epoch has not told SQL yet. The caller
+-- asks or tells SQL, and comes again.
+if is_settling and origin ~= asked or is_restored and known == previous then return {0, entry} end
 
 local function add(key, field, count)
   if count == '0' then return end
@@ -45,7 +53,7 @@ end
 
 local function is_due(mark)
   if not is_settling then return not mark end
-  return mark and (not is_restored or tonumber(mark) < known)
+  return mark and (not is_restored or tonumber(mark) <= known_until)
 end
 
 -- Returns true if a count of the counter changed.
@@ -70,22 +78,26 @@ for index, counter in ipairs(counters) do
   local mark = call('ZSCORE', unsettled, counter.name)
   if is_due(mark) then
     local is_changed = is_settling
-    if mark then call('ZREM', unsettled, counter.name) end
+    if mark then
+      call('ZREM', unsettled, counter.name)
+      if tonumber(mark) > tonumber(newest) then newest = mark end
+    end
     if not call('ZSCORE', resets, counter.subject) then
-      is_changed = restore(counter, mark, KEYS[1 + 3 * index], KEYS[2 + 3 * index], KEYS[3 + 3 * index]) or is_changed
+      is_changed = restore(counter, mark, KEYS[3 * index], KEYS[3 * index + 1], KEYS[3 * index + 2]) or is_changed
     end
     if is_changed then changed = changed + 1 end
   end
 end
 
 -- A restored Redis joins SQL's epochs once it holds no mark of the history it lost.
-local starts = is_settling and changed > 0
-if is_restored then starts = call('ZCOUNT', unsettled, '-inf', '(' .. ARGV[2]) == 0 end
-if starts then
-  local time = call('TIME')
-  local now = time[1] * 1000000 + time[2]
-  previous = ARGV[2]
-  current = string.format('%.0f', math.max(now, known + 1, tonumber(current) + 1))
-  call('SET', epoch, current .. ' ' .. previous)
+local starts = is_settling and (changed > 0 or origin == '0')
+if is_restored then
+  starts = call('ZCOUNT', unsettled, '-inf', ARGV[5]) == 0
+  current, newest = origin == '0' and '0' or known, math.max(known_until, newest)
 end
-return {changed, current .. ' ' .. previous}
+if starts then
+  call('ZREM', unsettled, entry)
+  entry = table.concat({'epoch', origin == '0' and name or origin, name, current, string.format('%.0f', newest)}, ' ')
+  call('ZADD', unsettled, '+inf', entry)
+end
+return {changed, entry}

@@ -3,7 +3,7 @@
 -- Returns: {number of totals that exist, totals (nil: missing or unsettled)}
 local start = ARGV[1] + 1
 local totals = redis.call('MGET', unpack(KEYS, 2))
-local is_marked = redis.call('EXISTS', KEYS[1]) == 1
+local is_marked = redis.call('ZCOUNT', KEYS[1], '-inf', '(+inf') > 0
 local found = 0
 for index, total in ipairs(totals) do
   if total then found = found + 1 end

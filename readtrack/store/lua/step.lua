@@ -21,7 +21,9 @@ if reached >= stage then return 0 end
 -- A funnel that begins anew lacks what SQL stores of it: the flush settles it, as it settles totals.
 if call('EXISTS', funnel) == 0 then
   local time = call('TIME')
-  call('ZADD', unsettled, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), name)
+  local now = string.format('%.0f', time[1] * 1000000 + time[2])
+  call('ZADD', unsettled, 'NX', now, name)
+  if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
 end
 call('ZINCRBY', bucket, 0, subject)
 if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end

@@ -3,5 +3,5 @@
 -- Returns: {counts}, or {counts, marks} where the mark of a settled counter is nil
 local unsettled = KEYS[1]
 local counts = redis.call('MGET', unpack(KEYS, 2))
-if redis.call('EXISTS', unsettled) == 0 then return {counts} end
+if redis.call('ZCOUNT', unsettled, '-inf', '(+inf') == 0 then return {counts} end
 return {counts, redis.call('ZMSCORE', unsettled, unpack(ARGV))}
