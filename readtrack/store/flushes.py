@@ -21,12 +21,14 @@ class FlushMemory(NamedTuple):
 def memory() -> FlushMemory:
     """Returns what this Redis knows. Raises redis.RedisError."""
     times = connect(patient=True).mget([keys.flush_last(), keys.flush_requested(), keys.flush_full()])
-    return FlushMemory(*(int(time or 0) for time in times))
+    last, requested, full = (int(time or 0) for time in times)
+    # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
+    return FlushMemory(max(last, full), requested, full)
 
 
 def note(time: int, *, known: int) -> bool:
     """Notes the time of a flush (µs). Returns False if Redis was rolled back since the time `known` was read."""
-    return scripts.run(Call("note_flush", [keys.flush_last()], (known, time), bool), patient=True)
+    return scripts.run(Call("note_flush", [keys.flush_last(), keys.flush_full()], (known, time), bool), patient=True)
 
 
 def request_full_flush(since: int) -> None:

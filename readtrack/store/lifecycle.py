@@ -49,7 +49,7 @@ def reset(subjects: Sequence[str]) -> Call[int]:
 def purge(times: Mapping[str, int]) -> Call[int]:
     """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
     rows = {subject: {"time": time} for subject, time in times.items()}
-    return _call("purge", [keys.unsettled(), keys.reset(), keys.flush_last()], rows)
+    return _call("purge", [keys.unsettled(), keys.reset(), keys.flush_last(), keys.flush_full()], rows)
 
 
 def _call(

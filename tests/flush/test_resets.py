@@ -11,7 +11,7 @@ from readtrack import reports, tracker
 from readtrack.flush import merging, resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Archive, Breakdown, History, Reset, SubjectCount
+from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
 from readtrack.sql import history, runs
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import flushes, keys
@@ -288,6 +288,23 @@ def test_a_name_that_is_too_long_for_a_column_can_be_reset() -> None:
     assert Page.objects.get().view_count == 0
     assert Reset.objects.get().full_subject == subject
     assert subject_column(subject) != subject_column(subject + "a")
+
+
+def test_a_redis_that_lost_only_the_time_of_the_last_flush_keeps_what_was_counted_since_a_reset(
+    post: Post, redis: Redis
+) -> None:
+    tracker.reset_views(post)
+    days_ago = Reset.objects.get().redis_time - 10 * 86_400 * 1_000_000
+    Reset.objects.update(redis_time=days_ago)
+    redis.zadd("views:reset", {subject_of(post): days_ago})
+    flush()
+    view(post, 3)
+    flush()
+    view(post, 2)
+    redis.delete("flush:last")
+    flush(only_changed=True)
+    assert counts(post) == (5, 5)
+    assert flush(only_changed=True).kind == FlushRun.Kind.CHANGED
 
 
 # Whole models

@@ -1,9 +1,9 @@
 -- Notes the time of a flush, unless this Redis was rolled back since the caller read the last one.
 -- Guarantees: the time never falls.
--- KEYS: last flush. ARGV: last flush time the caller read (µs), new flush time (µs)
+-- KEYS: last flush, last full flush. ARGV: last flush time the caller read (µs), new flush time (µs)
 -- Returns: 1, or 0 if Redis was rolled back since
 local key, known, time = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
-local last = tonumber(redis.call('GET', key) or 0)
+local last = math.max(tonumber(redis.call('GET', key) or 0), tonumber(redis.call('GET', KEYS[2]) or 0))
 if last < known then return 0 end
 if last < time then redis.call('SET', key, ARGV[2]) end
 return 1

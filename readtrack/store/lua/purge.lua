@@ -1,13 +1,13 @@
 -- Removes the counts that a restored Redis holds from before a reset.
 -- Guarantees: counts that began after the reset stay. Nothing is removed from a Redis that knows of the reset, or of a
 -- flush that began after it.
--- KEYS: unsettled, reset, last flush; keys of each subject: its total, its sketch, its hashes, others
+-- KEYS: unsettled, reset, last flush, last full flush; keys of each subject: its total, its sketch, its hashes, others
 -- ARGV: JSON: per subject {subject, names: those of its total and hashes in `unsettled`, first and last: numbers of
 --       its keys, time of its reset (µs)}
 -- Returns: number of subjects whose reset this Redis did not know of
 local call = redis.call
 local unsettled, resets = KEYS[1], KEYS[2]
-local last = tonumber(call('GET', KEYS[3]) or 0)
+local last = math.max(tonumber(call('GET', KEYS[3]) or 0), tonumber(call('GET', KEYS[4]) or 0))
 local purged = 0
 
 -- A counter that begins is marked with the time, until it is settled.
