@@ -62,12 +62,14 @@ def dashboard_context(name: str) -> dict[str, Any]:
     """Returns the context, with the chart of that range. Without Redis its live numbers are marked as not known."""
     shown = RANGES.get(name, RANGES["day"])
     with noticing_absence() as absence:
+        stored_views = site.stored_views()  # read first: views that are written meanwhile are in the hours as well
         day_views, points = timelines.overview(back=shown.back, by=shown.by)
         trending, skips = reports.trending(10), fail_open(skips_by_reason, Counter(), 24, at=buckets.now())
     last_flush, is_live = site.last_flush(), not absence.is_set()
     return {
         "is_live": is_live,
-        "stored_views": exact(site.stored_views()),
+        # Views that no flush has written yet, or of rows that were deleted or reset, are in the last 24 hours alone.
+        "stored_views": exact(max(stored_views, day_views)),
         "day_views": exact(day_views) if is_live else NOT_KNOWN,
         "charts": _charts(points if is_live else _stored(points), shown),
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],

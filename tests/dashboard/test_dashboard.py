@@ -15,9 +15,9 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
 from readtrack.store.skips import skip_buffer
-from readtrack.subjects import counted_models
+from readtrack.subjects import counted_models, subject_of
 from tests.conftest import Start
-from tests.site.models import Page, Product
+from tests.site.models import Page, Post, Product
 from tests.support import factories
 from tests.support.pseudo import unmarked
 from tests.support.wire import Wire
@@ -239,3 +239,15 @@ def test_the_column_mixes_with_other_classes(admin_client: Client) -> None:
     page = admin_client.get("/admin/site/page/").text
     assert "column-slug" in page
     assert "4,321" in page
+
+
+def test_the_last_24_hours_are_never_more_than_all_time(admin_client: Client) -> None:
+    post = factories.post()
+    for flushed in (False, True):
+        tracker.record(factories.hit(subject_of(post)))
+        if flushed:
+            flush()
+            Post.objects.update(view_count=1)  # as if the rest were of a row that was deleted
+        page = admin_client.get("/admin/readtrack/dashboard/").content.decode()
+        all_time, day = re.findall(r"<dt>Views, [^<]*</dt>\s*<dd>([^<]+)</dd>", page)
+        assert int(all_time) >= int(day) == 1 + flushed
