@@ -59,8 +59,10 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
     if hashes := [name for name in others if name[0]]:
         found |= {keys.member(*name): Stored(counts) for name, counts in archive.breakdowns(hashes).items()}
     for model, rows in rows_by_model(names).items():
-        counts = row_counts.stored(model, list(rows))
-        found |= _with_sketches({rows[pk]: row.views for pk, row in counts.items()})
+        counts = {rows[pk]: row for pk, row in row_counts.stored(model, list(rows)).items()}
+        if conf.HISTORY:
+            history.begin({subject: row for subject, row in counts.items() if row.views})
+        found |= _with_sketches({subject: row.views for subject, row in counts.items()})
     return found
 
 

@@ -119,7 +119,7 @@ class Breakdown(SubjectRow):
 class History(SubjectRow):
     """The absolute counts at the end of an hour in which they changed. The views of a range are a difference of two.
 
-    `subject` is the subject of a row, or the label of a model (`blog.post`).
+    `subject` is the subject of a row, or the label of a model (`blog.post`). Hour 0 holds what a subject had before.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from django.db.models import F, Max, Min, QuerySet, Window
+from django.db.models.constants import OnConflict
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
@@ -20,6 +21,7 @@ from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 from readtrack.subjects import subject_column
 
+BASELINE = 0  # hour of a row with what a subject had before its history began, which is in no chart
 WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
 
 
@@ -40,6 +42,25 @@ def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 
 
+def begin(stored: Mapping[str, RowCounts]) -> None:
+    """Stores the counts of subjects without any row as their baseline."""
+    if not stored:
+        return
+    connection = databases.of(History)
+    table = connection.ops.quote_name(History._meta.db_table)
+    fields: list[Any] = [History._meta.get_field(name) for name in ("subject", "hour", "views", "visitors")]
+    columns = [connection.ops.quote_name(field.column) for field in fields]
+    rows = ((subject_column(subject), *counts) for subject, counts in sorted(stored.items()))
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"{connection.ops.insert_statement(on_conflict=OnConflict.IGNORE)} {table} ({', '.join(columns)})"
+            f" SELECT %s, {BASELINE}, %s, %s FROM (SELECT 1) AS one"
+            f" WHERE NOT EXISTS (SELECT 1 FROM {table} past WHERE past.{columns[0]} = %s)"
+            f" {connection.ops.on_conflict_suffix_sql(fields, OnConflict.IGNORE, [], [])}",
+            [(subject, views, visitors, subject) for subject, views, visitors in rows],
+        )
+
+
 def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
     """Returns the rows of subjects whose count does not fall, from two queries."""
     rows = databases.rows(History).filter(subject__in=subjects)
@@ -55,6 +76,7 @@ def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums
 def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
     """Yields the hours of a range with stored views, and the number of views, oldest first."""
     rows = databases.rows(History).filter(subject=subject).order_by("hour")
+    since = max(since, BASELINE + 1)
     last = rows.filter(hour__lt=since).values_list("views", flat=True).last() or 0
     for hour, absolute in rows.filter(hour__gte=since, hour__lt=until).values_list("hour", "views"):
         # A count that fell was reset in between.
@@ -69,7 +91,7 @@ def last(subject: str) -> History | None:
 
 def thin(*, at: datetime) -> int:
     """Leaves one row a day after HISTORY_DAYS, and none after HISTORY_YEARS. Returns the number of rows deleted."""
-    return sum(_thin(databases.rows(model), at=at) for model in (History, ReaderHistory))
+    return sum(_thin(databases.rows(model).filter(hour__gt=BASELINE), at=at) for model in (History, ReaderHistory))
 
 
 def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:

@@ -181,8 +181,9 @@ class FlushMachine(RuleBasedStateMachine):
         self._flush(only_changed=False)
         FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)
         Archive.objects.update(hour=F("hour") - HOURS)
-        rows = [History(row.subject, row.hour - HOURS, row.views, row.visitors) for row in History.objects.all()]
-        History.objects.all().delete()
+        charted = History.objects.filter(hour__gt=0)
+        rows = [History(row.subject, row.hour - HOURS, row.views, row.visitors) for row in charted]
+        charted.delete()
         History.objects.bulk_create(rows)
         for pattern in PASSING:
             self._unlink(pattern)

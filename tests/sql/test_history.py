@@ -177,3 +177,42 @@ def test_thinning_nothing_is_no_error(noon: datetime) -> None:
 def test_views_at_the_end_of_a_range_are_in_no_period_before_it(by: Any) -> None:
     keep("site.post", {utc(2026, 3, 1, 8): 1, utc(2026, 3, 2, 0): 5})
     assert sum(point.views for point in series(since=utc(2026, 3, 1), until=utc(2026, 3, 2), by=by)) == 1
+
+
+@pytest.mark.parametrize("by", ["hour", "month"])
+def test_what_a_row_had_before_its_first_view_is_in_no_chart(by: Any, redis: Redis) -> None:
+    post, other = factories.post(view_count=1_000, visitor_count=300), factories.post()
+    since = current.now() - DAY if by == "hour" else utc(1970, 1, 1)
+
+    def charted() -> list[int]:
+        for row in (post, other):
+            row.refresh_from_db()
+        return [sum(point.views for point in series(of, since=since, by=by)) for of in (post, other, Post)]
+
+    for number in (1, 2, 3):
+        tracker.record(factories.hit(subject_of(post), subject_of(other)))
+        assert charted() == [number, number, 2 * number]
+        flush(only_changed=True)
+        assert charted() == [number, number, 2 * number]
+        redis.flushdb()
+        flush()
+        assert charted() == [number, number, 2 * number]
+    past = History.objects.filter(hour=history.BASELINE)
+    assert list(past.values_list("subject", "views", "visitors")) == [(subject_of(post), 1_000, 300)]
+
+
+def test_a_baseline_outlives_the_history_after_it(noon: datetime) -> None:
+    history.begin({"site.post:1": RowCounts(1_000, 300)})
+    history.begin({"site.post:1": RowCounts(2_000, 300)})
+    history.begin({})
+    keep("site.post:1", {noon - 800 * DAY: 1_005})
+    with override_settings(READTRACK={"HISTORY_YEARS": 1}):
+        assert history.thin(at=noon) == 1
+    assert list(History.objects.values_list("hour", "views")) == [(history.BASELINE, 1_000)]
+
+
+def test_without_history_there_is_no_baseline() -> None:
+    with override_settings(READTRACK={"HISTORY": False}):
+        tracker.record(factories.hit(subject_of(factories.post(view_count=1_000))))
+        flush()
+    assert not History.objects.exists()
