@@ -5,7 +5,7 @@ of an hour are the difference to the row before, and a row that rises raises all
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -87,7 +87,12 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
     live = _live(subjects, run, epoch)
     hour = run.flushed_until // HOUR
     run.orphans += len(live)
-    for model, rows in _portions(live):
+    portions = (
+        (model, dict(some))
+        for model, all_rows in rows_by_model(live).items()
+        for some in scripts.sliced([*all_rows.items()], ROWS_LOCKED)
+    )
+    for model, rows in portions:
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
@@ -102,13 +107,6 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
         if run.kind == run.Kind.ARCHIVE:
             found = {subject: live[subject] for subject in rows.values() if subject not in locked}
             archiving.archive_changed(found, epoch, hour=hour)
-
-
-def _portions(live: Mapping[str, RowCounts]) -> Iterator[tuple[type[Tracked], dict[Any, str]]]:
-    """Yields a model and the subjects of some of its rows by primary key, as many as are locked at once."""
-    for model, rows in rows_by_model(live).items():
-        for some in scripts.sliced([*rows.items()], ROWS_LOCKED):
-            yield model, dict(some)
 
 
 def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowCounts]:
