@@ -16,7 +16,7 @@ from readtrack.hits import dimensions, visitors
 from readtrack.hits.hit import Hit, Outcome, present, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
-from readtrack.store import keys, uniques
+from readtrack.store import clock, keys, uniques
 from readtrack.store.circuit import fail_open, one_page
 from readtrack.store.recording import record
 
@@ -98,9 +98,11 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
         uniques.model_strategy(subject.partition(":")[0]).needs_reader for subject in seen.views
     )
     reader = visitors.reader(request, user) if needs_reader else None
+    if not clock.due:  # once in a process
+        fail_open(clock.ask, None)
     hit = Hit(
         visitor,
-        datetime.now(timezone.utc),
+        datetime.now(timezone.utc) + clock.skew,
         views=tuple(seen.views),
         reads=tuple(seen.reads) if reader is not None else (),
         dimensions=dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else (),

@@ -14,7 +14,7 @@ from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.request import Recorder
-from readtrack.store import breakdowns, day_keys, scripts
+from readtrack.store import breakdowns, clock, day_keys, scripts
 from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
@@ -58,7 +58,7 @@ def view(obj: Model, *, visitor: Visitor) -> bool:
     """
     recorder = Recorder()
     recorder.view(obj)
-    return bool(record(Hit(visitor, buckets.now(), views=tuple(recorder.views))).counted)
+    return bool(record(Hit(visitor, buckets.now() + clock.skew, views=tuple(recorder.views))).counted)
 
 
 def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
@@ -67,7 +67,7 @@ def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
     check_stage(stage)
-    at = buckets.now()
+    at = buckets.now() + clock.skew
     return scripts.run(breakdowns.step(subject_of(obj), stage, visitor=day_keys.resolve(visitor, at=at), at=at))
 
 

@@ -17,7 +17,7 @@ from redis import Redis
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.hits.addresses import watch
-from readtrack.store import connection, read_state, scripts
+from readtrack.store import clock, connection, read_state, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
@@ -73,6 +73,7 @@ def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
     for is_patient in (False, True):
         connection.connect(patient=is_patient).ping()
     scripts.load(connection.connect())
+    clock.ask()
     yield relay
     relay.close()
 

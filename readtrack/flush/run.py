@@ -28,8 +28,8 @@ from readtrack.store import counters, flushes, keys
 from readtrack.store.connection import server_time
 from readtrack.store.flushes import FlushMemory
 
-# Buckets are named by the clocks of the web servers, which may be some minutes off. A clock further off is made good by
-# the next full flush.
+# Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock that is set by more
+# than that hides changes from this flush for a minute; the next full flush makes it good.
 OVERLAP = timedelta(minutes=3)
 AHEAD = timedelta(minutes=2)
 REACH = timedelta(seconds=keys.trending_bucket.seconds) - timedelta(minutes=5)  # buckets this old exist for sure

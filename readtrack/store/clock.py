@@ -1,17 +1,25 @@
 """Redis's clock, computed from the last answer, without a round trip."""
 
+from datetime import datetime, timedelta, timezone
 from math import ceil
 from time import perf_counter
 
 from readtrack.conf import conf
 from readtrack.store.connection import server_time
+from readtrack.store.scripts import Call
 
+EVERY = 60.0  # seconds after which a hit asks for Redis's time along with what it records
 FRESH = 1.0  # seconds in which the two clocks drift apart by less than DRIFT; NTP slews half as fast
 DRIFT = 1_000  # µs
 
 # By cache alias: the difference between Redis's clock and `perf_counter` (µs), and when it was learnt.
 _offsets: dict[str, int] = {}
 _learnt: dict[str, float] = {}
+
+# Redis's clock less this machine's. Hits are timed by the sum, because the flush looks into buckets by Redis's clock,
+# and a machine's own may be minutes off. `due` is the `perf_counter` from which to ask again, 0 for never asked.
+skew = timedelta()
+due = 0.0
 
 
 def at(began: float) -> int:
@@ -32,7 +40,20 @@ def recent() -> int:
     return at(perf_counter()) - DRIFT
 
 
+def ask() -> None:
+    """Learns Redis's time, in one round trip. Raises redis.RedisError."""
+    learn(server_time())
+
+
+def question() -> Call[None]:
+    """Learns Redis's time from the answer to a call that goes along with others."""
+    return Call("time", (), (), lambda answer: learn(int(answer[0]) * 1_000_000 + int(answer[1])))
+
+
 def learn(now: int) -> None:
     """Takes Redis's time (µs) from an answer that arrived just now."""
+    global skew, due
+    skew = datetime.fromtimestamp(now / 1_000_000, timezone.utc) - datetime.now(timezone.utc)
+    due = perf_counter() + EVERY
     _learnt[conf.CACHE] = perf_counter()
     _offsets[conf.CACHE] = now - ceil(_learnt[conf.CACHE] * 1_000_000)

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterable, Iterator
 from functools import partial
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import breakdowns, day_keys, keys, read_state, scripts, uniques, windows
+from readtrack.store import breakdowns, clock, day_keys, keys, read_state, scripts, uniques, windows
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
@@ -40,6 +41,8 @@ def record(hit: Hit) -> Outcome:
         calls.append(breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at))
     if hit.visitor.kind == "day":
         calls += day_keys.upkeep(hit)
+    if perf_counter() >= clock.due:
+        calls.append(clock.question())
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
     outcome: Outcome = answers.pop(0) if hit.views else Outcome()
     if outcome.skipped or watch.found:
