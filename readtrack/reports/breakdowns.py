@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from django.db.models import Model
 
 from readtrack.conf import conf
 from readtrack.hits import dimensions
-from readtrack.reports.live import views
+from readtrack.reports.live import is_sound, views
 from readtrack.sql import archive
 from readtrack.store import breakdowns
 from readtrack.store.breakdowns import Hash
@@ -71,9 +72,11 @@ def _hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Counter[str]]:
         # Read again after SQL, so that SQL's count is not added to a hash that was settled in between.
         found |= fail_open(breakdowns.hashes, {}, subjects, kind=kind)
     counts = {subject: Counter(one.counts) for subject, one in found.items()}
+    asked = cache(is_sound)
     for subject in lacking:
         in_sql, live = Counter(stored[kind, subject]), found.get(subject, Hash({}))
-        counts[subject] = Counter(live.counts) | in_sql if live.is_settled else Counter(live.counts) + in_sql
+        is_whole = live.is_settled or not in_sql or not asked()
+        counts[subject] = Counter(live.counts) | in_sql if is_whole else Counter(live.counts) + in_sql
     return counts
 
 

@@ -2,9 +2,12 @@
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db import Error
 from django.http import HttpResponse
 
 from readtrack import buckets
@@ -12,7 +15,7 @@ from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, present, refusal
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
-from readtrack.sql import row_counts
+from readtrack.sql import row_counts, runs
 from readtrack.store import clock, counters, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
@@ -30,7 +33,8 @@ class PageState(NamedTuple):
 def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """Returns the views of each object (live, one round trip); SQL's counts while Redis is down.
 
-    Makes no query, but one for objects that do not carry their count (deferred, or without the columns of Tracked) and
+    Makes a query for objects that SQL has views of and whose count Redis began anew since the last flush. Makes no
+    other, but one for objects that do not carry their count (deferred, or without the columns of Tracked) and
     that Redis has no settled total of. A view that `request.readtrack.view` has announced in the present request is in
     it, if it is going to count; that takes another round trip. Raises TypeError for an object that has no counts.
     """
@@ -115,11 +119,24 @@ def shown_views(stored: Mapping[str, int | None], totals: Mapping[str, Total] | 
         # Read again after SQL, so that SQL's count is not added to a total that was settled in between.
         if began := [subject for subject in lacking if subject in live]:
             live = {**live, **page_state(counts=began).totals}
-    shown = {subject: count or 0 for subject, count in stored.items()}
+    shown, asked = {subject: count or 0 for subject, count in stored.items()}, cache(is_sound)
     for subject, total in live.items():
         count = shown[subject]
-        shown[subject] = max(total.views, count) if total.is_settled else total.views + count
+        is_whole = total.is_settled or not count or not asked()
+        shown[subject] = max(total.views, count) if is_whole else total.views + count
     return shown
+
+
+def is_sound() -> bool:
+    """Returns True if SQL's counts add to unsettled ones, in one round trip and one query.
+
+    They do not in a Redis that went back: SQL may hold what is unsettled there.
+    """
+    epoch = fail_open(scripts.run, None, counters.epoch())
+    try:
+        return epoch is not None and runs.is_sound(epoch)
+    except (Error, SynchronousOnlyOperation):  # then the page shows the higher count, which is never too high
+        return False
 
 
 aviews = sync_to_async(views)

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -11,7 +12,7 @@ from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.buckets import Period
-from readtrack.reports.live import views
+from readtrack.reports.live import is_sound, views
 from readtrack.sql import history
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
@@ -119,11 +120,14 @@ def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[in
     calls = counters.model_hours(models, range(max(since, until - counters.MODEL_HOURS), until))
     live = counters.by_model(fail_open(scripts.run_all, [], *calls))
     found: Counter[int] = Counter()
+    asked = cache(is_sound)
     for model, rows in stored.items():
         known = rows.by_hour()
         found.update(known)
         for hour, count in live[model].items():
-            found[hour] += max(0, count.views - known.get(hour, 0)) if count.is_settled else count.views
+            before = known.get(hour, 0)
+            is_whole = count.is_settled or not before or not asked()
+            found[hour] += max(0, count.views - before) if is_whole else count.views
     return found
 
 
