@@ -1,2 +1,2 @@
--- Reads Redis's clock. Returns: seconds since 1970, microseconds of the present second
+-- Reads Redis's clock. KEYS, ARGV: none. Returns: seconds since 1970, microseconds of the present second
 return redis.call('TIME')
