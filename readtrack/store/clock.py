@@ -46,14 +46,18 @@ def ask() -> None:
 
 
 def question() -> Call[None]:
-    """Learns Redis's time from the answer to a call that goes along with others."""
-    return Call("time", (), (), lambda answer: learn(int(answer[0]) * 1_000_000 + int(answer[1])))
+    """Compares the clocks by the answer to a call that goes along with others, and so may come late."""
+    return Call("time", (), (), lambda answer: _compare(int(answer[0]) * 1_000_000 + int(answer[1])))
 
 
 def learn(now: int) -> None:
     """Takes Redis's time (µs) from an answer that arrived just now."""
+    _compare(now)
+    _learnt[conf.CACHE] = perf_counter()
+    _offsets[conf.CACHE] = now - ceil(_learnt[conf.CACHE] * 1_000_000)
+
+
+def _compare(now: int) -> None:
     global skew, due
     skew = datetime.fromtimestamp(now / 1_000_000, timezone.utc) - datetime.now(timezone.utc)
     due = perf_counter() + EVERY
-    _learnt[conf.CACHE] = perf_counter()
-    _offsets[conf.CACHE] = now - ceil(_learnt[conf.CACHE] * 1_000_000)
