@@ -570,6 +570,7 @@ def test_a_user_of_a_site_or_browser_without_cookies_is_known_by_the_account_alo
     assert views(redis, post) == 2
 
 
+@pytest.mark.usefixtures("redis_in_use")
 def test_a_category_page_shows_itself_read_and_puts_the_dot_out_everywhere() -> None:
     category, browser = factories.category(), factories.browser(factories.user())
     assert browser.get("/list/").text.count("readtrack-dot__text") == 1
