@@ -42,7 +42,10 @@ def connect() -> None:
 def on_sign_up(sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any) -> None:
     """Receives post_save of a user, and marks everything read for a new one on commit, with START_AS_READ."""
     if created and not raw and conf.START_AS_READ:
-        start = partial(fail_open, starting.start_reader, None, instance.pk)
+
+        def start() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
+            fail_open(starting.start_reader, None, instance.pk)
+
         transaction.on_commit(start, using=using, robust=True)
 
 

@@ -5,7 +5,6 @@ once Redis has it. What is left after a crash is sent by the next flush.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -169,7 +168,10 @@ class Batch:
         self.rows |= fresh
         if self.outbox and fresh:
             UnsentPublication.objects.using(self.outbox).bulk_create(fresh.values())
-        callback = partial(self._send, news)
+
+        def callback() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
+            self._send(news)
+
         self._first = self._first or callback
         self._waiting += 1
         # Robust, because the post is saved by then: an error is logged and the page is served.

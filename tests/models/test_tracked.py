@@ -162,7 +162,7 @@ def clear_key(post: Post) -> Post:
     """Copies a row as Django's documentation says."""
     post.pk = None
     post._state.adding = True
-    post.save()
+    post.save(force_insert=bool(post.get_deferred_fields()))  # which Django 5.2 takes for an update otherwise
     return post
 
 
