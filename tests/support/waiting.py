@@ -6,11 +6,11 @@ from collections.abc import Callable
 ENOUGH = 60.0  # seconds, on a machine that does other work besides
 
 
-def comes_true(condition: Callable[[], bool]) -> bool:
-    """Waits until the condition holds. Returns False if it does not in time."""
+def comes_true(condition: Callable[[], bool], *, every: float = 0.01) -> bool:
+    """Waits until the condition holds, asking `every` so many seconds. Returns False if it does not in time."""
     deadline = time.monotonic() + ENOUGH
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(every)
     return True
