@@ -29,14 +29,14 @@ def at(began: float) -> int:
     answer. Asks Redis once in a process. Raises redis.RedisError.
     """
     if conf.CACHE not in _offsets:
-        learn(server_time())
+        ask()
     return int(began * 1_000_000) + _offsets[conf.CACHE]
 
 
 def recent() -> int:
     """Returns Redis's time (µs), up to a millisecond too early and not too late. Raises redis.RedisError."""
     if perf_counter() - _learnt.get(conf.CACHE, -FRESH) >= FRESH:
-        learn(server_time())
+        ask()
     return at(perf_counter()) - DRIFT
 
 

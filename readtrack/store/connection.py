@@ -215,10 +215,8 @@ def check_configuration() -> None:
 
 def server_time(*, patient: bool = False) -> int:
     """Returns Redis's time (µs), in one round trip. Raises redis.RedisError."""
-    try:
+    with checked():
         seconds, microseconds = connect(patient=patient).time()
-    except WRONG_TYPE as error:
-        raise AnswerError(f"{type(error).__name__}: {error}") from error
     return seconds * 1_000_000 + microseconds
 
 

@@ -140,7 +140,7 @@ def _reader(author: str) -> readers.Reader | None:
 
 
 class Batch:
-    """What one transaction publishes, with one row in the outbox for each category.
+    """The publications of one transaction, with one row in the outbox for each category.
 
     A batch is of one savepoint, so that its rows and its callbacks are kept or rolled back together. Each call of
     `add` is sent by a callback of its own; the last one deletes the rows.

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -14,21 +15,26 @@ FUNCTIONS = {"_exchange", "_pipelined", "_execute_with_wrappers", "_execute_comm
 
 
 def main() -> None:
-    """Prints the exit code of each fork."""
+    """Imports the log that a line names after the step."""
     django.setup()
-    from django.db import connections
-
     from readtrack.imports import weblog
     from readtrack.store import imports
 
     weblog.LINES, imports.VIEWS = 40, 10
+    serve(lambda path: weblog.Importer(weblog.Options()).run([path]))
+
+
+def serve(work: Callable[[str], object]) -> None:
+    """Works on the rest of each line, in a fork that dies at the step that the line begins with. Prints exit codes."""
+    from django.db import connections
+
     connections.close_all()
     for request in sys.stdin:
-        step, path = request.strip().split(" ", 1)
+        step, rest = request.strip().split(" ", 1)
         if not (fork := os.fork()):
             try:
                 sys.setprofile(Killer(int(step)))
-                weblog.Importer(weblog.Options()).run([path])
+                work(rest)
                 sys.setprofile(None)
             except BaseException:
                 traceback.print_exc()
