@@ -196,9 +196,7 @@ def _write_portable(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) ->
                 f" {visitors} = CASE WHEN {visitors} < %s THEN %s ELSE {visitors} END WHERE {pk} = %s",
                 parameters,
             )
-    ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
-    missing = [pk for pk in snapshots if pk not in present]
-    return Written(list(free), ahead, missing, [pk for pk in behind if pk not in free])
+    return _compared(present, snapshots, raised=free, locked=[pk for pk in behind if pk not in free])
 
 
 def _write_table(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
@@ -207,8 +205,19 @@ def _write_table(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Writ
     behind = _behind(present, snapshots)
     rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
     databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=rows, is_each=True)
+    return _compared(present, snapshots, raised=behind)
+
+
+def _compared(
+    present: Mapping[Any, RowCounts],
+    snapshots: Mapping[Any, RowCounts],
+    *,
+    raised: Iterable[Any],
+    locked: Sequence[Any] = (),
+) -> Written:
+    """Returns the result of a write to the rows that were present."""
     ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
-    return Written(list(behind), ahead, [pk for pk in snapshots if pk not in present])
+    return Written(list(raised), ahead, [pk for pk in snapshots if pk not in present], locked)
 
 
 def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
