@@ -168,7 +168,7 @@ def test_rows_without_their_count_show_what_sql_stores_by_one_query_for_each_tab
     tracker.record(factories.hit(*map(subject_of, deferred)))
     assert text_of(factories.browser().get(url)) == "11;12;13;14;"
     flush()
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
         assert text_of(factories.browser().get(url)) == "11;12;13;14;"
 
 

@@ -150,10 +150,14 @@ def filled(
     waiting = placeholders.found(content)
     if not waiting and not branches:
         return content
-    counts = {entry.subject for entry in waiting.values() if entry.kind in OF_COUNTS}
+    counts: dict[str, int | None] = {}
+    for entry in waiting.values():
+        if entry.kind in OF_COUNTS:
+            before = counts.get(entry.subject)
+            counts[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
     dots = {entry.subject for entry in waiting.values() if entry.kind in OF_READERS}
     reader = find_reader() if dots else None
-    state = live.page_state(counts=list(counts), dots=list(dots), reader=reader)
+    state = live.page_state(counts=counts, dots=list(dots), reader=reader)
     html = placeholders.rendered(waiting, state)
     if is_json:
         html = {text: json.dumps(shown)[1:-1] for text, shown in html.items()}

@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 from readtrack import numerals
 from readtrack.conf import conf
 from readtrack.hits.visitors import digest
-from readtrack.reports.live import PageState, loaded, shown_views
+from readtrack.reports.live import PageState, loaded
 from readtrack.subjects import can_be_unread, is_counted, subject_of, why_not_counted
 
 logger = logging.getLogger("readtrack")
@@ -90,20 +90,11 @@ def parted(content: bytes) -> tuple[bytes, bytes]:
 
 
 def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
-    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page.
-
-    Makes one query for counts that neither their objects nor Redis have.
-    """
+    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
     html, cached_dot, cached_count = {}, cache(dot), cache(unread_count)
-    stored: dict[str, int | None] = {}
-    for entry in waiting.values():
-        if entry.kind in OF_COUNTS:
-            before = stored.get(entry.subject)
-            stored[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
-    views = shown_views(stored, state.totals)
     for text, entry in waiting.items():
         if entry.kind in OF_COUNTS:
-            html[text] = count(views[entry.subject], kind=entry.kind)
+            html[text] = count(state.views[entry.subject], kind=entry.kind)
             continue
         items = state.unread.get(entry.subject, 0)
         html[text] = cached_dot(is_unread=items > 0) if entry.kind == DOT else ""

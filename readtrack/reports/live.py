@@ -24,22 +24,22 @@ from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, list
 
 
 class PageState(NamedTuple):
-    """Totals, and numbers of new items for one reader, by subject; without those that Redis does not have."""
+    """Views, and numbers of new items for one reader, by subject; without the numbers that Redis does not have."""
 
-    totals: dict[str, Total]
+    views: dict[str, int]
     unread: dict[str, int]
 
 
 def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
-    """Returns the views of each object (live, one round trip); SQL's counts while Redis is down.
+    """Returns the views of each object (live, one round trip), never less than SQL stores.
 
-    Makes a query for objects that SQL has views of and whose count Redis began anew since the last flush. Makes no
-    other, but one for objects that do not carry their count (deferred, or without the columns of Tracked) and
-    that Redis has no settled total of. A view that `request.readtrack.view` has announced in the present request is in
-    it, if it is going to count; that takes another round trip. Raises TypeError for an object that has no counts.
+    Makes one query for each table of objects that do not carry their count (deferred, or without the columns of
+    Tracked), and one for objects that SQL has views of and whose count Redis began anew since the last flush. Makes no
+    other. A view that `request.readtrack.view` has announced in the present request is in it, if it is going to count;
+    that takes another round trip. Raises TypeError for an object that has no counts.
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
-    shown = shown_views({subject: loaded(obj) for obj, subject in subjects.items()})
+    shown = page_state(counts={subject: loaded(obj) for obj, subject in subjects.items()}).views
     own = _announced(subjects.values())
     return {obj: shown[subject] + (subject in own) for obj, subject in subjects.items()}
 
@@ -99,32 +99,43 @@ def as_of() -> int:
     return clock.recent()
 
 
-def page_state(*, counts: Sequence[str] = (), dots: Sequence[str] = (), reader: Reader | None = None) -> PageState:
-    """Returns totals and read state, in one round trip; empty while Redis is down."""
-    totals = [counters.totals(some) for some in scripts.sliced(counts)]
+def page_state(
+    *, counts: Mapping[str, int | None] = {}, dots: Sequence[str] = (), reader: Reader | None = None
+) -> PageState:
+    """Returns views and read state, in one round trip; while Redis is down SQL's counts, and no read state.
+
+    `counts` are SQL's by subject; those that are None are read, because a Redis that was restored from an old snapshot
+    may have less. An unsettled total takes another query.
+    """
+    stored = {subject: count or 0 for subject, count in counts.items()}
+    # SQL is read before Redis, so that its count is not added to a total that is settled in between.
+    if lacking := [subject for subject, count in counts.items() if count is None]:
+        stored.update(_read(lacking))
+    totals = [counters.totals(some) for some in scripts.sliced(list(stored))]
     read = [read_state.unread(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
     answers = fail_open(scripts.run_all, [], *totals, *read)
-    return PageState(dict(ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
+    return PageState(_shown(stored, ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
 
 
-def shown_views(stored: Mapping[str, int | None], totals: Mapping[str, Total] | None = None) -> dict[str, int]:
-    """Returns the number of views to show of each subject: by Redis's total and SQL's count, never less than either.
+def _read(subjects: Sequence[str]) -> dict[str, int]:
+    """Returns SQL's counts; none while SQL is down and Redis has the whole ones, for a page out of a cache."""
+    try:
+        return {subject: stored.views for subject, stored in row_counts.by_subject(subjects).items()}
+    except Error:
+        live = ChainMap(*fail_open(scripts.run_all, [], *map(counters.totals, scripts.sliced(subjects))))
+        if not all(subject in live and live[subject].is_settled for subject in subjects):
+            raise
+        return {}
 
-    Counts of None are not known; they are read from SQL where Redis has no settled total. `totals` are Redis's.
-    """
-    live = page_state(counts=list(stored)).totals if totals is None else totals
-    lacking = [one for one, count in stored.items() if count is None and not (one in live and live[one].is_settled)]
-    if lacking:
-        stored = {**stored, **{one: counts.views for one, counts in row_counts.by_subject(lacking).items()}}
-        # Read again after SQL, so that SQL's count is not added to a total that was settled in between.
-        if began := [subject for subject in lacking if subject in live]:
-            live = {**live, **page_state(counts=began).totals}
-    shown, asked = {subject: count or 0 for subject, count in stored.items()}, cache(is_sound)
+
+def _shown(stored: dict[str, int], live: Mapping[str, Total]) -> dict[str, int]:
+    """Returns the views to show of each subject: by Redis's total and SQL's count, never less than either."""
+    asked = cache(is_sound)
     for subject, total in live.items():
-        count = shown[subject]
+        count = stored[subject]
         is_whole = total.is_settled or not count or not asked()
-        shown[subject] = max(total.views, count) if is_whole else total.views + count
-    return shown
+        stored[subject] = max(total.views, count) if is_whole else total.views + count
+    return stored
 
 
 def is_sound() -> bool:

@@ -11,7 +11,6 @@ from django.utils.translation import override
 from readtrack.page import placeholders
 from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, UNREAD, Placeholder
 from readtrack.reports.live import PageState
-from readtrack.store.counters import Total
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Page, Post, Publication
 
@@ -94,7 +93,7 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
         b"c": Placeholder(DOT, "site.post:1"),
         b"d": Placeholder(IF, "site.post:1"),
     }
-    html = placeholders.rendered(waiting, PageState({"site.post:1": Total(7)}, {}))
+    html = placeholders.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}))
     assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.template import Context, Template
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import reports, tracker
@@ -18,7 +18,7 @@ from readtrack.store import counters, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
-from tests.site.models import Post
+from tests.site.models import Manual, Post
 from tests.support import factories
 from tests.support.interference import Dump, dump, restore
 
@@ -231,6 +231,31 @@ def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a
     assert shown() == (14, 14, 14, 14)
     flush()
     assert shown() == (14, 14, 14, 14)
+
+
+@pytest.mark.parametrize("lifts", [False, True])
+@pytest.mark.usefixtures("database")
+def test_rows_that_do_not_carry_their_count_show_no_less_than_sql_while_a_restored_redis_waits_for_a_flush(
+    redis: Redis, settings: Settings, *, lifts: bool
+) -> None:
+    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
+    post, manual = factories.post(), Manual.objects.create(title="A")
+    for _ in range(14):
+        tracker.record(factories.hit(subject_of(post), subject_of(manual)))
+    flush()
+    snapshot = dump(redis)
+    for _ in range(4):
+        tracker.record(factories.hit(subject_of(post), subject_of(manual)))
+    flush()
+    restore(redis, snapshot)
+    rows: list[Any] = [Post.objects.only("title").get(), Post.objects.defer("view_count").get(), manual]
+    page = "{% load readtrack %}{% for row in rows %}{% view_count row exact %};{% endfor %}"
+    if lifts:
+        flush()
+    assert list(reports.views(rows).values()) == [18, 18]
+    assert Template(page).render(Context({"rows": rows})) == "18;18;18;"
+    tracker.record(factories.hit(subject_of(post), subject_of(manual)))
+    assert list(reports.views(rows).values()) == [18 + lifts] * 2
 
 
 @pytest.mark.django_db(transaction=True)
