@@ -39,10 +39,11 @@ class Conf:
     DIMENSIONS: Sequence[str] = ()  # device, browser, os, country, referrer, or dotted paths of callables
     COUNTRY_HEADER: str = ""  # header in which a trusted proxy names the visitor's country, e.g. "CF-IPCountry"
 
-    # Robots
+    # Robots, and your own people
     BOTS: Sequence[str] = ()  # regular expressions: user agents of more robots
     NOT_BOTS: Sequence[str] = ()  # regular expressions: user agents of people that would be taken for robots
     IS_BOT: str = ""  # path of a function (user agent) -> bool that replaces the is-bot package
+    EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function
     DEBUG_HEADER: bool = False  # adds X-Readtrack to every response that could count, as DEBUG does
 
     # Visitors

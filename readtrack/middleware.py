@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 
 from readtrack import tracker
 from readtrack.conf import conf
-from readtrack.hits import dimensions, visitors
+from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.hit import Hit, Outcome, present, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
@@ -57,8 +57,8 @@ class ReadTrackMiddleware:
             needs_user = request.readtrack.see(response) or filling.needs_user(response)
             user = await visitors.asigned_in(request) if needs_user else None
             # A tenant is that of the thread's connection to SQL, and Django's own thread closes that connection.
-            # Otherwise any thread will do, and pages do not queue.
-            is_sensitive = keys.tenant_function() is not None or filling.may_query(response)
+            # EXCLUDE may query groups. Otherwise any thread will do, and pages do not queue.
+            is_sensitive = bool(conf.EXCLUDE) or keys.tenant_function() is not None or filling.may_query(response)
             await sync_to_async(_finish, thread_sensitive=is_sensitive)(request, response, user)
         return response
 
@@ -81,6 +81,11 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         seen.views.clear()
         seen.reads.clear()
     if seen.steps and refusal(request, response, is_anonymous=is_anonymous, is_step=True):
+        seen.steps.clear()
+    may_be_own = conf.EXCLUDE or getattr(user, "is_staff", False)
+    if may_be_own and (seen.views or seen.steps) and exclusions.is_excluded(request, user):
+        reason = reason or "excluded"
+        seen.views.clear()  # what they have read stays, so that their dots go out
         seen.steps.clear()
     is_left = seen.has_seen
     outcome = tracker.skip(skipped, reason, is_alone=not is_left) if reason else Outcome()

@@ -234,8 +234,9 @@ def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str
     trapped = Client(REMOTE_ADDR="203.0.113.1")
     fetch(trapped, "/readtrack/archive/")
     fetch(trapped, page)
-    settings.READTRACK = {"ANONYMOUS": "none"}
-    fetch(client, page)
+    for options in ({"ANONYMOUS": "none"}, {"EXCLUDE": {"paths": ["."]}}):
+        settings.READTRACK = options
+        fetch(client, page)
     # The last second's stay in the process until the next portion is due.
     settle()
     skips = reports.skips()

@@ -10,7 +10,7 @@ from django.utils.module_loading import import_string
 
 from readtrack.checks import Check, problem_if
 from readtrack.conf import TYPES, conf
-from readtrack.hits import addresses, bots, dimensions
+from readtrack.hits import addresses, bots, dimensions, exclusions
 from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
@@ -150,6 +150,13 @@ CHECKS = (
         unusable_dimensions,
         "READTRACK['DIMENSIONS'] names '{0}': {1}.",
         hint="Name device, browser, os, country, referrer, or the dotted path of a callable that takes the request.",
+    ),
+    Check(
+        "readtrack.E026",
+        lambda: exclusions.rules().problems,
+        "READTRACK['EXCLUDE'] has {0!r}: {1!r}, which leaves out nothing.",
+        hint="Give 'staff': True; lists of names in 'groups', of 'app.codename' in 'permissions', of regular "
+        "expressions in 'paths', of addresses in 'networks'; and in 'function' the path of a function (request).",
     ),
     Check(
         "readtrack.E040",

@@ -36,6 +36,7 @@ REASONS: dict[Reason, Any] = {
     "method": _("not a GET"),
     "status": _("not a successful page"),
     "anonymous": _("anonymous visitors are not counted"),
+    "excluded": _("left out by the site's settings, or a link of the admin"),
     "error": _("Redis failed"),
 }
 

@@ -16,8 +16,10 @@ from readtrack.hits import bots
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import Visitor
 
-# Reasons for a skip. The reasons up to "anonymous" are found before Redis is asked, Redis finds the next three.
-Reason = Literal["method", "status", "prefetch", "embed", "bot", "anonymous", "rate", "repeat", "honeypot", "error"]
+# Reasons for a skip. The reasons up to "excluded" are found before Redis is asked, Redis finds the next three.
+Reason = Literal[
+    "method", "status", "prefetch", "embed", "bot", "anonymous", "excluded", "rate", "repeat", "honeypot", "error"
+]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 # Chromium and Firefox 115 send Sec-Purpose (prefetch, prefetch;prerender, prefetch;anonymous-client-ip, ...),

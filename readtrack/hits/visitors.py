@@ -3,6 +3,7 @@
 import logging
 import secrets
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
@@ -80,7 +81,10 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
     opted_out = conf.HONOUR_OPT_OUT and any(request.META.get(name, "").strip() == "1" for name in OPT_OUT_HEADERS)
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
-    has_cookies = has_cookies and (not conf.CONSENT or _consents(request))
+    if has_cookies and conf.CONSENT:
+        has_cookies = says_true(
+            conf.CONSENT, lambda: import_string(conf.CONSENT)(request), otherwise="no cookie is set"
+        )
     known = (
         request.get_signed_cookie(conf.COOKIE, default="", salt=SALT, max_age=conf.COOKIE_AGE) if has_cookies else ""
     )
@@ -95,20 +99,20 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     return Visitor(digest("visitor", f"cookie:{new}"), fallback_id=address_id(request), new_cookie=new)
 
 
-def _consents(request: HttpRequest) -> bool:
-    """Returns True if the site's CONSENT says so; a function that fails has not said so."""
+def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
+    """Returns True if the site's function, known by that name, does. If it fails, the log says what happens instead."""
     try:
         # Nothing but True, because a coroutine and the text "no" are true as well.
-        return import_string(conf.CONSENT)(request) is True
+        return ask() is True
     except Exception as error:  # the page is made already
-        _log_failure(conf.CONSENT, type(error))
+        _log_failure(name, otherwise, type(error))
         return False
 
 
 @cached_setting()
-def _log_failure(path: str, kind: type[Exception]) -> None:
+def _log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
     """Logs the error that is being handled, once for each function and type of error."""
-    logger.exception("%s failed; no cookie is set.", path)
+    logger.exception("%s failed; %s.", name, otherwise)
 
 
 def address_id(request: HttpRequest) -> str:

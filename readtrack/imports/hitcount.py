@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps.registry import Apps
+from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.hits import visitors
+from readtrack.hits import exclusions, visitors
 from readtrack.imports import ledger
 from readtrack.models import Import
 from readtrack.sql import row_counts
@@ -78,6 +79,10 @@ def run(
         flush()  # a Redis that was restored from before the last flush catches up with SQL first
     rows = HitCount._base_manager.using(using).order_by("pk")
     report = Report(skipped=Counter({"imported before": rows.filter(pk__lte=position).count()}))
+    groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
+    if groups and not set(groups) <= set(exclusions.rules().groups):
+        line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
+        report.notes.append(f"django-hitcount left out views of HITCOUNT_EXCLUDE_USER_GROUP. To go on so, set {line}.")
     if lost:
         report.notes.append("Redis lost its data during an earlier import; some rows are passed over.")
     while some := list(rows.filter(pk__gt=position)[:ROWS]):

@@ -16,7 +16,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor.findings import counted
 from readtrack.flush.run import flush
-from readtrack.hits import addresses, visitors
+from readtrack.hits import addresses, exclusions, visitors
 from readtrack.hits.hit import Reason, judged
 from readtrack.imports import ledger
 from readtrack.imports.lines import Line, parser
@@ -279,6 +279,9 @@ class Importer:
                 self._proxies.add(address)
         if flaw in {"no address", "no agent"}:
             report.skipped[flaw] += 1
+            return
+        if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
+            report.skipped["excluded"] += 1
             return
         visitor = visitors.logged(address, line.agent or "", at=line.at)
         if reason := self._windows.refusal(visitor.fallback_id, subject, line.at.timestamp()):

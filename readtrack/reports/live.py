@@ -11,7 +11,7 @@ from django.db import Error
 from django.http import HttpResponse
 
 from readtrack import buckets
-from readtrack.hits import readers, visitors
+from readtrack.hits import exclusions, readers, visitors
 from readtrack.hits.hit import Hit, present, refusal
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
@@ -51,7 +51,7 @@ def _announced(subjects: Iterable[str]) -> list[str]:
     if not announced:
         return []
     user = visitors.signed_in(request)
-    if refusal(request, HttpResponse(), is_anonymous=user is None):
+    if refusal(request, HttpResponse(), is_anonymous=user is None) or exclusions.is_excluded(request, user):
         return []
     return fail_open(will_count, [], Hit(visitors.visitor(request, user), buckets.now(), views=announced))
 

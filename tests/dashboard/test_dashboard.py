@@ -53,7 +53,9 @@ def test_the_dashboard_shows_totals_the_day_the_top_and_what_is_trending(admin_c
     flush()
     page = content(admin_client.get(DASHBOARD).text)
     assert "12,348" in page
-    assert re.search(rf'<a href="{top.get_absolute_url()}">Top</a>\s*</td>\s*<td[^>]*>12,345<', page)
+    assert re.search(
+        rf'<a href="{top.get_absolute_url()}" referrerpolicy="same-origin">Top</a>\s*</td>\s*<td[^>]*>12,345<', page
+    )
     assert re.search(rf"{re.escape(str(trending))}\s*</td>\s*<td[^>]*>3<", page)
     assert "1 read, 1 written" in page
 

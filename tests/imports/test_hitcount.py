@@ -182,3 +182,12 @@ def test_their_times_are_local_without_use_tz(tables: Tables, settings: Settings
     tables.hit(tables.count(Post, post.pk, 2), "192.0.2.1")
     hitcount.run()
     assert redis.smembers(f"views:unique:site.post:{post.pk}") == {logged("192.0.2.1", BROWSER, at=NOW).id}
+
+
+def test_the_groups_that_they_left_out_are_named_with_the_setting_for_them(tables: Tables, settings: Settings) -> None:
+    tables.create()
+    settings.HITCOUNT_EXCLUDE_USER_GROUP = ("editors", "authors")
+    [note] = hitcount.run().notes
+    assert note.endswith("READTRACK['EXCLUDE'] = {'groups': ['authors', 'editors']}.")
+    settings.READTRACK = {"EXCLUDE": {"groups": ["authors", "editors", "others"]}}
+    assert hitcount.run().notes == []

@@ -85,6 +85,14 @@ def test_a_hurried_visitor_counts_five_times(write: Write) -> None:
     assert (report.counted, report.skipped) == (5, {"rate": 3})
 
 
+@pytest.mark.usefixtures("post")
+def test_lines_that_the_site_leaves_out_do_not_count(write: Write) -> None:
+    factories.post(pk=2)
+    with override_settings(READTRACK={"EXCLUDE": {"networks": ["192.0.2.0/30"], "paths": ["^/posts/1/$"]}}):
+        report = take(write(line(), line("/posts/2/"), line("/posts/2/", address="198.51.100.1")))
+    assert (report.counted, report.skipped) == (1, {"excluded": 2})
+
+
 # The beginnings of lines that 1,000 visitors leave, and what of their 1,000 views counts
 BEGINNINGS: dict[str, tuple[Callable[[int], str], int, str]] = {
     "address": (lambda n: f"198.51.{n // 250}.{n % 250 + 1} - -", 1000, ""),

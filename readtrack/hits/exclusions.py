@@ -1,0 +1,104 @@
+"""Exclusions: hits of the site's own people and machines, which EXCLUDE leaves out, and links of the admin."""
+
+import re
+from functools import partial
+from ipaddress import ip_address, ip_network
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest
+from django.urls import Resolver404, resolve
+from django.utils.module_loading import import_string
+
+from readtrack.conf import cached_setting, conf
+from readtrack.hits import addresses
+from readtrack.hits.visitors import says_true
+
+LISTS = ("groups", "permissions", "paths", "networks")
+
+
+class Rules(NamedTuple):
+    """EXCLUDE, without the keys and values that a system check reports."""
+
+    problems: list[tuple[str, Any]]
+    staff: bool
+    function: str
+    groups: list[str]
+    permissions: list[str]
+    paths: list[re.Pattern[str]]
+    networks: list[Any]
+
+
+@cached_setting()
+def rules() -> Rules:
+    """Returns the rules of EXCLUDE."""
+    given = {str(key): value for key, value in conf.EXCLUDE.items()}
+    staff, function = given.pop("staff", False), given.pop("function", "")
+    found: dict[str, list[Any]] = {}
+    problems = [] if isinstance(staff, bool) else [("staff", staff)]
+    for name in LISTS:
+        values, found[name] = given.pop(name, ()), []
+        for value in values if isinstance(values, (list, tuple)) else [values]:
+            try:
+                found[name].append(_rule(name, value))
+            except (ValueError, re.error):
+                problems.append((name, value))
+    try:
+        is_function = function == "" or callable(import_string(function))
+    except (ImportError, AttributeError):  # no such function, or no text
+        is_function = False
+    problems += [] if is_function else [("function", function)]
+    return Rules([*problems, *given.items()], staff is True, function if is_function else "", **found)
+
+
+def _rule(name: str, value: Any) -> Any:
+    if not isinstance(value, str) or (name == "permissions" and "." not in value):
+        raise ValueError(value)
+    if name == "paths":
+        return re.compile(value)
+    if name != "networks":
+        return value
+    network = ip_network(value, strict=False)
+    # A visitor's IPv6 address is known as its household's network.
+    is_narrow = network.version == 6 and network.prefixlen > addresses.HOUSEHOLD
+    return network.supernet(new_prefix=addresses.HOUSEHOLD) if is_narrow else network
+
+
+def is_excluded(request: HttpRequest, user: Any | None) -> bool:
+    """Returns True if the site leaves this hit out, or if a staff member came by a link of the admin."""
+    if getattr(user, "is_staff", False) and _is_from_admin(request):
+        return True
+    # The page is made already, so an error of the site's function or of the database must not reach it.
+    return bool(conf.EXCLUDE) and says_true("EXCLUDE", partial(_is_named, request, user), otherwise="the hit counts")
+
+
+def is_excluded_line(path: str, address: str) -> bool:
+    """Returns True if the site leaves out a line in a log with that path or address."""
+    own = rules()
+    client = addresses.network_of(address) if own.networks else ""
+    is_within = client and any(ip_address(client) in network for network in own.networks)
+    return bool(is_within) or any(pattern.search(path) for pattern in own.paths)
+
+
+def _is_named(request: HttpRequest, user: Any | None) -> bool:
+    own = rules()
+    if user is not None:
+        if own.staff and getattr(user, "is_staff", False):
+            return True
+        # A query or two.
+        if any(map(user.has_perm, own.permissions)):
+            return True
+        if own.groups and user.groups.filter(name__in=own.groups).exists():
+            return True
+    client = addresses.network(request.META) if own.networks else ""
+    return is_excluded_line(request.path, client) or (
+        own.function != "" and import_string(own.function)(request) is True
+    )
+
+
+def _is_from_admin(request: HttpRequest) -> bool:
+    try:
+        path = urlsplit(request.META.get("HTTP_REFERER", "")).path
+        return "admin" in resolve(path.removeprefix(request.META.get("SCRIPT_NAME", ""))).app_names
+    except (ValueError, Resolver404):
+        return False
