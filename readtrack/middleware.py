@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.conf import settings
@@ -13,11 +13,11 @@ from django.http.response import HttpResponseBase
 from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.hits import dimensions, exclusions, visitors
-from readtrack.hits.hit import Hit, Outcome, present, refusal
+from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import clock, keys, uniques
-from readtrack.store.circuit import fail_open, one_page
+from readtrack.store.circuit import Page, fail_open
 from readtrack.store.recording import record
 
 
@@ -37,40 +37,52 @@ class ReadTrackMiddleware:
         request.readtrack = Recorder()
         if self.is_async:
             return self._acall(request)
-        with one_page():
-            token = present.set(request)
-            try:
-                response: HttpResponseBase = self.get_response(request)
-            finally:
-                present.reset(token)
-            needs_user = request.readtrack.see(response) or filling.needs_user(response)
-            _finish(request, response, visitors.signed_in(request) if needs_user else None)
+        with Page(request, conf.TIMEOUT):
+            response: HttpResponseBase = self.get_response(request)
+            if to_do := _to_do(request, response):
+                _finish(request, response, to_do, visitors.signed_in(request) if to_do.needs_user else None)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
-        with one_page():
-            token = present.set(request)
-            try:
-                response: HttpResponseBase = await self.get_response(request)
-            finally:
-                present.reset(token)
-            needs_user = request.readtrack.see(response) or filling.needs_user(response)
-            user = await visitors.asigned_in(request) if needs_user else None
+        with Page(request, conf.TIMEOUT):
+            response: HttpResponseBase = await self.get_response(request)
+            if not (to_do := _to_do(request, response)):
+                return response
+            user = await visitors.asigned_in(request) if to_do.needs_user else None
             # A tenant is that of the thread's connection to SQL, and Django's own thread closes that connection.
             # EXCLUDE may query groups. Otherwise any thread will do, and pages do not queue.
-            is_sensitive = bool(conf.EXCLUDE) or keys.tenant_function() is not None or filling.may_query(response)
-            await sync_to_async(_finish, thread_sensitive=is_sensitive)(request, response, user)
+            is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or filling.may_query(to_do.content or b""))
+            await sync_to_async(_finish, thread_sensitive=is_sensitive)(request, response, to_do, user)
         return response
 
 
-def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
-    if request.readtrack.has_seen:
-        outcome = _record(request, response, user)
-        if (settings.DEBUG or conf.DEBUG_HEADER) and any(outcome):
-            response["X-Readtrack"] = str(outcome)
-    elif (settings.DEBUG or conf.DEBUG_HEADER) and is_detail_page(request, response):
+class ToDo(NamedTuple):
+    """The rest of a page that is made."""
+
+    has_seen: bool
+    content: bytes | None  # to fill in, by `filling.text_of`
+    needs_user: bool
+    explains: bool  # what became of the hit, in X-Readtrack
+
+
+def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
+    """Returns what is left to do, or None."""
+    has_seen, content = request.readtrack.see(response), filling.text_of(response)
+    explains = settings.DEBUG or conf.DEBUG_HEADER
+    if not (has_seen or explains or content is not None):
+        return None
+    needs_user = has_seen or (content is not None and filling.needs_user(response, content))
+    return ToDo(has_seen, content, needs_user, explains)
+
+
+def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, user: Any | None) -> None:
+    outcome = _record(request, response, user) if to_do.has_seen else Outcome()
+    if to_do.explains and any(outcome):
+        response["X-Readtrack"] = str(outcome)
+    elif to_do.explains and not to_do.has_seen and is_detail_page(request, response):
         response["X-Readtrack"] = "no subject"
-    filling.fill(response, partial(visitors.reader, request, user))
+    if to_do.content is not None:
+        filling.fill(response, to_do.content, partial(visitors.reader, request, user))
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:

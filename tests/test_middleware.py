@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.core import signing
 from django.http import HttpResponse, JsonResponse
 from django.test import AsyncClient, Client, RequestFactory
 from django.urls import path
@@ -377,9 +376,25 @@ def test_a_cookie_expires_on_the_server_as_well(
     settings.READTRACK = {"COOKIE_AGE": 3_600}
     browser, now = factories.browser(), time.time()
     with monkeypatch.context() as patch:
-        patch.setattr(signing, "time", SimpleNamespace(time=lambda: now - age))
+        patch.setattr(visitors, "time", SimpleNamespace(time=lambda: now - age))
         browser.get(f"/posts/{factories.post().pk}/")
     assert ("anon_id" in browser.get(f"/posts/{factories.post().pk}/").cookies) == is_new
+
+
+@pytest.mark.parametrize(
+    ("fallbacks", "is_new"), [(["yesterday"], False), (["before", "yesterday"], False), ([], True)]
+)
+def test_a_cookie_outlives_a_change_of_the_secret_key_by_its_fallbacks(
+    settings: Settings, redis: Redis, fallbacks: list[str], is_new: bool
+) -> None:
+    settings.READTRACK = {"SECRET": "stays"}
+    settings.SECRET_KEY = "yesterday"
+    browser, post = factories.browser(), factories.post()
+    browser.get(f"/posts/{post.pk}/")
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "today", fallbacks
+    assert ("anon_id" in browser.get(f"/posts/{factories.post().pk}/").cookies) == is_new
+    browser.get(f"/posts/{post.pk}/")
+    assert views(redis, post) == 1
 
 
 def test_a_signed_in_user_is_one_visitor_in_every_browser(redis: Redis) -> None:

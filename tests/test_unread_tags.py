@@ -123,7 +123,7 @@ def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[A
 
     async def collect() -> bytes:
         response = StreamingHttpResponse(chunks())
-        filling.fill(response, lambda: user.pk)
+        filling.fill(response, b"", lambda: user.pk)
         return b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
 
     assert async_to_sync(collect)() == b"<b>new</b>"
@@ -137,7 +137,7 @@ def test_a_stream_that_only_looks_like_a_placeholder_at_its_end_is_whole(user: A
 
     async def collect() -> bytes:
         response = StreamingHttpResponse(chunks())
-        filling.fill(response, lambda: user.pk)
+        filling.fill(response, b"", lambda: user.pk)
         return b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
 
     assert async_to_sync(collect)() == text.encode()

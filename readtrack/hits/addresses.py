@@ -4,7 +4,8 @@ import logging
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import ip_network
+from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Any, Literal
 
 from django.utils.translation import gettext_noop
@@ -16,13 +17,18 @@ LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, bec
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
 WITH_PORT = re.compile(r"\[(?P<v6>.*)\](:\d+)?|(?P<v4>[\d.]+):\d+")  # some load balancers append the port
 # Loopback, private, link-local and shared (RFC 6598) networks. `is_private` of Python also has those of documentation.
-PRIVATE = [
-    ip_network(network)
-    for network in (
-        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
-        *("192.168.0.0/16", "::/64", "fc00::/7", "fe80::/10"),
-    )
-]
+# By family: the first address of each, and the bits that its addresses have in common.
+PRIVATE = {
+    family: [(int(one.network_address), int(one.netmask)) for one in map(ip_network, networks)]
+    for family, networks in {
+        AF_INET: (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8"),
+            *("169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
+        ),
+        AF_INET6: ("::/64", "fc00::/7", "fe80::/10"),
+    }.items()
+}
+MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address begins with it where it is written as one of IPv6
 SAMPLE = 20  # visitors in a row, known by their addresses, that a process judges together
 MANY = 5  # different user agents in a sample: no one person's
 
@@ -52,13 +58,23 @@ def network(meta: Mapping[str, Any], *, agent: str | None = None) -> str:
 
 def network_of(text: str) -> str:
     """Returns the network of an address; "" for any other text."""
-    try:
-        address = ip_address(text)
-    except ValueError:
+    try:  # not by `ip_address`, which takes five times as long
+        if ":" not in text:
+            inet_pton(AF_INET, text)
+            return text
+        packed = inet_pton(AF_INET6, text.partition("%")[0])
+    except (OSError, ValueError):
         return ""
-    if isinstance(address, IPv6Address):
-        address = address.ipv4_mapped or IPv6Address(int(address) >> HOUSEHOLD << HOUSEHOLD)
-    return str(address)
+    if packed.startswith(MAPPED):
+        return inet_ntop(AF_INET, packed[len(MAPPED) :])
+    return inet_ntop(AF_INET6, packed[: HOUSEHOLD // 8] + bytes(16 - HOUSEHOLD // 8))
+
+
+def is_private(network: str) -> bool:
+    """Returns True if the network, by `network_of`, is a private one."""
+    family = AF_INET6 if ":" in network else AF_INET
+    number = int.from_bytes(inet_pton(family, network), "big")
+    return any(number & mask == first for first, mask in PRIVATE[family])
 
 
 def bad_proxies() -> str:
@@ -85,14 +101,14 @@ def _believed(forwarded: str, direct: str) -> list[str]:
     return [] if found is None else [network_of(str(found))]
 
 
-@lru_cache(maxsize=1024)  # 10 µs for a new text
+@lru_cache(maxsize=1024)  # 3 µs for a new text
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for a text that is no address."""
     text = text.strip()
     if with_port := WITH_PORT.fullmatch(text):
         text = with_port["v6"] or with_port["v4"] or ""
     found = network_of(text)
-    return "" if not found or any(ip_address(found) in private for private in PRIVATE) else found
+    return "" if not found or is_private(found) else found
 
 
 @cached_setting()

@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from datetime import datetime
@@ -22,7 +23,7 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits import addresses, bots, readers
 
 AUTHENTICATION = "django.contrib.auth.middleware"
-SALT = "readtrack.hits.visitors"
+LONGEST = 200  # characters of a cookie that are read; ours have fewer
 OPT_OUT_HEADERS = ("HTTP_SEC_GPC", "HTTP_DNT")
 
 logger = logging.getLogger("readtrack")
@@ -85,15 +86,13 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
         has_cookies = says_true(
             conf.CONSENT, lambda: import_string(conf.CONSENT)(request), otherwise="no cookie is set"
         )
-    known = (
-        request.get_signed_cookie(conf.COOKIE, default="", salt=SALT, max_age=conf.COOKIE_AGE) if has_cookies else ""
-    )
-    cookie_id = digest("visitor", f"cookie:{known}") if known else ""
+    cookie_id, signed = _opened(request.COOKIES.get(conf.COOKIE, "")[:LONGEST]) if has_cookies else ("", 0)
+    cookie_id = cookie_id if time.time() - signed <= conf.COOKIE_AGE else ""
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if not has_cookies:
         return Visitor(address_id(request), kind="hash", opted_out=opted_out)
-    if known:
+    if cookie_id:
         return Visitor(cookie_id)
     new = secrets.token_urlsafe(16)
     return Visitor(digest("visitor", f"cookie:{new}"), fallback_id=address_id(request), new_cookie=new)
@@ -123,8 +122,19 @@ def address_id(request: HttpRequest) -> str:
 @cached_setting("SECRET_KEY", maxsize=1024)  # 2 µs for a new text, 0.1 µs for a cached one
 def digest(purpose: str, text: str) -> str:
     """Returns 16 URL-safe characters for the text, different for each purpose and key (keyed BLAKE2b, RFC 7693)."""
-    secret = force_bytes(conf.SECRET or settings.SECRET_KEY)
-    key = blake2b(secret, digest_size=32, person=purpose.encode()).digest()
+    return _keyed(text, _key(purpose))
+
+
+@cached_setting("SECRET_KEY")
+def _key(purpose: str) -> bytes:
+    return _derived(conf.SECRET or settings.SECRET_KEY, purpose)
+
+
+def _derived(secret: str | bytes, purpose: str) -> bytes:
+    return blake2b(force_bytes(secret), digest_size=32, person=purpose.encode()).digest()
+
+
+def _keyed(text: str, key: bytes) -> str:
     return urlsafe_b64encode(blake2b(text.encode(errors="replace"), key=key, digest_size=12).digest()).decode()
 
 
@@ -166,17 +176,39 @@ def without_shared_cookie(visitor: Visitor, response: HttpResponseBase) -> Visit
 
 def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
     """Sets the visitor's new cookie."""
-    response.set_signed_cookie(
+    body = f"{visitor.new_cookie}:{int(time.time()):x}"
+    response.set_cookie(
         conf.COOKIE,
-        visitor.new_cookie,
-        salt=SALT,
+        f"{body}:{_keyed(body, _signing_keys()[0])}",
         max_age=conf.COOKIE_AGE,
         secure=request.is_secure(),
         httponly=True,
         samesite="Lax",
     )
     patch_vary_headers(response, ["Cookie"])
-    patch_cache_control(response, private=True)  # because a shared cache would give it to everybody without a cookie
+    # Because a shared cache would give it to everybody without a cookie.
+    if response.has_header("Cache-Control"):
+        patch_cache_control(response, private=True)
+    else:
+        response.headers["Cache-Control"] = "private"
+
+
+# Not by Django's signer, which derives its keys again for each cookie, and takes twenty times as long.
+@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
+def _signing_keys() -> list[bytes]:
+    """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS."""
+    return [_derived(secret, "cookie") for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+
+
+@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS", maxsize=1024)
+def _opened(cookie: str) -> tuple[str, int]:
+    """Returns the visitor's id by a cookie, and when the cookie was signed (s since 1970); "" for a foreign one."""
+    body, _, signature = cookie.rpartition(":")
+    sent = signature.encode(errors="replace")
+    if not any(secrets.compare_digest(_keyed(body, key).encode(), sent) for key in _signing_keys()):
+        return "", 0
+    name, _, signed = body.rpartition(":")
+    return digest("visitor", f"cookie:{name}"), int(signed, 16)
 
 
 def _source(request: HttpRequest) -> str:

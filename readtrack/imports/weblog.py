@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -78,8 +77,8 @@ def _flaw(address: str) -> str:
         return "no address"
     if _MASKED.fullmatch(address):
         return "masked"
-    is_private = addresses.network_of(address) and any(ip_address(address) in some for some in addresses.PRIVATE)
-    return "private" if is_private else ""
+    network = addresses.network_of(address)
+    return "private" if network and addresses.is_private(network) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,31 +64,48 @@ def reader_of(context: Any) -> Reader | None:
     return visitors.reader(request, visitors.signed_in(request))
 
 
-def needs_user(response: Any) -> bool:
-    """Returns True if the response may have dots; a stream of HTML always may."""
-    if not _is_text(response):
-        return False
+def text_of(response: Any) -> bytes | None:
+    """Returns the response in UTF-8 if it may have placeholders, b"" for a stream; None if there is nothing to fill in.
+
+    Only what a template may have written has any: no pictures, no downloads.
+    """
+    if getattr(response, "file_to_stream", None) is not None:  # the server may send the file by itself
+        return None
+    kind = response.get("Content-Type", "")
+    if not ("text/" in kind or "json" in kind or "xml" in kind):
+        return None
     if response.streaming:
-        return "html" in response.get("Content-Type", "")
-    return bool(READER_MARK.search(_utf8(response)))
+        return b""
+    content: bytes = response.content
+    if response.get("Content-Encoding", "") == "gzip":  # by Django's gzip_page decorator
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error):  # the header is wrong
+            return None
+    if response.charset.lower() != "utf-8":
+        content = _recoded(content, response.charset, "utf-8")
+    return content if MARK in content else None
 
 
-def may_query(response: Any) -> bool:
+def needs_user(response: Any, content: bytes) -> bool:
+    """Returns True if the response, with the content by `text_of`, may have dots; a stream of HTML always may."""
+    return "html" in response.get("Content-Type", "") if response.streaming else bool(READER_MARK.search(content))
+
+
+def may_query(content: bytes) -> bool:
     """Returns True if filling in may need SQL's counts."""
-    return _is_text(response) and not response.streaming and bool(WITHOUT_COUNT.search(_utf8(response)))
+    return bool(WITHOUT_COUNT.search(content))
 
 
-def fill(response: Any, find_reader: FindReader) -> None:
-    """Replaces the placeholders of the response, in one round trip; those of a stream part by part."""
-    if not _is_text(response):
-        return
+def fill(response: Any, content: bytes, find_reader: FindReader) -> None:
+    """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip.
+
+    Those of a stream are replaced part by part.
+    """
     if response.streaming:
         stream = Stream(find_reader)
         replace = stream.afilled if response.is_async else stream.filled
         response.streaming_content = replace(response.streaming_content)
-        return
-    content = _utf8(response)
-    if MARK not in content:
         return
     reader = cache(find_reader)
     content = filled(content, reader, is_json="json" in response.get("Content-Type", ""))
@@ -112,25 +129,6 @@ def _keep_apart(response: Any, *, is_personal: bool) -> None:
         del response["Expires"]
     for name in ("ETag", "Last-Modified"):
         del response[name]
-
-
-def _is_text(response: Any) -> bool:
-    """Returns True if a template may have written the response; False for pictures and downloads."""
-    if getattr(response, "file_to_stream", None) is not None:  # the server may send the file by itself
-        return False
-    kind = response.get("Content-Type", "")
-    return "text/" in kind or "json" in kind or "xml" in kind
-
-
-def _utf8(response: Any) -> bytes:
-    """Returns the content in UTF-8, unpacked if the view has Django's gzip_page decorator."""
-    content: bytes = response.content
-    if response.get("Content-Encoding", "") == "gzip":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error):  # the header is wrong
-            return b""
-    return content if response.charset.lower() == "utf-8" else _recoded(content, response.charset, "utf-8")
 
 
 def _recoded(content: bytes, source: str, target: str) -> bytes:

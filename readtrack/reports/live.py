@@ -12,12 +12,12 @@ from django.http import HttpResponse
 
 from readtrack import buckets
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.hits.hit import Hit, present, refusal
+from readtrack.hits.hit import Hit, refusal
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
 from readtrack.store import clock, counters, read_state, scripts
-from readtrack.store.circuit import fail_open
+from readtrack.store.circuit import fail_open, present_request
 from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subjects_of
@@ -46,7 +46,7 @@ def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 def _announced(subjects: Iterable[str]) -> list[str]:
     """Returns those of the subjects whose view by the present request will count, although it is not recorded yet."""
-    request: Any = present.get()
+    request: Any = present_request()
     announced = tuple(subject for subject in subjects if request and subject in request.readtrack.views)
     if not announced:
         return []

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Event, Lock
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from redis.exceptions import RedisError as RedisError
 
@@ -63,27 +63,30 @@ circuit = Circuit()
 
 @dataclass(slots=True)
 class Page:
-    """The waiting of one page for Redis."""
+    """The making of a page: everything in the block together waits for Redis no longer than `left` seconds."""
 
-    left: float  # seconds
+    request: Any
+    left: float  # at first TIMEOUT
+    _token: Any = None
+
+    def __enter__(self) -> None:
+        self._token = _page.set(self)
+
+    def __exit__(self, *error: object) -> None:
+        _page.reset(self._token)
+        if self.left < conf.TIMEOUT / 2:
+            circuit.note_slow(conf.TIMEOUT - self.left)
+        elif self.left < conf.TIMEOUT:
+            circuit.slow_since = None
 
 
 _page: ContextVar[Page | None] = ContextVar("page", default=None)
 
 
-@contextmanager
-def one_page() -> Iterator[None]:
-    """Lets everything in the block together wait for Redis at most TIMEOUT seconds."""
-    page = Page(conf.TIMEOUT)
-    token = _page.set(page)
-    try:
-        yield
-    finally:
-        _page.reset(token)
-        if page.left < conf.TIMEOUT / 2:
-            circuit.note_slow(conf.TIMEOUT - page.left)
-        elif page.left < conf.TIMEOUT:
-            circuit.slow_since = None
+def present_request() -> Any | None:
+    """Returns the request whose page is being made, or None."""
+    page = _page.get()
+    return page and page.request
 
 
 def within_page(

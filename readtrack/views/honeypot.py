@@ -20,7 +20,7 @@ def honeypot(request: HttpRequest) -> HttpResponse:
     A robot that is known by its user agent needs no mark.
     """
     is_known = bots.is_bot(bots.user_agent_of(request))
-    if not is_known and not is_prefetch(request) and _is_visit(request) and visitors.signed_in(request) is None:
+    if not is_known and not is_prefetch(request.META) and _is_visit(request) and visitors.signed_in(request) is None:
         fail_open(_mark, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 

@@ -1,7 +1,6 @@
 """Processor time that the middleware adds to a request, as multiples of what one redis-py INCR in the view adds."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from itertools import count
 from statistics import median
 from time import thread_time
@@ -176,7 +175,7 @@ def parts() -> Iterable[tuple[str, str]]:
         "the command": (recording.count_views, hits),
         "the command and its round trip": (lambda hit: scripts.run(recording.count_views(hit)), hits),
         "a cookie": (lambda request: visitors.set_cookie(request, HttpResponse(), signed), new),
-        "finding nothing to fill in": (lambda request: filling.fill(page, partial(int, 0)), new),
+        "finding nothing to fill in": (lambda request: filling.text_of(page), new),
     }
     for name, (work, items) in works.items():
         times = []

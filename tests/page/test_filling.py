@@ -257,7 +257,7 @@ def test_a_file_is_left_for_the_server_to_send(content_type: str, rf: Any) -> No
 
     response: Any = ReadTrackMiddleware(page)(rf.get("/"))
     assert response.file_to_stream is not None
-    assert not filling.needs_user(response)
+    assert filling.text_of(response) is None
     response.close()
 
 
