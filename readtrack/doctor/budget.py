@@ -1,36 +1,50 @@
-"""Memory that readtrack takes of Redis now, and would take for other numbers of posts, visitors and readers."""
+"""Memory that readtrack takes of Redis now, and would take for a site of another size.
+
+One rule weighs every row of the key table: the parts of its pattern and its lifetime say how many keys there are, its
+type says what a key grows with, and a key of that size is written and weighed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from math import exp, prod
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import Avg, Count, Max, Q
 
+from readtrack import buckets
 from readtrack.conf import conf
+from readtrack.hits import readers
 from readtrack.sql import row_counts
-from readtrack.store import keys, server
-from readtrack.store.server import KeyKind
-from readtrack.store.uniques import STRATEGIES
-from readtrack.subjects import counted_models
+from readtrack.store import counters, keys, scripts, server, windows
+from readtrack.store.breakdowns import VALUES
+from readtrack.store.keys import DAY, HOUR, MINUTE, PART, Key
+from readtrack.store.server import BITS, KeyKind
+from readtrack.store.uniques import STRATEGIES, model_strategy
+from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 
-MEMBERS = 20_000  # visitors written for a measurement, at most; sets grow evenly beyond that
-READERS = 8_000_000  # highest bit set for a measurement: 1 MB; bitmaps grow evenly beyond that
-SET_BYTES = 50  # textbook size of a visitor in a set
-HLL_BYTES = 12_288  # textbook size of a HyperLogLog
-SMALL = 1_000  # bytes of a post's set, up to which counting exactly costs nothing worth saving
+MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
+MOST_BITS = 8_000_000  # highest bit that is set: 1 MB; bitmaps grow evenly beyond that
+SLOTS = {"minute": MINUTE, "hour": HOUR, "date": DAY}  # seconds in which views enter the same key
+SMALL = 1_000  # bytes of a post, up to which counting exactly costs nothing worth saving
 SPARSE = 0.1  # a bitmap with a smaller share of its bits set is mostly empty
-PROJECTED = {keys.total.pattern: (1, 89.0), keys.hour.pattern: (24, 96.0)}  # keys of a post; bytes if there is none yet
+MONTH = 30  # days in which the visitors of a new site are taken to come
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Size of a site: posts, share of them with views, visitors of such a post, highest number of a reader."""
+    """Size of a site: posts, share of them with views, visitors of such a post, views a day; readers and categories.
+
+    `readers` is the highest number of a reader.
+    """
 
     posts: int
     active: float
     visitors: int
     readers: int
+    views: int
+    categories: int
 
     @property
     def viewed(self) -> int:
@@ -39,12 +53,11 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
-    """One way to count unique visitors: bytes of a post, measured and by the textbook, and of all posts."""
+class Way:
+    """One way to count unique visitors: bytes of a post, and of all posts."""
 
     name: str
     each: int
-    textbook: int
     total: int
     answers: str
 
@@ -55,15 +68,15 @@ class Budget:
 
     kinds: Mapping[str, KeyKind]
     numbers: Numbers
-    projected: Mapping[str, int]  # bytes of the keys of each kind, beside those of unique visitors
-    strategies: Sequence[Strategy]
+    projected: Mapping[str, KeyKind]  # largest first; without rows that the settings leave out
+    strategies: Sequence[Way]
     advised: str  # name of a strategy; "" while there is nothing to choose by
     reason: str
     warnings: Sequence[str]
 
 
 def own_numbers() -> Numbers:
-    """Returns the site's own numbers, from SQL."""
+    """Returns the site's own numbers, from SQL, and its views of the last 24 hours, from Redis."""
     posts, viewed, visitors = 0, 0, 0.0
     for model in counted_models():
         held = row_counts.held(model)
@@ -73,8 +86,18 @@ def own_numbers() -> Numbers:
         viewed += found["viewed"]
         visitors += (found["visitors"] or 0) * found["viewed"]
     users = get_user_model()._default_manager.aggregate(highest=Max("pk"), count=Count("pk"))
-    readers = users["highest"] if isinstance(users["highest"], int) else users["count"]
-    return Numbers(posts, viewed / posts if posts else 0.0, round(visitors / viewed) if viewed else 0, readers)
+    highest = users["highest"] if isinstance(users["highest"], int) else users["count"]
+    hour = buckets.hour_index(buckets.now())
+    labels = map(label_of, counted_models())
+    hours = scripts.run_all(*counters.model_hours(labels, range(hour - 23, hour + 1)), patient=True)
+    return Numbers(
+        posts,
+        active=viewed / posts if posts else 0.0,
+        visitors=round(visitors / viewed) if viewed else 0,
+        readers=highest,
+        views=sum(total.views for answer in hours for total in answer.values()),
+        categories=sum(model._default_manager.count() for model in read_state_models()),
+    )
 
 
 def budget(**given: Any) -> Budget:
@@ -86,37 +109,83 @@ def budget(**given: Any) -> Budget:
     if not own.active and given.get("visitors"):
         own = replace(own, active=1.0)  # on a new site, whose posts have no views yet
     numbers = replace(own, **given)
-    kinds, strategies = server.key_kinds(), _strategies(numbers)
-    projected = {
-        name: round(numbers.viewed * count * (kinds[name].each if name in kinds else assumed))
-        for name, (count, assumed) in PROJECTED.items()
-    }
-    advised, reason = _advice(numbers, {strategy.name: strategy.each for strategy in strategies})
-    return Budget(kinds, numbers, projected, strategies, advised, reason, list(_warnings(numbers)))
+    if not own.views and "views" not in given:
+        numbers = replace(numbers, views=numbers.viewed * numbers.visitors // MONTH)
+    all_kinds = _weighed(numbers)
+    used = [row for row in keys.KEYS if row not in _unused()]
+    projected = {row.pattern: all_kinds[row] for row in sorted(used, key=lambda row: -all_kinds[row].total)}
+    ways = []
+    for strategy in STRATEGIES.values():
+        total = sum(all_kinds[row].total for row in strategy.rows)
+        ways.append(Way(strategy.name, round(total / max(1, numbers.viewed)), total, strategy.answers))
+    advised, reason = _advice(numbers, {way.name: way.each for way in ways})
+    return Budget(server.key_kinds(), numbers, projected, ways, advised, reason, list(_warnings(numbers)))
 
 
-def _strategies(numbers: Numbers) -> list[Strategy]:
-    members, highest = max(1, min(numbers.visitors, MEMBERS)), min(numbers.readers, READERS)
-    small_set, hll, small_bitmap = server.measure(members=members, highest=highest)
-    sizes = {
-        "set": (round(small_set * max(1, numbers.visitors) / members), SET_BYTES * numbers.visitors),
-        "hll": (hll, HLL_BYTES),
-        "bitmap": (round(small_bitmap * (numbers.readers + 1) / (highest + 1)), numbers.readers // 8),
+def _unused() -> set[Key]:
+    """Returns the rows that the site's settings leave out, and those that exist for a moment only."""
+    states = (keys.read_bits, keys.seen_counters, keys.ordinal_read_bits, keys.ordinal_seen_counters)
+    return {
+        *(keys.scratch, keys.budget, keys.importing),
+        *chain.from_iterable(strategy.rows for strategy in STRATEGIES.values() if strategy != model_strategy("")),
+        *(row for row in states if not row.pattern.endswith(f"}}:{readers.state_kind()}")),
+        *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
+        *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),
+        *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
+        keys.window if windows.is_compact() else keys.window_slice,
     }
-    found = [(name, *sizes[strategy.holder], strategy.answers) for name, strategy in STRATEGIES.items()]
-    return [Strategy(name, each, textbook, each * numbers.viewed, answers) for name, each, textbook, answers in found]
+
+
+def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
+    """Returns the number of keys of the row, and the number of members of each."""
+    parts = set(PART.findall(row.pattern))
+    life = row.ttl
+    if isinstance(life, str):  # 0 is one second there
+        life = max(1, getattr(conf, life) * (DAY if life.endswith("DAYS") else 1))
+    # A list of the whole site holds an hour's subjects at least, as trending does.
+    whole = life if parts & {"subject", "visitor"} else max(life, HOUR)
+    slot = next((SLOTS[part] for part in parts if part in SLOTS), windows.length() if "slice" in parts else whole)
+    views = numbers.views * slot / DAY if slot else numbers.viewed * max(1.0, numbers.visitors)
+    subjects = numbers.categories if row.pattern.startswith("category:") else numbers.viewed
+    # Views fall on posts by chance, so some posts get several in a slot, and some none.
+    touched = subjects * (1 - exp(-views / subjects)) if slot and subjects else subjects
+    count = views if "visitor" in parts else touched if "subject" in parts else 1
+    times = {"model": len(counted_models()), "dimension": len(conf.DIMENSIONS), "shard": conf.WINDOW_SHARDS}
+    count *= prod(times[part] for part in parts & times.keys())
+    share = views / count if count else 0  # of a key, in its slot
+    members = {
+        "HyperLogLog": min(numbers.visitors, share, MOST),  # it grows no further
+        "set": min(numbers.visitors, share),
+        "set of integers": share,
+        "sorted set": 1 if "subject" in parts else touched,
+        "hash": min(numbers.visitors, VALUES) if "dimension" in parts else len(conf.FUNNEL),
+    }
+    return count * max(1, -(-life // slot) if slot else 1), members.get(row.type, numbers.readers + 1)
+
+
+def _weighed(numbers: Numbers) -> dict[Key, KeyKind]:
+    """Returns the rows' numbers of keys and their sizes, by keys that are written for a moment."""
+    amounts = {row: _amounts(row, numbers) for row in keys.KEYS}
+    label = label_of(counted_models()[0]) if counted_models() else "app.model"
+    example = {"subject": f"{label}:{numbers.posts}", "visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
+    most = {row: MOST_BITS // BITS[row.type] if row.type in BITS else MOST for row in amounts}
+    names = {row: row(*(example.get(part, part) for part in PART.findall(row.pattern))) for row in amounts}
+    wanted = {row: (len(names[row]), min(round(members), most[row])) for row, (_, members) in amounts.items()}
+    sizes, found = server.measure(wanted), {}
+    for row, (count, members) in amounts.items():
+        each = sizes[row] * max(1, members / most[row] if row.type in {*BITS, *server.MEMBERS} else 1)
+        found[row] = KeyKind(round(count), round(each, 1), round(each * count))
+    return found
 
 
 def _advice(numbers: Numbers, sizes: Mapping[str, int]) -> tuple[str, str]:
     """Returns the name of a strategy ("" for none), and the reason."""
     if not numbers.visitors:
         return "", "no post has visitors that were flushed, so there is nothing to measure yet"
-    # A bitmap counts signed-in users only.
-    if conf.ANONYMOUS == "none" and sizes["bitmap"] < min(sizes["set"], sizes["hll"]) and not _is_sparse(numbers):
-        return "bitmap", "most readers view a post, and a bit for each takes least"
-    if sizes["set"] <= max(sizes["hll"], SMALL):
-        return "set", "a post has few visitors: their sets take next to nothing, and are exact"
-    return "hll", "its size stays the same however many visitors come"
+    counts_all = conf.ANONYMOUS == "none" and not _is_sparse(numbers)  # a strategy of signed-in readers suffices
+    fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
+    least = min(fitting, key=lambda one: (max(sizes[one.name], SMALL), not one.is_exact, sizes[one.name]))
+    return least.name, least.suits
 
 
 def _warnings(numbers: Numbers) -> Iterator[str]:

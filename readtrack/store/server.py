@@ -3,10 +3,10 @@
 import secrets
 import timeit
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -16,6 +16,7 @@ from readtrack import buckets
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import connect, server_time
 from readtrack.store.counters import Total
+from readtrack.store.keys import Key
 
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
 
@@ -24,6 +25,17 @@ SCANNED = 200_000  # keys that are looked at, at most
 WEIGHED = 200  # keys of one kind that are weighed, at most
 TOTALS = 1_000_000  # that are looked at, at most: two seconds
 STEP = 1_000  # keys in one SCAN, and in one command
+
+# The command that adds a member to a key of that type, and what it takes.
+MEMBERS: dict[str, tuple[str, Callable[[int], tuple[object, ...]]]] = {
+    "HyperLogLog": ("PFADD", lambda number: (f"{number:016}",)),
+    "set": ("SADD", lambda number: (f"{number:016}",)),
+    "set of integers": ("SADD", lambda number: (number * 2_654_435_761 % 2**31,)),
+    "sorted set": ("ZADD", lambda number: (number, f"{number:016}")),
+    "hash": ("HSET", lambda number: (f"{number:016}", number)),
+    "hash of readers": ("HSET", lambda number: (f"{number:016}", number)),
+}
+BITS = {"bitmap": 1, "numbers": 32}  # of a member
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +88,9 @@ def key_kinds(limit: int = SCANNED, *, progress: Callable[[int], object] = int) 
     for key in scanned:
         groups[keys.kind_of(key.decode(errors="replace"))].append(key)
     scale = max(1.0, client.dbsize() / len(scanned)) if scanned else 1.0
-    found = {}
+    found, overheads = {}, {row.pattern: row.overhead for row in keys.KEYS}
     for name, group in groups.items():
-        each, count = _weigh(client, group[:WEIGHED]), round(len(group) * scale)
+        each, count = _weigh(client, group[:WEIGHED]) + overheads.get(name, 0), round(len(group) * scale)
         found[name] = KeyKind(count, round(each, 1), round(each * count))
         progress(len(group[:WEIGHED]))
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
@@ -93,28 +105,36 @@ def _weigh(client: Any, some: Sequence[bytes]) -> float:
     return sum(sizes) / len(sizes) if sizes else 0.0
 
 
-def measure(*, members: int, highest: int) -> list[int]:
-    """Returns the sizes of a set and a HyperLogLog of that many visitors, and of a bitmap up to that bit (bytes).
+def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
+    """Returns the size of a key of each row with that length of its name and that number of members (bytes).
 
     Writes such keys under random names for a moment.
     """
     client: Any = connect(patient=True)
-    nonce = secrets.token_hex(8)
-    visitors, sketch, bitmap = names = [keys.budget(nonce, kind) for kind in ("set", "hll", "bitmap")]
-    pipeline = client.pipeline(transaction=True)  # so that no key is ever without its expiry
-    for start in range(0, members, STEP):
-        some = [f"{number:016}" for number in range(start, min(start + STEP, members))]
-        pipeline.sadd(visitors, *some)
-        pipeline.pfadd(sketch, *some)
-    pipeline.setbit(bitmap, highest, 1)
-    for name in names:
-        pipeline.expire(name, keys.budget.seconds)
-    for name in names:
-        pipeline.memory_usage(name, samples=0)
-    try:
-        return [size or 0 for size in pipeline.execute()[-len(names) :]]
-    finally:
-        client.unlink(*names)
+    nonce, sizes = secrets.token_hex(4), {}
+    for row, (length, count) in wanted.items():
+        name = keys.budget(nonce, row.type[0]).ljust(length, "0")
+        pipeline = client.pipeline(transaction=True)  # so that the key is never without its expiry
+        for command in _commands(row.type, name, max(1, count)):
+            pipeline.execute_command(*command)
+        pipeline.expire(name, keys.budget.seconds).memory_usage(name, samples=0)
+        try:
+            sizes[row] = (pipeline.execute()[-1] or 0) + row.overhead
+        finally:
+            client.unlink(name)
+    return sizes
+
+
+def _commands(kind: str, name: str, count: int) -> Iterator[tuple[object, ...]]:
+    """Yields the commands that make a key of that type with that number of members."""
+    if kind in BITS:
+        yield "SETBIT", name, count * BITS[kind] - 1, 1
+    elif kind in MEMBERS:
+        command, member = MEMBERS[kind]
+        for start in range(0, count, STEP):
+            yield command, name, *chain.from_iterable(map(member, range(start, min(start + STEP, count))))
+    else:
+        yield "SET", name, 10**6
 
 
 def unsettled() -> tuple[int, float]:

@@ -45,8 +45,10 @@ class Strategy:
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
     is_default = False  # record.lua counts these visitors without an effect
     needs_reader = False  # counts signed-in readers by number, and nobody else
-    holder = ""  # type of the keys that grow with the visitors: "set", "hll" or "bitmap"
+    rows: tuple[Key, ...] = ()  # all its keys
+    is_exact = False
     answers = ""  # what it can tell, for `manage.py readtrack budget`
+    suits = ""  # the reason to choose it where it takes least; "" if it is never advised
     covers_days = 0  # days, today included, whose visitors its own keys tell
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
@@ -71,7 +73,8 @@ class HyperLogLogs(Strategy):
 
     key, name, command, adds = keys.hll, "hll", "PFCOUNT", "PFADD"
     is_default = True
-    holder, answers = "hll", "within 0.81 %, any posts together"
+    rows, answers = (keys.hll,), "within 0.81 %, any posts together"
+    suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
         return int(connect().pfcount(*map(self.key, subjects)))
@@ -81,7 +84,8 @@ class Sets(Strategy):
     """Exact, about 60 bytes a visitor and subject."""
 
     key, name, command, adds = keys.unique, "set", "SCARD", "SADD"
-    holder, answers = "set", "exact, who has seen what"
+    rows, is_exact, answers = (keys.unique,), True, "exact, who has seen what"
+    suits = "a post has few visitors: their sets take next to nothing, and are exact"
 
     def together(self, subjects: Sequence[str]) -> int:
         return union([self.key(subject) for subject in subjects])
@@ -97,7 +101,7 @@ class DailySets(Strategy):
     """
 
     key, name, command = keys.daily, "daily", "GET"
-    holder, answers = "set", "exact for a day; two days are kept at most"
+    rows, answers = (keys.unique_day, keys.daily), "exact for a day; two days are kept at most"
     covers_days = keys.unique_day.seconds // keys.DAY
 
     def effect(self, subject: str, hit: Hit) -> Effect:
@@ -113,7 +117,8 @@ class Bitmaps(Strategy):
 
     key, name, command = keys.bitmap, "bitmap", "BITCOUNT"
     needs_reader = True
-    holder, answers = "bitmap", "exact, signed-in users only, who has seen what"
+    rows, is_exact, answers = (keys.bitmap,), True, "exact, signed-in users only, who has seen what"
+    suits = "most readers view a post, and a bit for each takes least"
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         number = readers.number_of(hit.reader)

@@ -2,16 +2,26 @@
 
 import json
 import re
+from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.test.utils import override_settings
+from pytest_django import Settings
+from redis import Redis
 
 from demo_project.engines.process import free_port
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.doctor import budget
 from readtrack.doctor.budget import Numbers
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor
+from readtrack.store import keys
+from readtrack.store.trending import refresh_trending
+from readtrack.store.uniques import STRATEGIES
+from tests.conftest import Start
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -23,11 +33,13 @@ def found(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_a_site_is_known_by_its_rows() -> None:
-    assert budget.own_numbers() == Numbers(0, 0.0, 0, 0)
+    assert budget.own_numbers() == Numbers(0, 0.0, 0, 0, 0, 0)
     for views, visitors in ((0, 0), (10, 4), (10, 8), (0, 0)):
         factories.post(view_count=views, visitor_count=visitors)
     user = factories.user()
-    assert budget.own_numbers() == Numbers(4, 0.5, 6, user.pk)
+    factories.category()
+    tracker.record(factories.hit("site.post:1", "site.category:1"))
+    assert budget.own_numbers() == Numbers(4, 0.5, 6, user.pk, views=1, categories=1)
     assert budget.own_numbers().viewed == 2
 
 
@@ -48,14 +60,15 @@ def test_a_site_is_known_by_its_rows() -> None:
 def test_the_advice_follows_the_numbers_and_who_is_counted(
     capsys: pytest.CaptureFixture[str], visitors: int, readers: int, anonymous: str, advised: str, warnings: list[str]
 ) -> None:
-    numbers = ("--posts", "1000", "--active", "0.05", "--visitors", str(visitors), "--readers", str(readers))
+    numbers = ["--posts=1000", "--active=0.05", f"--visitors={visitors}", f"--readers={readers}", "--views=7"]
     with override_settings(READTRACK={"ANONYMOUS": anonymous}):
         budget = found(capsys, *numbers)
     assert budget["advised"] == advised
     assert len(budget["warnings"]) == len(warnings)
     for told, words in zip(budget["warnings"], warnings, strict=True):
         assert words in told
-    assert budget["numbers"] == {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers}
+    sizes = {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers, "views": 7, "categories": 0}
+    assert budget["numbers"] == sizes
 
 
 def test_a_new_site_reads_that_there_is_nothing_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,26 +98,118 @@ def test_one_is_in_the_singular(capsys: pytest.CaptureFixture[str], posts: int, 
     assert words in capsys.readouterr().out
 
 
-def test_sizes_stand_beside_the_textbook(capsys: pytest.CaptureFixture[str]) -> None:
-    budget = found(capsys, "--posts", "1000", "--active", "0.05", "--visitors", "100000", "--readers", "80000000")
+def test_the_strategies_describe_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    budget = found(capsys, "--posts=1000", "--active=0.05", "--visitors=100000", "--readers=80000000", "--views=50000")
     ways = {way["name"]: way for way in budget["strategies"]}
-    assert ways["set"]["textbook"] == ways["daily"]["textbook"] == 5_000_000
-    assert ways["hll"]["textbook"] == 12_288
-    assert ways["bitmap"]["textbook"] == 10_000_000
-    assert all(0.6 < way["each"] / way["textbook"] < 2.4 for way in ways.values())
-    assert ways["hll"]["total"] == 50 * ways["hll"]["each"]
-    assert budget["projected"] == {"views:total:{subject}": 50 * 89, "views:hour:{hour}:{subject}": 50 * 24 * 96}
+    textbook = {"set": 50 * 100_000, "daily": 50 * 2 * 1000, "hll": 12_288, "bitmap": 80_000_000 // 8}
+    assert all(0.6 < ways[name]["each"] / size < 2.4 for name, size in textbook.items())
+    assert {name: way["answers"] for name, way in ways.items()} == {
+        name: strategy.answers for name, strategy in STRATEGIES.items()
+    }
+    assert ways["hll"]["total"] == pytest.approx(50 * ways["hll"]["each"], rel=0.001)
 
 
 def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     tracker.record(factories.hit("site.post:1"))
     call_command("readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000")
     text = capsys.readouterr().out
-    assert "For 20 posts, 50.0 % of them viewed, by 3 visitors each, and readers with numbers up to 1,000:" in text
+    assert "For 20 posts, 50.0 % of them viewed, by 3 visitors each, 1 view a day; readers with numbers" in text
     assert re.search(r"^  views:total:\{subject\} +1 +\d+ B +\d+ B$", text, re.MULTILINE)
-    assert re.search(r"^  hll +\S+ \S+ +12.0 KB +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
+    assert len(re.findall(r"^  \d+ smaller kinds? +[\d.]+ K?B$", text, re.MULTILINE)) == 1
+    assert re.search(r"^  hll +\S+ \S+ +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
     assert "Advice: READTRACK['UNIQUE'] = 'set', because a post has few visitors" in text
     assert "0.30 % of 1,000 bits would be set" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "used", "unused"),
+    [
+        ({}, ["viewed:{visitor}:{subject}", "category:{subject}:read"], ["viewed:slice:{slice}:{shard}", "readers"]),
+        ({"WINDOW_STORE": "compact"}, ["viewed:slice:{slice}:{shard}"], ["viewed:{visitor}:{subject}"]),
+        ({"READ_STATE": "sequence"}, ["category:{subject}:seen"], ["category:{subject}:read"]),
+        ({"READERS": "ordinal"}, ["category:{subject}:read:ordinal", "readers"], ["category:{subject}:read"]),
+        ({"UNIQUE_DAYS": 7}, ["views:hll:day:{date}:{subject}"], []),
+        ({"UNIQUE": "set"}, ["views:unique:{subject}"], []),
+    ],
+)
+def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
+    settings: Settings, options: dict[str, Any], used: list[str], unused: list[str]
+) -> None:
+    settings.READTRACK = options
+    projected = budget.budget(posts=10, visitors=5, views=100, categories=3, readers=1000).projected
+    assert set(used) <= projected.keys()
+    assert projected.keys().isdisjoint(unused)
+
+
+def test_a_row_that_is_added_to_the_key_table_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (
+        keys.Key("views:likes:{subject}", "set", 0, "new"),
+        keys.Key("views:seconds:{hour}:{subject}", "string", keys.DAY, "new"),
+        keys.Key("views:lately:{visitor}", "hash", keys.HOUR, "new"),
+    )
+    monkeypatch.setattr(keys, "KEYS", (*keys.KEYS, *rows))
+    projected = budget.budget(posts=10, active=1.0, visitors=50, views=2400).projected
+    assert [projected[row.pattern].keys for row in rows] == [10, 240, 100]
+    assert projected["views:likes:{subject}"].each > 50 * 16
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {
+        "UNIQUE": "set",
+        "WINDOW_STORE": "compact",
+        "WINDOW_SHARDS": 8,
+        "READ_STATE": "sequence",
+        "READERS": "ordinal",
+        "FUNNELS": True,
+        "DIMENSIONS": ["tests.doctor.test_budget.colour"],
+    },
+]
+
+
+POSTS, VISITORS, READERS, CATEGORIES = 200, 20, 4_000, 5
+
+
+def colour(request: Any) -> str:
+    raise NotImplementedError
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", OPTIONS, ids=["defaults", "all else"])
+def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
+    start_redis: Start, settings: Settings, options: dict[str, Any]
+) -> None:
+    """Plays a day of a site, in which windows and rates last as long, so that all of them are there at its end."""
+    settings.READTRACK = {"WINDOW": keys.DAY, "RATE_WINDOW": keys.DAY, **options}
+    client: Any = Redis.from_url(start_redis().url)
+    end = buckets.now()
+    views, chance = POSTS * VISITORS, Random(1)
+    for number in range(views):
+        hit = Hit(
+            Visitor(f"{number:016}"),
+            end - timedelta(seconds=keys.DAY * (views - 1 - number) / views),
+            views=(f"site.post:{chance.randrange(POSTS)}",),
+            dimensions=(("colour", str(number)),) if options else (),
+        )
+        assert tracker.record(hit).counted
+        if number % (views // 24) == 0:  # these expire in the course of a day
+            client.unlink("none", *sorted(client.keys("*trending:bucket:*"))[:-70], *client.keys("*funnel:pass:*"))
+    reads = tuple(f"site.category:{number}" for number in range(CATEGORIES))
+    for reader in range(READERS):
+        tracker.record(Hit(Visitor("reader"), end, reads=reads, reader=f"{reader}" if options else reader))
+    refresh_trending(at=end)
+    took = used_memory(client)
+    client.execute_command("FLUSHALL", "SYNC")  # what is left are buffers and scripts
+    took -= used_memory(client)
+    size = {"posts": POSTS, "active": 1.0, "visitors": VISITORS, "views": views}
+    estimate = budget.budget(**size, readers=READERS, categories=CATEGORIES)
+    assert sum(kind.total for kind in estimate.projected.values()) == pytest.approx(took, rel=0.2)
+
+
+def used_memory(client: Redis) -> int:
+    """Returns the memory that the server uses for data (bytes)."""
+    info: Any = client.info("memory")
+    return int(info["used_memory"]) - int(info["mem_clients_normal"])
 
 
 @pytest.mark.parametrize("words", [["--posts", "-1"], ["--posts", "9" * 14], ["--active", "2"], ["--active", "half"]])

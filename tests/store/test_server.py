@@ -5,7 +5,7 @@ from django.test.utils import override_settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.store import server
+from readtrack.store import keys, server
 from tests.support import factories
 
 
@@ -61,8 +61,10 @@ def test_a_key_that_is_gone_weighs_nothing(redis: Redis) -> None:
 
 
 def test_the_measured_size_equals_that_of_a_new_key_and_no_key_remains(redis: Redis) -> None:
-    visitors, sketch, bitmap = server.measure(members=20_000, highest=8_000_000)
+    wanted = {keys.unique: (30, 20_000), keys.hll: (30, 20_000), keys.bitmap: (30, 8_000_000), keys.total: (30, 1)}
+    visitors, sketch, bitmap, total = server.measure(wanted).values()
     assert 30 < visitors / 20_000 < 120
     assert 12_288 < sketch < 20_000
     assert 1_000_000 < bitmap < 2_200_000
+    assert 60 < total < 120
     assert redis.keys() == []

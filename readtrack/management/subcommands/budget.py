@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -11,17 +11,27 @@ from django.core.management.base import BaseCommand
 
 from readtrack.doctor.budget import Budget, budget
 from readtrack.doctor.findings import counted, size
+from readtrack.store.server import KeyKind
 
 description = """Prints the memory that readtrack takes of Redis now, and would take for a site of another size.
 
   manage.py readtrack budget
-  manage.py readtrack budget --posts 100000 --active 0.2 --visitors 3000 --readers 1000000
+  manage.py readtrack budget --posts 100000 --active 0.2 --visitors 3000 --views 500000 --readers 1000000
 
-Numbers that are not given are the site's own. The keys in Redis are weighed by MEMORY USAGE on a sample. The four
-ways to count unique visitors are weighed on keys that are written for a moment. The textbook's figures stand beside
-them: 50 B for a visitor in a set, 12 KB for a HyperLogLog, a bit for each number of a reader."""
+Numbers that are not given are the site's own. The keys in Redis are weighed on a sample, by MEMORY USAGE and what
+Redis's own tables take beside it. For the other size, a key of each kind is written for a moment and weighed:
 
-NUMBERS = ("posts", "active", "visitors", "readers")
+  posts × active   keys that stay: totals, unique visitors, funnels, breakdowns
+  views            keys that expire: windows, rates, hours, trending
+  readers          read state: a bit of each reader for each category, or 4 bytes (READ_STATE "sequence")
+  visitors         how large the sets of unique visitors are
+
+Only kinds that your settings use are in the sum. Views are taken to fall on posts by chance, and each to be of another
+visitor. Readers of some posts and visitors of many make that too much. On a site without views yet, its visitors are
+taken to come within a month."""
+
+NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")
+SHOWN = 0.01  # share of the memory from which on a kind of key has a line of its own
 
 
 def _number(text: str, *, kind: type[float], highest: int) -> float:
@@ -40,6 +50,8 @@ arguments = {
     "--posts": {"type": _count, "metavar": "N", "help": "posts, viewed or not"},
     "--active": {"type": _share, "metavar": "SHARE", "help": "share of the posts that has views, 0 to 1"},
     "--visitors": {"type": _count, "metavar": "N", "help": "different visitors of a post with views"},
+    "--views": {"type": _count, "metavar": "N", "help": "views a day"},
+    "--categories": {"type": _count, "metavar": "N", "help": "objects with read state"},
     "--readers": {"type": _count, "metavar": "N", "help": "highest number of a reader (user id)"},
     "--json": {"action": "store_true", "dest": "as_json", "help": "print one JSON object, sizes in bytes"},
 }
@@ -57,10 +69,7 @@ def run(command: BaseCommand, *, as_json: bool, **options: Any) -> None:
 
 
 def _text(found: Budget) -> list[str]:
-    kinds = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in found.kinds.items()]
-    total = ("", "", "", size(sum(kind.total for kind in found.kinds.values())))
-    ways = [(way.name, size(way.each), size(way.textbook), size(way.total), way.answers) for way in found.strategies]
-    others = [(name, size(count)) for name, count in found.projected.items()]
+    ways = [(way.name, size(way.each), size(way.total), way.answers) for way in found.strategies]
     site = found.numbers
     advice = (
         f"No advice, because {found.reason}. Give numbers of a site, such as --posts 1000 --active 0.2 --visitors 300."
@@ -69,23 +78,34 @@ def _text(found: Budget) -> list[str]:
         advice = f"Advice: READTRACK['UNIQUE'] = '{found.advised}', because {found.reason}."
     return [
         "In Redis now:",
-        *(_table([("key", "keys", "each", "all"), *kinds, total]) if kinds else ["  no keys"]),
+        *(_kinds(found.kinds) if found.kinds else ["  no keys"]),
         "",
         f"For {counted(site.posts, 'post')}, {100 * site.active:.1f} % of them viewed, by"
-        f" {counted(site.visitors, 'visitor')} each, and readers with numbers up to {site.readers:,}:",
-        *_table([("unique visitors", "a post", "textbook", "all posts", ""), *ways]),
+        f" {counted(site.visitors, 'visitor')} each, {counted(site.views, 'view')} a day; readers with numbers up to"
+        f" {site.readers:,} of {counted(site.categories, 'object')} with dots:",
+        *_kinds(found.projected),
         "",
-        *_table([("other keys", "all posts"), *others]),
+        *_table([("ways to count visitors", "a post", "all posts", ""), *ways], right=2),
         "",
         advice,
     ]
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Returns the rows as lines, the first one as the head. Columns 2 to 4 are aligned to the right."""
+def _kinds(found: Mapping[str, KeyKind]) -> list[str]:
+    """Returns a table of kinds of keys; small ones share a line."""
+    total = sum(kind.total for kind in found.values())
+    large = {name: kind for name, kind in found.items() if kind.total >= SHOWN * total}
+    rows = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in large.items()]
+    if small := [kind.total for name, kind in found.items() if name not in large]:
+        rows.append((counted(len(small), "smaller kind"), "", "", size(sum(small))))
+    return _table([("key", "keys", "each", "all"), *rows, ("", "", "", size(total))])
+
+
+def _table(rows: Sequence[tuple[str, ...]], *, right: int = 3) -> list[str]:
+    """Returns the rows as lines, the first one as the head. That many columns after the first are aligned right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others[:3], widths[1:4], strict=True)]
-        lines.append("  ".join(["  " + first.ljust(widths[0]), *cells, *others[3:]]).rstrip())
+        cells = [cell.rjust(width) for cell, width in zip(others[:right], widths[1:], strict=False)]
+        lines.append("  ".join(["  " + first.ljust(widths[0]), *cells, *others[right:]]).rstrip())
     return lines
