@@ -29,7 +29,7 @@ Manage = Callable[..., str]
 def demo_env(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> dict[str, str]:
     database = tmp_path_factory.mktemp("demo") / "demo.sqlite3"
     urls = {"DATABASE_URL": f"sqlite:///{database}", "REDIS_URL": redis_url}
-    return {**os.environ, **urls, "DJANGO_SETTINGS_MODULE": "demo_project.settings"}
+    return {**os.environ, **urls, "DJANGO_SETTINGS_MODULE": "tests.demo.settings"}
 
 
 @pytest.fixture(scope="session")

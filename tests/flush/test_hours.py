@@ -19,6 +19,7 @@ from readtrack.store.imports import Batch
 from readtrack.subjects import subject_of
 from tests.site.models import Post, Product
 from tests.support import factories
+from tests.support.depth import STRIDE
 from tests.support.interference import at_step, dump, restore
 from tests.support.wire import Wire
 
@@ -213,7 +214,7 @@ def test_an_import_adds_to_hours_with_their_base_and_is_kept_at_once(redis: Redi
 
 def test_a_redis_that_is_emptied_at_any_step_of_a_flush_makes_no_chart_count_twice(wire: Wire, redis: Redis) -> None:
     post, acknowledged = factories.post(), 0
-    for trip in count(1):
+    for trip in count(1, STRIDE):
         view(post)
         acknowledged += 1
         with at_step(wire, trip, "request", redis.flushdb) as done:

@@ -45,18 +45,23 @@ class Wire:
 
     def cut(self) -> None:
         """Breaks every connection, and each new one at once, until `mend`."""
-        self._is_cut = True
-        self.drop()
+        self._break(is_cut=True)
 
     def drop(self) -> None:
         """Breaks every connection. New ones work."""
+        self._break(is_cut=self._is_cut)
+
+    def mend(self) -> None:
+        """Lets new connections through, once a cut that another thread began has broken all old ones."""
         with self._lock:
+            self._is_cut = False
+
+    def _break(self, *, is_cut: bool) -> None:
+        with self._lock:
+            self._is_cut = is_cut
             for end in self._open:
                 with suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
-
-    def mend(self) -> None:
-        self._is_cut = False
 
     def lead_to(self, port: int) -> None:
         """Leads new connections to another server, as a change of DNS does. Open connections stay."""

@@ -1,5 +1,6 @@
 """A process that is killed at any step of saving a post loses no news, and lights no dot without a post."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from readtrack import reports, tracker
 from readtrack.models import UnsentPublication
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.depth import STRIDE
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -56,8 +58,8 @@ def save(victim: Any, *, step: int, category: Any, count: int) -> int:
 @pytest.mark.long
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_process_that_is_killed_at_every_step_of_a_save_loses_no_news(victim: Any, count: int) -> None:
-    user, step, lost = factories.user(), 1, 0
-    while True:
+    user, lost = factories.user(), 0
+    for step in itertools.count(1, STRIDE):
         category = factories.category()
         tracker.mark_read(user, [category])
         code = save(victim, step=step, category=category, count=count)
@@ -70,7 +72,6 @@ def test_a_process_that_is_killed_at_every_step_of_a_save_loses_no_news(victim: 
         if code == 0:
             break
         assert code == -signal.SIGKILL
-        step += 1
     assert step > 10
     assert lost > 0, "no kill fell between the commit and Redis"
     assert not UnsentPublication.objects.exists()

@@ -1,0 +1,6 @@
+"""The demo's settings for tests beside other tests: on a busy machine Redis may take long to answer."""
+
+from demo_project.settings import *  # noqa: F403 - settings are names of a module
+from demo_project.settings import READTRACK
+
+READTRACK["TIMEOUT"] = 10.0
