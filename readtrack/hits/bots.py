@@ -11,18 +11,24 @@ from readtrack.conf import cached_setting, conf
 
 LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
 
-# People whom is-bot takes for robots: text browsers, and browsers with an agent of a form of their own.
-PEOPLE = re.compile(r"^(?:Lynx|w3m|E?Links|Dillo|NetSurf)[ /(]|^dv\(.*UCBrowser/|^Opera/9", re.IGNORECASE)
+# People whom is-bot takes for robots: text browsers, browsers with an agent of a form of their own, and platforms of
+# televisions, unless a robot names itself beside them.
+PEOPLE = re.compile(
+    r"^(?:Lynx|w3m|E?Links|Dillo|NetSurf)[ /(]|^dv\(.*UCBrowser/|^Opera/9"
+    r"|^(?!.*(?:bot|crawl|spider|headless|https?:|@)).*\b(?:HbbTV|Smart-?TV|Tizen|Web[0O]S\b|NetCast|VIDAA|Hisense|Vizio"
+    r"|Roku/|(?-i:AFT[A-Z])|OMI/|CE-HTML|NetTV|(?:Google|Apple) ?TV)",
+    re.IGNORECASE,
+)
 
-# Parts of people's user agents with words of robots in them: names of phones ("Discovery", "C Bot"), and programs of
-# televisions, of WeChat and of browsers. They are left out before is-bot is asked.
+# Parts of people's user agents with words of robots in them: names of phones ("Discovery", "C Bot"), and programs
+# of WeChat and of browsers. They are left out before is-bot is asked.
 ANDROID = re.compile(
     r"\(Linux;(?![^()]*(?:compatible|https?:|@|(?:bot|google)[\w-]*/))[^()]*Android(?:[^()]|\([^()]*\))*\)",
     re.IGNORECASE,
 )
 HARMLESS = re.compile(
-    r"IEMobile/[^()]*|Process/\w+|U_AGENT|WebAppManager|OMI/[\w.]+|Sogou(?:MSE|MobileBrowser)|Google ?TV[^();]*"
-    r"|chromeframe/[\d.]+|Java(?:Platform)?/J\w+|\(HTTPS?(?!:)[^()]*\)",
+    r"IEMobile/[^()]*|Process/\w+|U_AGENT|Sogou(?:MSE|MobileBrowser)"
+    r"|chromeframe/[\d.]+|Java(?:Platform)?/J\w+|\(HTTPS?\b(?!:)[^()]*\)",
     re.IGNORECASE,
 )
 

@@ -30,11 +30,18 @@ ROBOTS = [
     "Mozilla/5.0 (pc-x86_64-linux-gnu) Siege/3.0.8",
     "Mozilla/5.0 (linux) AppleWebKit/537.36 (KHTML, like Gecko) jsdom/20.0.0",
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/117.0.0.0 Safari/537.36 GTmetrix",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/78.0 Safari/537.36 SeoSiteCheckup "
+    "(https://seositecheckup.com)",
     # A phone's name does not hide a robot's.
     "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0 "
     "Safari/537.36 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
     "Mozilla/5.0 (Linux; Android 8.0; Pixel 2 Build/OPD3; Storebot-Google/1.0) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/81.0 Mobile Safari/537.36",
+    # Neither does a television's.
+    "Mozilla/5.0 (SMART-TV; Linux; Tizen 6.0) AppleWebKit/537.36 (compatible; Googlebot/2.1) Safari/537.36",
+    "Mozilla/5.0 (Web0S; Linux/SmartTV) HeadlessChrome/94.0 Safari/537.36",
+    "smarttv_AFTKA (+https://example.com/crawler)",
+    "citizen-aftermath/1.0 python",
     "Mozilla/5.0 (Linux; Android 9; compatible; SomeSpider) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/81.0",
 ]
 PEOPLE = [
@@ -57,6 +64,10 @@ PEOPLE = [
     "Mozilla/5.0 (Linux; Android 13; Discovery SE) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/127.0 Mobile ",
     "Mozilla/5.0 (Linux; Android 6.0; POWER BOT Build/MRA58K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/54.0",
     "Mozilla/5.0 (Linux; Android 9; moto g(7) Spider) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/96.0",
+    "smarttv_AFTKA_Build_0017381305986_Chromium_88.0.4324.152",
+    "OPR/22.0.1481.0 OMI/4.2.12.29, KreaTV/0.0.0.0 (ARRIS, IPC1100, wired)CM[00.01]",
+    "Roku/DVP-9.10 (289.10E04111A)",
+    "VIZIO-SmartCast/4.2 (V405-H9)",
     "HbbTV/1.4.1 (+DRM;Samsung;SmartTV2020:UTU7000;T-KTSU2DEUC-0822.10;KantSU2)",
     "Lynx/2.8.9rel.1 libwww-FM/2.14 SSL-MM/1.4.1 OpenSSL/1.1.1d",
     "w3m/0.5.3",
