@@ -32,6 +32,7 @@ from readtrack.store.circuit import in_this_page
 
 FindReader = Callable[[], Reader | None]
 
+GZIP = b"\x1f\x8b"  # the first bytes
 PADDING = 100  # random bytes at most, as Django's GZipMiddleware adds against BREACH
 
 
@@ -77,12 +78,12 @@ def text_of(response: Any) -> bytes | None:
     if response.streaming:
         return b""
     content: bytes = response.content
-    if response.get("Content-Encoding", "") == "gzip":  # by Django's gzip_page decorator
+    if content.startswith(GZIP) and response.get("Content-Encoding") == "gzip":  # by Django's gzip_page decorator
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error):  # the header is wrong
             return None
-    if response.charset.lower() != "utf-8":
+    if not kind.endswith("utf-8") and response.charset.lower() != "utf-8":
         content = _recoded(content, response.charset, "utf-8")
     return content if MARK in content else None
 

@@ -74,10 +74,11 @@ class Page:
 
     def __exit__(self, *error: object) -> None:
         _page.reset(self._token)
-        if self.left < conf.TIMEOUT / 2:
-            circuit.note_slow(conf.TIMEOUT - self.left)
-        elif self.left < conf.TIMEOUT:
-            circuit.slow_since = None
+        if self.left < conf.TIMEOUT:
+            if self.left < conf.TIMEOUT / 2:
+                circuit.note_slow(conf.TIMEOUT - self.left)
+            else:
+                circuit.slow_since = None
 
 
 _page: ContextVar[Page | None] = ContextVar("page", default=None)

@@ -1,6 +1,8 @@
 """Runs the Lua scripts in `lua/`, by their digest; several in one round trip."""
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
@@ -8,7 +10,7 @@ from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
 from hiredis import pack_command
-from redis import Redis
+from redis import ConnectionPool, Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.sentinel import MasterNotFoundError
@@ -36,6 +38,19 @@ class Call(Generic[Result]):
     decode: Callable[[Any], Result]
 
 
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """A pool, and connections of it that scripts keep for the next one.
+
+    To check one out of the pool and in again costs a hit more time than its command. They are taken unseen: where the
+    server closed one, the script is sent again by another one of the pool.
+    """
+
+    pool: Any
+    most: int  # that scripts keep, and leave the others to all else
+    idle: list[Any]
+
+
 def run(call: Call[Result], *, patient: bool = False) -> Result:
     """Returns the call's result, in one round trip. Raises redis.RedisError."""
     result: Result = run_all(call, patient=patient)[0]
@@ -46,11 +61,11 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     """Returns the calls' results in their order, in one round trip. Raises redis.RedisError."""
     if not calls:
         return []
-    client = _client(patient)
-    answers = _answers(client, calls)
+    connections = _connections(patient)
+    answers = _answers(connections, calls)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
-        again = _answers(client, [calls[index] for index in unknown], command="EVAL", script=_source)
+        again = _answers(connections, [calls[index] for index in unknown], command="EVAL", script=_source)
         answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
     for answer in answers:
         if isinstance(answer, Exception):
@@ -59,13 +74,21 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
     except WRONG_TYPE as error:
         # Where one answer was that to another question, the next ones would be, too.
-        client.connection_pool.disconnect(inuse_connections=False)
+        while idle := connections.idle:
+            connections.pool.release(idle.pop())
+        connections.pool.disconnect(inuse_connections=False)
         raise AnswerError(f"{type(error).__name__}: {error}") from error
 
 
 @cached_setting("CACHES")
-def _client(patient: bool) -> Redis:  # noqa: FBT001 - a keyword would slow the cache down
-    return connect(patient=patient)
+def _connections(patient: bool) -> Connections:  # noqa: FBT001 - a keyword would slow the cache down
+    pool = connect(patient=patient).connection_pool
+    # A pool by Sentinel must have its connections back, to close those to an earlier primary.
+    return Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, [])
+
+
+with suppress(AttributeError):  # Windows has no fork
+    os.register_at_fork(after_in_child=_connections.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
 
 
 def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
@@ -101,24 +124,32 @@ def _digest(script: str) -> str:
 
 
 def _answers(
-    client: Redis, calls: Sequence[Call[Any]], *, command: str = "EVALSHA", script: Callable[[str], object] = _digest
+    connections: Connections,
+    calls: Sequence[Call[Any]],
+    *,
+    command: str = "EVALSHA",
+    script: Callable[[str], object] = _digest,
 ) -> list[Any]:
     """Returns the server's answer to each call; an error of a script is an answer, too."""
     commands: list[Any] = [(command, script(call.script), len(call.keys), *call.keys, *call.args) for call in calls]
     packed = b"".join(map(pack_command, commands))
     try:
-        return _exchange(client.connection_pool, packed, len(calls))
+        return _exchange(connections, packed, len(calls))
     except MasterNotFoundError:
         raise  # every Sentinel was asked, and none will know better at once
     except RedisConnectionError:
         # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
         # after a window that only the first one enters, and everything else sets or merges.
-        return _exchange(client.connection_pool, packed, len(calls))
+        return _exchange(connections, packed, len(calls), is_again=True)
 
 
-def _exchange(pool: Any, packed: bytes, count: int) -> list[Any]:
-    # On the pool's own connection, because execute_command of redis-py costs a hit as much as the server does.
-    connection = pool.get_connection()
+def _exchange(connections: Connections, packed: bytes, count: int, *, is_again: bool = False) -> list[Any]:
+    # On the bare connection, because execute_command of redis-py costs a hit as much as the server does.
+    pool, idle = connections.pool, connections.idle
+    try:
+        connection = pool.get_connection() if is_again else idle.pop()
+    except IndexError:
+        connection = pool.get_connection()
     try:
         connection.send_packed_command([packed], check_health=False)
         answers: list[Any] = []
@@ -130,11 +161,15 @@ def _exchange(pool: Any, packed: bytes, count: int) -> list[Any]:
                 if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
                     raise DemotedError(str(error)) from error
                 answers.append(error)  # the answers after it have to be read all the same
-        return answers
     except BaseException:
         # A late answer would be taken for the answer to the next question. Connections by Sentinel would also stay
         # open to a primary that hangs after another one took over.
         connection.disconnect()
-        raise
-    finally:
         pool.release(connection)
+        raise
+    # Redis Enterprise announces that a server moves, and redis-py then marks its connections. Older ones do not listen.
+    if len(idle) < connections.most and not getattr(connection, "should_reconnect", bool)():
+        idle.append(connection)
+    else:
+        pool.release(connection)
+    return answers

@@ -1,12 +1,19 @@
 """Scripts run by their digest in one round trip, and are loaded again if a server has lost them."""
 
+import os
+import subprocess
+import sys
 from importlib.resources import files
+from threading import Barrier, Thread
 
 import pytest
+from pytest_django import Settings
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 
 from readtrack.store import counters, read_state, recording, scripts
+from readtrack.store.connection import connect
 from readtrack.store.counters import Stored
 from tests.support import factories
 from tests.support.wire import Wire
@@ -47,6 +54,45 @@ def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> Non
 def test_a_script_that_exists_nowhere_is_an_error(redis: Redis) -> None:
     with pytest.raises((NoScriptError, FileNotFoundError)):
         scripts.run(scripts.Call("nothing", [], [], lambda answer: answer))
+
+
+def test_scripts_leave_most_connections_of_a_pool_to_all_else(settings: Settings) -> None:
+    options = {"CONNECTION_POOL_KWARGS": {"max_connections": 20}}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    pool = connect().connection_pool
+    begin = Barrier(8)
+
+    def ask() -> None:
+        begin.wait()
+        scripts.run_all(*[counters.totals(["a.b:1"])] * 500)
+
+    threads = [Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    taken = [pool.get_connection() for _ in range(18)]
+    with pytest.raises(RedisConnectionError, match="Too many"):
+        [pool.get_connection() for _ in range(18)]
+    assert taken
+
+
+def test_a_forked_process_uses_no_connection_of_its_parent(redis: Redis, redis_url: str) -> None:
+    redis.mset({"views:total:a.b:1": 1, "views:total:a.b:2": 2})
+    code = """
+import os, django; django.setup()
+from readtrack.store import counters, scripts
+def ask(number):
+    name = f"a.b:{number}"
+    for _ in range(300):
+        assert scripts.run(counters.totals([name]))[name].views == number
+ask(1)
+child = os.fork()
+ask(2 if child else 1)
+if child: assert os.waitpid(child, 0)[1] == 0
+"""
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
 
 
 def test_nothing_is_no_round_trip(wire: Wire) -> None:
