@@ -13,6 +13,7 @@ from tests.doctor.conftest import found
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.counts import live, stored, view
+from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,6 +58,29 @@ def test_a_flush_skips_it_and_says_so_once(broken: Post, caplog: pytest.LogCaptu
     lines = [record.getMessage() for record in caplog.records if record.name == "readtrack"]
     assert [line for line in lines if subject_of(broken) in line] == lines
     assert len(lines) <= 1
+
+
+@pytest.mark.parametrize("is_restored", [True, False])
+@pytest.mark.parametrize("breakage", BREAKAGES)
+def test_an_unsettled_one_stops_no_flush_and_counts_again_once_it_is_deleted(
+    redis: Redis, breakage: str, *, is_restored: bool
+) -> None:
+    """Redis lost the total, and maybe a snapshot from before the settling was restored."""
+    post, other = factories.post(view_count=3), factories.post(view_count=9)
+    view(post, other)
+    snapshot = dump(redis)
+    if is_restored:
+        flush()
+        restore(redis, snapshot)
+    name = f"views:total:{subject_of(post)}"
+    BREAKAGES[breakage](redis, name)
+    view(other)
+    assert flush().error == ""
+    assert (stored(post), stored(other)) == (3 + is_restored, 10 + (not is_restored))
+    redis.delete(name)
+    view(post, post)
+    flush()
+    assert stored(post) == live(redis, post) == 5 + is_restored
 
 
 def test_the_doctor_finds_it_and_says_what_to_do(broken: Post, redis: Redis) -> None:
