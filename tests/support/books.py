@@ -178,7 +178,9 @@ class Books:
         if self.carried:
             return
         assert model <= self.model_counted
-        assert all(shown[post] <= self.counted[pk][VIEWS] for pk, post in posts.items())
+        # A Redis that was restored from before a reset drops what it has from before with the next flush.
+        certain = [pk for pk in posts if not self.is_vague or pk not in self.before_reset]
+        assert all(shown[posts[pk]] <= self.counted[pk][VIEWS] for pk in certain)
         if self.is_vague:
             return
         for pk, post in posts.items():
