@@ -74,8 +74,8 @@ class Conf:
     FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; after three of them a flush is late
     FLUSH_CHUNK: int = 10_000  # totals that are read at once; rows are locked in portions of 2,000 at most
     FLUSH_RUNS: int = 10_000  # past flushes whose records are kept: a week of one a minute
-    ARCHIVE_EVERY: int = 86_400  # seconds after which a full flush also stores sketches and breakdowns; 0 is never
-    IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (set, bitmap and daily stay); 0 is never
+    ARCHIVE_EVERY: int = 86_400  # seconds until a full flush archives all, not only the last hour; 0 archives nothing
+    IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
     ORPHAN_AGE: int = 86_400  # seconds between two flushes that both miss a row, before its keys are deleted
 
     # History

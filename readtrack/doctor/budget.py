@@ -123,10 +123,10 @@ def budget(**given: Any) -> Budget:
 
 
 def _unused() -> set[Key]:
-    """Returns the rows that the site's settings leave out, and those that exist for a moment only."""
+    """Returns the rows that the site's settings leave out, and those that exist for a moment or after a loss only."""
     states = (keys.read_bits, keys.seen_counters, keys.ordinal_read_bits, keys.ordinal_seen_counters)
     return {
-        *(keys.scratch, keys.budget, keys.importing),
+        *(keys.scratch, keys.budget, keys.importing, keys.earlier),
         *chain.from_iterable(strategy.rows for strategy in STRATEGIES.values() if strategy != model_strategy("")),
         *(row for row in states if not row.pattern.endswith(f"}}:{readers.state_kind()}")),
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),

@@ -7,7 +7,7 @@ from readtrack.models import Archive, Breakdown
 from readtrack.sql import archive, databases
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import breakdowns, counters, keys, lifecycle, scripts
+from readtrack.store import breakdowns, counters, keys, lifecycle, scripts, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import subject_column
@@ -51,16 +51,18 @@ def _store(live: Hashes, current: Epoch, epoch: SqlEpoch) -> None:
         scripts.run(counters.lift(ahead), patient=True)
 
 
-def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> None:
+def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> int:
     """Stores sketches and hashes of the subjects that changed, and removes idle subjects from Redis.
 
-    `live` holds what their rows store by now; `hour` is the present hour since 1970.
+    `live` holds what their rows store by now; `hour` is the present hour since 1970. Returns the number of sketches
+    that Redis had lost and has again.
     """
+    merged = 0
     for some in scripts.sliced(list(live)):
         known = archive.archived(some)
         changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
         # A sketch that Redis alone has lost must not replace a fuller one.
-        _merge_sketches([one for one in changed if one in known and known[one].visitors > live[one].visitors])
+        merged += _merge_sketches([one for one in changed if one in known and known[one].visitors > live[one].visitors])
         if changed:
             _store(*_live_hashes(changed), epoch)
             sketches = scripts.run(counters.sketches(changed), patient=True)
@@ -68,14 +70,17 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
             databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
             until = hour - conf.IDLE_DAYS * HOURS
-            unchanged = set(some) - set(changed)
-            _remove_idle([one for one in some if one in unchanged and known[one].hour <= until], live, epoch)
+            idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
+            _remove_idle([one for one in idle if not uniques.strategy_of(one).keeps_members], live, epoch)
+    return merged
 
 
-def _merge_sketches(subjects: Sequence[str]) -> None:
-    if subjects:
-        stored = {subject: Stored({}, sketch) for subject, sketch in archive.sketches(subjects).items()}
-        scripts.run(counters.lift(stored), patient=True)
+def _merge_sketches(subjects: Sequence[str]) -> int:
+    if not subjects:
+        return 0
+    stored = {subject: Stored({}, sketch) for subject, sketch in archive.sketches(subjects).items() if sketch}
+    scripts.run(counters.lift(stored), patient=True)
+    return len(stored)
 
 
 def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: SqlEpoch) -> None:

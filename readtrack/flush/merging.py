@@ -5,7 +5,7 @@ of an hour are the difference to the row before, and a row that rises raises all
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,7 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
         counts = {rows[pk]: row for pk, row in row_counts.stored(model, list(rows)).items()}
         if conf.HISTORY:
             history.begin({subject: row for subject, row in counts.items() if row.views})
-        found |= _with_sketches({subject: row.views for subject, row in counts.items()})
+        found |= _with_visitors(counts)
     return found
 
 
@@ -74,15 +74,23 @@ def _stored_hours(names: Sequence[str]) -> dict[str, Stored]:
     return {name: Stored({"": found[model].get(hour, 0)}) for name, (model, hour) in wanted.items()}
 
 
-def _with_sketches(views: Mapping[str, int]) -> dict[str, Stored]:
-    sketches = archive.sketches(views)
-    return {subject: Stored({"": count}, sketches.get(subject, b"")) for subject, count in views.items()}
+def _with_visitors(counts: Mapping[str, RowCounts]) -> dict[str, Stored]:
+    sketches = archive.sketches(counts)
+    return {one: Stored({"": row.views}, sketches.get(one, b""), row.visitors) for one, row in counts.items()}
 
 
-def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed: Mapping[str, None]) -> None:
+def write_chunk(
+    subjects: list[str],
+    run: FlushRun,
+    epoch: SqlEpoch,
+    *,
+    changed: Mapping[str, None],
+    archived: Container[str] = (),
+) -> None:
     """Writes one chunk of totals, lifts those that SQL holds more of, and adds the numbers to the run.
 
-    History is kept of the subjects in `changed`; others may have changed in an hour that is not known.
+    History is kept of the subjects in `changed`; others may have changed in an hour that is not known. Those in
+    `archived` are archived, and all by an archiving flush.
     """
     live = _live(subjects, run, epoch)
     hour = run.flushed_until // HOUR
@@ -97,16 +105,18 @@ def write_chunk(subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed:
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
         if written.ahead:
-            run.lifted += _lift(_with_sketches({rows[pk]: views for pk, views in written.ahead.items()}))
+            ahead = row_counts.stored(model, list(written.ahead))
+            run.lifted += _lift(_with_visitors({rows[pk]: row for pk, row in ahead.items()}))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         if written.missing:
             _remove_orphans([rows[pk] for pk in written.missing])
         if locked := {rows[pk] for pk in written.locked}:
             run.locked += len(locked)
             counters.change(locked)
-        if run.kind == run.Kind.ARCHIVE:
-            found = {subject: live[subject] for subject in rows.values() if subject not in locked}
-            archiving.archive_changed(found, epoch, hour=hour)
+        left = {*locked, *(rows[pk] for pk in written.ahead)}  # what was read of these is not what SQL stores by now
+        is_all = run.kind == run.Kind.ARCHIVE
+        if due := {one: live[one] for one in rows.values() if (is_all or one in archived) and one not in left}:
+            run.lifted += archiving.archive_changed(due, epoch, hour=hour)
 
 
 def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowCounts]:

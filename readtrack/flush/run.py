@@ -9,9 +9,9 @@ Redis is the live truth, SQL the durable one. A count only grows, so the two mer
 Several flushes at once, and flushes that are killed anywhere, have the same result as one whole flush.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
-from itertools import islice
+from itertools import chain, islice
 
 from django.db.models import Max
 from django.utils import timezone as django_timezone
@@ -24,7 +24,7 @@ from readtrack.models import FlushRun
 from readtrack.signals import flushed
 from readtrack.sql import databases, history, runs
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import counters, flushes, keys
+from readtrack.store import counters, flushes, keys, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.flushes import FlushMemory
 
@@ -50,12 +50,13 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = int
         is_restored, minutes = _begin(run, only_changed=only_changed)
         epoch = SqlEpoch()
         run.settled += settle(epoch)
-        changed = {subject: None for subjects in counters.changed(minutes) for subject in subjects}
+        changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes)))
         for subjects in _chunks(changed):
             if counters.have_hashes(subjects):
                 archiving.store_breakdowns(subjects, epoch)
+        archived = _sketched(_time(run.flushed_until)) if run.kind == Kind.FULL and conf.ARCHIVE_EVERY else ()
         for subjects in _chunks(changed if run.kind == Kind.CHANGED else counters.scan()):
-            write_chunk(subjects, run, epoch, changed=changed)
+            write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
                 archiving.store_breakdowns(subjects, epoch)
             progress(len(subjects))
@@ -105,6 +106,12 @@ def _begin(run: FlushRun, *, only_changed: bool) -> tuple[bool, list[datetime]]:
     run.save()
     since = since if is_known else now - REACH
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
+
+
+def _sketched(now: datetime) -> Container[str]:
+    """Returns the subjects with a sketch that were viewed in the last hour."""
+    viewed = chain.from_iterable(counters.changed(buckets.minute_starts(REACH // buckets.MINUTE, until=now + AHEAD)))
+    return frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
 
 
 def _enter(run: FlushRun) -> FlushMemory:

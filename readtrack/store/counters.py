@@ -10,7 +10,7 @@ from secrets import randbits
 from typing import Any, NamedTuple, TypeVar
 
 from readtrack import buckets
-from readtrack.store import keys, scripts
+from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import checked, connect, server_time
 from readtrack.store.scripts import Call
 
@@ -39,10 +39,11 @@ class Settled(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The stored counts of one counter by field (the only field of a total is ""), and a total's sketch."""
+    """The stored counts of one counter by field (a total has one, ""), and a total's sketch and number of visitors."""
 
     counts: Mapping[str, int]
     sketch: bytes = b""
+    visitors: int = 0
 
 
 class Total(NamedTuple):
@@ -182,15 +183,18 @@ def _restore(mode: str, stored: Mapping[str, Stored], known: Sequence[Any], deco
     sketches: list[bytes] = []
     for name, one in stored.items():
         kind, subject = keys.split_member(name)
+        strategy = uniques.strategy_of(subject)
         names += (
             keys.counter(kind, subject) if kind else keys.total(subject),
-            keys.hll(subject),
-            keys.scratch(subject),
+            strategy.key(subject),
+            keys.scratch(subject) if strategy.has_sketch else keys.earlier(subject),
         )
         counts = [(field, str(count)) for field, count in one.counts.items()]
         life = keys.model_hour.seconds if keys.is_hour(name) else 0
         counters.append({"name": name, "subject": subject, "life": life, "counts": counts})
-        if one.sketch:
+        if one.visitors and not strategy.has_sketch:
+            counters[-1]["visitors"] = (one.visitors, strategy.command)
+        elif one.sketch and strategy.has_sketch:
             sketches.append(one.sketch)
             counters[-1]["sketch"] = 6 + len(sketches)
     return Call("settle", names, [mode, randbits(62), *known, json.dumps(counters), *sketches], decode)

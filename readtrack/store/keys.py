@@ -118,6 +118,7 @@ unique = Key("views:unique:{subject}", "set", 0, "unique visitors: strategy set"
 unique_day = Key("views:unique:day:{date}:{subject}", "set", 2 * DAY, "unique visitors of a day: strategy daily")
 daily = Key("views:daily:{subject}", "string", 0, "sum of the daily numbers of visitors: strategy daily")
 bitmap = Key("views:bitmap:{subject}", "bitmap", 0, "unique visitors, one bit by reader number: strategy bitmap")
+earlier = Key("views:earlier:{subject}", "string", 0, "visitors that Redis lost: strategies set, daily and bitmap")
 day_visitors = Key("views:hll:day:{date}:{subject}", "HyperLogLog", "UNIQUE_DAYS", "visitors of a day")
 last_days = Key("views:hll:days:{n}:{date}:{subject}", "HyperLogLog", HOUR, "visitors of n days, merged on demand")
 dimension = Key("views:{dimension}:{subject}", "hash", 0, "views by value: the 50 heaviest")
@@ -241,14 +242,10 @@ def is_hour(name: str) -> bool:
     return name.startswith("views:hour:")
 
 
-def stored(subject: str) -> tuple[str, ...]:
-    """Returns a subject's lasting keys that SQL keeps as well: its total, its sketch, its hashes."""
-    return total(subject), hll(subject), *(counter(kind, subject) for kind in hash_kinds())
-
-
 def lasting(subject: str) -> tuple[str, ...]:
-    """Returns all lasting keys of a subject; the last three are kept in Redis only."""
-    return *stored(subject), unique(subject), daily(subject), bitmap(subject)
+    """Returns all lasting keys of a subject: its total, its sketch, its hashes, and those of other strategies."""
+    hashes = (counter(kind, subject) for kind in hash_kinds())
+    return total(subject), hll(subject), *hashes, *(row(subject) for row in (unique, daily, bitmap, earlier))
 
 
 def kind_of(key: str) -> str:

@@ -38,7 +38,7 @@ def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int
         subject: {"stored": {"views": str(views), "sums": [sums.get(kind, 0) for kind in keys.hash_kinds()]}}
         for subject, (views, sums) in stored.items()
     }
-    return _call("remove", [keys.unsettled(), keys.flush_orphans()], rows, owned=keys.stored)
+    return _call("remove", [keys.unsettled(), keys.flush_orphans()], rows)
 
 
 def reset(subjects: Sequence[str]) -> Call[int]:
@@ -52,19 +52,13 @@ def purge(times: Mapping[str, int]) -> Call[int]:
     return _call("purge", [keys.unsettled(), keys.reset(), keys.flush_last(), keys.flush_full()], rows)
 
 
-def _call(
-    script: str,
-    names: list[str],
-    rows: Mapping[str, dict[str, Any]],
-    *,
-    owned: Callable[[str], tuple[str, ...]] = keys.lasting,
-) -> Call[int]:
+def _call(script: str, names: list[str], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
     """Returns the script's call with the keys of each subject, and a row that says where they are."""
     kinds = keys.hash_kinds()
     found = []
     for subject, row in rows.items():
         first = len(names) + 1
-        names += owned(subject)
+        names += keys.lasting(subject)
         members = [subject, *(keys.member(kind, subject) for kind in kinds)]
         found.append({"subject": subject, "names": members, "first": first, "last": len(names), **row})
     return Call(script, names, (json.dumps(found),), int)

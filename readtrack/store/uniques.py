@@ -43,6 +43,8 @@ class Strategy:
     name = ""
     command = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
+    has_sketch = False  # SQL stores a sketch, to merge after a loss; without one, the number goes on from SQL's
+    keeps_members = False  # who viewed a subject is known for good, in Redis only, so an idle subject stays there
     is_default = False  # record.lua counts these visitors without an effect
     needs_reader = False  # counts signed-in readers by number, and nobody else
     rows: tuple[Key, ...] = ()  # all its keys
@@ -72,7 +74,7 @@ class HyperLogLogs(Strategy):
     """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
 
     key, name, command, adds = keys.hll, "hll", "PFCOUNT", "PFADD"
-    is_default = True
+    has_sketch = is_default = True
     rows, answers = (keys.hll,), "within 0.81 %, any posts together"
     suits = "its size stays the same however many visitors come"
 
@@ -86,6 +88,7 @@ class Sets(Strategy):
     key, name, command, adds = keys.unique, "set", "SCARD", "SADD"
     rows, is_exact, answers = (keys.unique,), True, "exact, who has seen what"
     suits = "a post has few visitors: their sets take next to nothing, and are exact"
+    keeps_members = True
 
     def together(self, subjects: Sequence[str]) -> int:
         return union([self.key(subject) for subject in subjects])
@@ -116,7 +119,7 @@ class Bitmaps(Strategy):
     """Exact, one bit for each reader number. Visitors who are not signed in are not counted."""
 
     key, name, command = keys.bitmap, "bitmap", "BITCOUNT"
-    needs_reader = True
+    needs_reader = keeps_members = True
     rows, is_exact, answers = (keys.bitmap,), True, "exact, signed-in users only, who has seen what"
     suits = "most readers view a post, and a bit for each takes least"
 
@@ -174,8 +177,9 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     strategies = [strategy_of(subject) for subject in subjects]
     names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
     commands = [strategy.command for strategy in strategies]
-    args = commands if set(commands) - {"PFCOUNT"} else ()
-    return Call("visitors", names, args, partial(scripts.by_subject, subjects))
+    if all(strategy.has_sketch for strategy in strategies):
+        return Call("visitors", names, (), partial(scripts.by_subject, subjects))
+    return Call("visitors", [*names, *map(keys.earlier, subjects)], commands, partial(scripts.by_subject, subjects))
 
 
 def visitors_together(subjects: Sequence[str]) -> int:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from django.test.utils import override_settings
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.flush import archiving
 from readtrack.flush.run import flush
-from readtrack.hits.visitors import Visitor
+from readtrack.hits.visitors import Visitor, user_id
 from readtrack.models import Archive, Breakdown, FlushRun
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -111,6 +112,16 @@ def test_an_archived_sketch_is_never_replaced_by_an_emptier_one(post: Post, redi
     assert redis.pfcount(f"views:hll:{subject_of(post)}") >= 9  # of ten, as a sketch has it
 
 
+def test_a_sketch_that_was_lost_alone_comes_back_with_a_full_flush_as_a_lift(post: Post, redis: Redis) -> None:
+    view(post, 10)
+    flush()
+    redis.delete(f"views:hll:{subject_of(post)}")
+    view(post, 3)
+    run = flush()
+    assert (run.lifted, flush().written) == (1, 1)
+    assert Post.objects.get(pk=post.pk).visitor_count == 13
+
+
 def test_a_hash_that_waits_for_its_base_is_not_stored(post: Post, redis: Redis) -> None:
     name = f"funnel:{subject_of(post)}"
     flush()
@@ -207,6 +218,32 @@ def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, red
     flush(only_changed=True)
     assert stored(post) == 4
     assert redis.pfcount(f"views:hll:{subject_of(post)}") == 4
+
+
+@pytest.mark.parametrize(("strategy", "stays"), [("hll", False), ("set", True), ("daily", False), ("bitmap", True)])
+def test_idle_subjects_leave_redis_unless_only_redis_knows_who_has_seen_them(
+    post: Post, redis: Redis, settings: Settings, strategy: str, *, stays: bool
+) -> None:
+    user = factories.user()
+    settings.READTRACK = {"UNIQUE": "set"}  # until now; its keys go, too
+    tracker.record(factories.hit(subject_of(post)))
+    settings.READTRACK = {"UNIQUE": strategy}
+    for visitor, reader in ((user_id(user.pk), user.pk), ("a", user.pk + 1), ("b", user.pk + 2)):
+        tracker.record(factories.hit(subject_of(post), visitor=Visitor(visitor), reader=reader))
+    _archive()
+    Archive.objects.update(hour=1)
+    _archive()
+    lasting = {key for key in redis.keys(f"*:{subject_of(post)}") if redis.ttl(key) == -1}
+    kept = {"set": "unique"}.get(strategy, strategy)
+    assert lasting >= {f"views:{name}:{subject_of(post)}" for name in ("total", kept)} if stays else not lasting
+    post.refresh_from_db()
+    before = post.visitor_count
+    tracker.record(factories.hit(subject_of(post), visitor=Visitor("c"), reader=user.pk + 3))
+    flush(only_changed=True)
+    post.refresh_from_db()
+    assert (post.view_count, post.visitor_count) == (5, before + 1)
+    if stays:
+        assert reports.has_seen(user, post)
 
 
 def _begin_anew(redis: Redis, post: Post) -> None:

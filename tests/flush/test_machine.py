@@ -69,7 +69,8 @@ def _empty() -> None:
 class FlushMachine(RuleBasedStateMachine):
     """Events at a site, each followed by a check of the promises."""
 
-    redis: Redis  # of bytes; set by the test
+    redis: Redis  # of bytes; set by the test, as the site is
+    site: Settings
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,9 +85,11 @@ class FlushMachine(RuleBasedStateMachine):
         self.is_full_needed = True  # a changed flush would not do
         self.is_snapshot_of_a_run = False
 
-    @initialize(has_past=st.booleans())
-    def live_a_little(self, has_past: bool) -> None:
+    @initialize(has_past=st.booleans(), unique=st.sampled_from(["hll", "hll", "set"]))
+    def live_a_little(self, has_past: bool, unique: str) -> None:
         """Makes a snapshot and a backup, then goes on. In the snapshot one total is unsettled, and one is new."""
+        self.site.READTRACK = {**SETTINGS, "UNIQUE": unique}
+        self.books.has_sketches = unique == "hll"
         if not has_past:
             return
         for index in (0, 1):
@@ -241,7 +244,8 @@ class FlushMachine(RuleBasedStateMachine):
 
     def _evict(self, what: str, index: int) -> None:
         subject, pk = self._subject(index), self.pks[index]
-        names = {"a total": keys.total(subject), "a hash": keys.funnel(subject), "a sketch": keys.hll(subject)}
+        members = keys.hll(subject) if self.books.has_sketches else keys.unique(subject)
+        names = {"a total": keys.total(subject), "a hash": keys.funnel(subject), "a sketch": members}
         self.redis.unlink(names[what])
         # Visitors are written with their total only.
         families = {"a total": ("", "visitors"), "a hash": ("funnel",), "a sketch": ("visitors",)}[what]
@@ -313,10 +317,9 @@ def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_los
 ) -> None:
     options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
-    settings.READTRACK = SETTINGS
     monkeypatch.setattr(scripts, "SLICE", 2)  # so that settling and reading take several turns
     with Redis.from_url(redis_url) as client:
-        FlushMachine.redis = client
+        FlushMachine.redis, FlushMachine.site = client, settings
         run_state_machine_as_test(
             FlushMachine,
             settings=hypothesis_settings(

@@ -70,6 +70,7 @@ class Books:
         self.faint: set[Any] = set()  # whose sketch has lost visitors since it was archived
         self.gone: set[Any] = set()  # rows that were deleted
         self.is_vague = False  # since a loss that hides what is counted until the next full flush
+        self.has_sketches = True  # unless the strategy for unique visitors is another than "hll"
         self.is_whole = True  # nothing was ever lost, reset or deleted
         # Views of the whole model, which no reset lowers: counted, and owed as above.
         self.model_counted = self.model_owed = 0
@@ -142,8 +143,7 @@ class Books:
         stored = self.stored()
         for pk, counts in stored.items():
             for name, count in counts.items():
-                most = self.counted[pk][name] + self.carried.get(pk, Counter())[name]
-                most += slack(most) if name == VISITORS else 0
+                most = self._most(pk, name)
                 assert count <= most, f"{pk}: SQL holds {count} of {name}, more than the {most} that were counted"
             for name, count in self.seen[pk].items():
                 if pk not in self.carried and not self._is_passing(pk, name):
@@ -152,6 +152,13 @@ class Books:
         self.seen = stored
         assert self.model_stored() <= self.model_counted, "2: the model's hours hold more than was counted"
         self._check_history()
+
+    def _most(self, pk: Any, name: Name) -> int:
+        """Returns what may be stored at most. Without a sketch, visitors who return after a loss count again."""
+        if name == VISITORS and not self.has_sketches:
+            name = VIEWS
+        most = self.counted[pk][name] + self.carried.get(pk, Counter())[name]
+        return most + slack(most) if name == VISITORS else most
 
     def _is_passing(self, pk: Any, name: Name) -> bool:
         """Returns True for a count of a reset post's hash: if written late, it goes with the reset's mark."""
@@ -183,9 +190,7 @@ class Books:
         assert all(shown[posts[pk]] <= self.counted[pk][VIEWS] for pk in certain)
         if self.is_vague:
             return
-        for pk, post in posts.items():
-            counted = self.counted[pk]
-            assert visitors[post] <= counted[VISITORS] + slack(counted[VISITORS])
+        assert all(visitors[post] <= self._most(pk, VISITORS) for pk, post in posts.items())
         self._check_hashes_shown([post for post in posts.values() if post.pk not in self.before_reset])
 
     def _check_hashes_shown(self, posts: list[Post]) -> None:

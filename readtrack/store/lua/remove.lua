@@ -1,6 +1,6 @@
 -- Removes all keys of subjects; of idle ones only if SQL stores exactly what they hold.
 -- Guarantees: an idle subject whose total changed since it was stored, or is unsettled, keeps all its keys.
--- KEYS: unsettled, orphans; keys of each subject: its total, its sketch, its hashes[, others]
+-- KEYS: unsettled, orphans; keys of each subject: its total, its sketch, its hashes, others
 -- ARGV: JSON: per subject {subject, names: those of its total and hashes in `unsettled`, first and last: numbers of
 --       its keys, stored: what SQL stores of an idle one, {views, sums: sum of the counts of each hash}}
 -- Returns: number of subjects removed

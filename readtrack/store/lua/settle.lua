@@ -1,4 +1,4 @@
--- Gives counters what SQL stores of them: counts (a total, or the fields of a hash) and a sketch.
+-- Gives counters what SQL stores of them: counts (a total, or the fields of a hash), and a sketch or a number of visitors.
 -- "settle" adds SQL's count to unsettled counters. "lift" raises settled counters that are below SQL's count.
 -- Guarantees:
 --   SQL's count is added once, however many flushes try, because only the one that removes the mark adds it.
@@ -10,11 +10,13 @@
 -- The epoch is the last member of the list of unsettled counters, so that neither is ever without the other:
 --   "epoch", the name of the list, drawn when it began; the epochs of the last two settlings; when the newest counter
 --   began that was ever settled (µs). Epochs are 0 for none.
--- KEYS: unsettled, reset; per counter: its key, its sketch, a scratch key
+-- KEYS: unsettled, reset; per counter: its key; its sketch and a scratch key, or the key that its visitors are counted by
+--       and that of the visitors that Redis lost
 -- ARGV: "settle" or "lift"; the name of a new epoch; the list whose epoch SQL was asked for after it gave the counts,
 --       that epoch ("" if SQL knows no such list), and the time of the newest counter that was settled in it (µs);
 --       JSON: per counter {name, subject, life (s, 0: stays), counts: {{field ("" is a total), count}, ...},
---       sketch: number of the argument that holds it, or nothing}; then the sketches
+--       sketch: number of the argument that holds it, or visitors: {number, command that counts those at their key},
+--       or neither}; then the sketches
 -- Returns: {number of counters settled or lifted, epoch as epoch.lua returns it}
 local call = redis.call
 local unsettled, resets = KEYS[1], KEYS[2]
@@ -52,6 +54,17 @@ local function merge(key, sketch, scratch, stored)
   call('DEL', scratch)
 end
 
+-- Lets the number of visitors go on from SQL's. A key with more visitors than the new total has views did not begin with
+-- it, so it may hold some of SQL's: then the number is only raised to SQL's, as that of a settled counter is.
+local function go_on(key, members, earlier, visitors)
+  local views = redis.pcall('GET', key)
+  if not views then return end
+  local live = tonumber(redis.pcall(visitors[2], members)) or 0
+  local is_new = is_settling and not is_restored and live <= (tonumber(views) or 0)
+  local lost = visitors[1] - (is_new and 0 or live)
+  if lost > tonumber(call('GET', earlier) or 0) then call('SET', earlier, string.format('%.0f', lost)) end
+end
+
 local function is_due(mark)
   if not is_settling then return not mark end
   return mark and (not is_restored or tonumber(mark) <= known_until)
@@ -60,6 +73,7 @@ end
 -- Returns true if a count of the counter changed.
 local function restore(counter, mark, key, sketch, scratch)
   local is_changed = false
+  if counter.visitors then go_on(key, sketch, scratch, counter.visitors) end  -- before SQL's views are added
   for _, pair in ipairs(counter.counts) do
     local field, count = pair[1], pair[2]
     if is_settling and not is_restored then
