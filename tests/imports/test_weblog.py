@@ -20,7 +20,7 @@ from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
 from tests.imports.weblogs import START, line
-from tests.site.models import Post
+from tests.site.models import Manual, Post
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -182,6 +182,23 @@ def test_an_object_that_is_deleted_meanwhile_does_not_end_the_import(write: Writ
         assert take(write(*lines, line(f"/posts/{here.pk}/function/", address="192.0.2.9"))).counted == 1
     flush()
     assert stored() == {here.pk: (6, 6)}
+
+
+def test_a_log_is_imported_whose_pages_are_all_found_by_path_under_one_url(write: Write) -> None:
+    """Wagtail has such a URL. Its pages know their path from the root of the tree, which the URL leaves out."""
+    home, news, story, _ = [Manual.objects.create(title=f"/home/{rest}") for rest in ("", "news/", "news/story/", "x/")]
+
+    def page_of(path: str, rest: str) -> Manual | None:
+        return Manual.objects.filter(title=f"/home/{rest}").first()
+
+    paths = ["/", "/news/", "/news/?page=2", "/news/story/", "/gone/", "/x/y/", "/x"]
+    log = write(*(line(path, address=f"192.0.2.{number}") for number, path in enumerate(paths)))
+    rules = {"COUNTED_MODELS": ["site.Manual"], "IMPORT_VIEWS": {"any": page_of}}
+    with override_settings(READTRACK=rules, ROOT_URLCONF="tests.imports.urls"):
+        report = take(log)
+        assert report.counted == 4
+        assert set(report.not_resolved) == {"/gone/", "/x/y/", "/x"}
+        assert reports.views([home, news, story]) == {home: 1, news: 2, story: 1}
 
 
 def test_imported_views_are_added_to_those_counted_live(post: Post, write: Write) -> None:

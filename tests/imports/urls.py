@@ -51,4 +51,5 @@ urlpatterns = [
     re_path(r"^old/(?P<title>.+)$", show, name="old"),
     re_path(r"^tree/(.*)$", show, name="tree"),
     *i18n_patterns(path("posts/<int:pk>/", PostPage.as_view())),
+    re_path(r"^((?:[\w\-]+/)*)$", show, name="any"),  # the form of wagtail_serve
 ]
