@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from django.conf import global_settings
+from django.contrib.auth.models import AnonymousUser
 from django.template import Engine, engines
 from django.test import override_settings
 from pytest_django import Settings
@@ -27,9 +28,11 @@ from readtrack.checks.setup import CHECKS, check_setup
 from readtrack.conf import DEFAULTS
 from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
+from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
 from readtrack.store import keys
 from readtrack.views import unread
+from tests.site.models import Post
 from tests.support import factories
 
 ROOT = Path(__file__).parent.parent
@@ -236,6 +239,45 @@ def test_a_step_outside_a_request_goes_on_from_the_visitors_view(
     for _ in range(2):
         snippet["paid"](order)
         assert [stage.count for stage in reports.funnel(post)] == [1, 1, 1]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("headers", "outcome"),
+    [
+        ({"User-Agent": "okhttp/4.12.0", "Authorization": "Token of the app"}, "counted"),
+        ({"User-Agent": "okhttp/4.12.0"}, "skipped; reason=bot"),
+        ({"User-Agent": factories.BROWSER}, "counted"),
+        ({"User-Agent": "MyApp/42"}, "counted"),
+    ],
+    ids=["a token", "a library", "a browser", "an app that is named"],
+)
+def test_a_view_of_django_rest_framework_counts(
+    rf: Any, settings: Settings, headers: dict[str, str], outcome: str
+) -> None:
+    framework = pytest.importorskip("rest_framework")
+    authentication, generics, serializers = (
+        importlib.import_module(f"{framework.__name__}.{name}")
+        for name in ("authentication", "generics", "serializers")
+    )
+    post, user = factories.post(), factories.user()
+
+    class Token(authentication.BaseAuthentication):  # type: ignore[misc, name-defined]
+        def authenticate(self, request: Any) -> Any:
+            return (user, None) if "Authorization" in request.headers else None
+
+    meta = type("Meta", (), {"model": Post, "fields": ["title"]})
+    serializer = type("PostSerializer", (serializers.ModelSerializer,), {"Meta": meta})
+    snippet = {"RetrieveAPIView": generics.RetrieveAPIView, "Post": Post, "PostSerializer": serializer}
+    first, *others = (code for _, code in fences(ROOT / "docs" / "howto" / "apps.md", "python"))
+    exec(first, snippet)
+    exec(others[-1], snippet)
+    settings.READTRACK = {"DEBUG_HEADER": True, **snippet["READTRACK"]}
+    view = snippet["PostDetail"].as_view(authentication_classes=[Token])
+    request = rf.get("/", headers=headers)
+    request.user = AnonymousUser()  # as Django's middleware leaves it
+    response: Any = ReadTrackMiddleware(lambda request: view(request, pk=post.pk).render())(request)
+    assert (response.status_code, response["X-Readtrack"]) == (200, outcome)
 
 
 @pytest.fixture
