@@ -30,7 +30,7 @@ class Conf:
     WINDOW_SHARDS: int = 1_024  # compact: sets of a slice; as many as the views in a WINDOW, divided by 1,000
 
     # Unique visitors
-    UNIQUE: str = "hll"  # strategy: hll, set, daily or bitmap; a model's unique_strategy comes first
+    UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first
     UNIQUE_DAYS: int = 0  # days for which visitors of the last days are kept, such as 35; 0 keeps none
 
     # Funnels and breakdowns

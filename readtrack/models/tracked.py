@@ -127,7 +127,7 @@ class Tracked(models.Model):
     #: Foreign key to the author, who gets no dot for the news.
     news_author: ClassVar[str] = ""
 
-    #: How unique visitors are counted: "hll", "set", "daily" or "bitmap"; "" is the site's setting.
+    #: How unique visitors are counted: "hll", "set", "daily", "bitmap" or "none"; "" is the site's setting.
     unique_strategy: ClassVar[str] = ""
     #: True if a view enters the funnel, False if not; None is the site's setting.
     has_funnel: ClassVar[bool | None] = None

@@ -71,13 +71,17 @@ def visitors_together(objs: Iterable[Model], *, days: int | None = None, at: dat
     return max(uniques.visitors_together(several), max(_stored(subjects).values(), default=0))
 
 
-def has_seen(user: Any, obj: Model) -> bool:
-    """Returns True if the signed-in user viewed the object.
+def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
+    """Returns True if the signed-in user ever viewed the object; with "daily", on the day of `at` (UTC, default today).
 
-    Raises UniquesError if the strategy does not know that ("set" and "bitmap" do), and redis.RedisError.
+    Raises UniquesError if the strategy does not know that: "set" and "bitmap" know no days, "daily" knows today and
+    yesterday, others know nothing. Raises redis.RedisError.
     """
     if user is None or not user.is_authenticated:
         return False
     subject = subject_of(obj)
     number = readers.number_of(readers.or_none(user.pk))
-    return uniques.strategy_of(subject).has_seen(subject, visitor=user_id(user.pk), reader=number)
+    strategy, day = uniques.strategy_of(subject), buckets.day_bucket(buckets.now(at))
+    if at is not None and day not in buckets.day_buckets(strategy.covers_days, until=buckets.now()):
+        raise UniquesError(f"The strategy {strategy.name!r} does not know who viewed what on {day}.")
+    return strategy.has_seen(subject, visitor=user_id(user.pk), reader=number, day=day)

@@ -175,4 +175,4 @@ def _profile(label: str) -> Profile | None:
     stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
     if strategy.is_default and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
         return None
-    return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0, stage=stage)
+    return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0 and bool(strategy.rows), stage=stage)

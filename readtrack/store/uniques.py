@@ -1,4 +1,4 @@
-"""Unique visitors: four strategies side by side, with one contract. A model names its strategy, or the site does.
+"""Unique visitors: five strategies side by side, with one contract. A model names its strategy, or the site does.
 
 A site may change strategies at any time. Each has keys of its own, so the new one begins at zero. The visitors of the
 last days are in a sketch for each day, if the site keeps them (`UNIQUE_DAYS`).
@@ -47,7 +47,7 @@ class Strategy:
     keeps_members = False  # who viewed a subject is known for good, in Redis only, so an idle subject stays there
     is_default = False  # record.lua counts these visitors without an effect
     needs_reader = False  # counts signed-in readers by number, and nobody else
-    rows: tuple[Key, ...] = ()  # all its keys
+    rows: tuple[Key, ...] = ()  # all its keys; none where no visitors are counted
     is_exact = False
     answers = ""  # what it can tell, for `manage.py readtrack budget`
     suits = ""  # the reason to choose it where it takes least; "" if it is never advised
@@ -61,8 +61,8 @@ class Strategy:
         """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
         raise UniquesError(f"The strategy {self.name!r} cannot tell how many visitors subjects have in common.")
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
-        """Returns True if the visitor viewed the subject. Raises UniquesError if that is not known."""
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
+        """Returns True if the visitor viewed the subject, ever or on that day. Raises UniquesError if not known."""
         raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
 
     def recent(self, subjects: Sequence[str], *, days: Sequence[str]) -> int:
@@ -93,7 +93,7 @@ class Sets(Strategy):
     def together(self, subjects: Sequence[str]) -> int:
         return union([self.key(subject) for subject in subjects])
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return bool(connect().sismember(self.key(subject), visitor))
 
 
@@ -104,12 +104,15 @@ class DailySets(Strategy):
     """
 
     key, name, command = keys.daily, "daily", "GET"
-    rows, answers = (keys.unique_day, keys.daily), "exact for a day; two days are kept at most"
+    rows, answers = (keys.unique_day, keys.daily), "exact for a day, who has seen what on it; two days at most"
     covers_days = keys.unique_day.seconds // keys.DAY
 
     def effect(self, subject: str, hit: Hit) -> Effect:
         day = keys.unique_day(buckets.day_bucket(hit.at), subject)
         return Effect(self.name, (day, self.key(subject)), keys.unique_day.seconds)
+
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
+        return bool(connect().sismember(keys.unique_day(day, subject), visitor))
 
     def recent(self, subjects: Sequence[str], *, days: Sequence[str]) -> int:
         return union([keys.unique_day(day, subject) for subject in subjects for day in days])
@@ -143,8 +146,18 @@ class Bitmaps(Strategy):
                 return found
             start += PIECE
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None) -> bool:
+    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return reader is not None and bool(connect().getbit(self.key(subject), reader))
+
+
+class NoVisitors(Strategy):
+    """Counts no visitors. What "hll" counted before stays as it was."""
+
+    key, name, command, answers = keys.hll, "none", "PFCOUNT", "nothing"
+    has_sketch = True
+
+    def effect(self, subject: str, hit: Hit) -> Effect | None:
+        return None
 
 
 def union(names: Sequence[str]) -> int:
@@ -156,7 +169,7 @@ def union(names: Sequence[str]) -> int:
 
 
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (HyperLogLogs(), Sets(), DailySets(), Bitmaps())
+    strategy.name: strategy for strategy in (HyperLogLogs(), Sets(), DailySets(), Bitmaps(), NoVisitors())
 }
 
 

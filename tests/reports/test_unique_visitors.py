@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.hits.visitors import Visitor, user_id
 from readtrack.store.uniques import UniquesError
 from readtrack.subjects import subject_of
@@ -81,7 +81,28 @@ def test_a_user_without_a_reader_number_has_seen_nothing_in_a_bitmap(settings: S
     assert reports.has_seen(factories.user(), factories.post()) is False
 
 
-@pytest.mark.parametrize("strategy", ["hll", "daily"])
+def test_daily_sets_know_who_came_today_and_yesterday(settings: Settings) -> None:
+    settings.READTRACK = {"UNIQUE": "daily"}
+    post, early, late, now = factories.post(), factories.user(), factories.user(), buckets.now()
+    view(post, user_id(early.pk), "a", at=now - buckets.DAY)
+    view(post, user_id(late.pk), "b", "c", at=now)
+    for user, yesterday, today in ((early, True, False), (late, False, True)):
+        assert reports.has_seen(user, post, at=now - buckets.DAY) is yesterday
+        assert reports.has_seen(user, post, at=now) is reports.has_seen(user, post) is today
+    assert reports.visitors(post, days=1, at=now - buckets.DAY) == 2
+    assert (reports.visitors(post, days=1), reports.visitors(post, days=2)) == (3, 5)
+    with pytest.raises(UniquesError, match="'daily' does not know who viewed what on"):
+        reports.has_seen(late, post, at=now - 2 * buckets.DAY)
+
+
+@pytest.mark.parametrize("strategy", ["hll", "set", "bitmap", "none"])
+def test_other_strategies_know_nothing_of_a_day(settings: Settings, strategy: str) -> None:
+    settings.READTRACK = {"UNIQUE": strategy}
+    with pytest.raises(UniquesError, match=f"'{strategy}' does not know who viewed what on"):
+        reports.has_seen(factories.user(), factories.post(), at=buckets.now())
+
+
+@pytest.mark.parametrize("strategy", ["hll", "none"])
 def test_asking_for_seen_objects_is_an_error_where_visitors_are_only_sketched(
     settings: Settings, strategy: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""The four strategies for unique visitors give the same numbers, as exactly as each of them can."""
+"""The strategies for unique visitors give the same numbers, as exactly as each of them can."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from readtrack import tracker
 from readtrack.hits.visitors import Visitor
 from readtrack.store import scripts, uniques
 from readtrack.store.uniques import UniquesError
+from tests.site.models import Post
 from tests.support import factories
 
 ALL = ["hll", "set", "daily", "bitmap"]
@@ -178,3 +179,21 @@ def test_a_question_that_a_strategy_cannot_answer_is_an_error(settings: Settings
 def test_a_sketch_of_all_time_does_not_know_the_visitors_of_a_day() -> None:
     with pytest.raises(UniquesError, match="visitors of a day"):
         uniques.STRATEGIES["hll"].recent(["site.post:1"], days=["20261120"])
+
+
+@pytest.mark.parametrize("options", [{}, {"UNIQUE_DAYS": 35}])
+def test_a_site_may_count_no_visitors(settings: Settings, redis: Any, options: dict[str, Any]) -> None:
+    settings.READTRACK = {"UNIQUE": "none", **options}
+    come(redis, "site.post:1", 1, 2)
+    assert redis.get("views:total:site.post:1") == "2"
+    assert count("site.post:1") == [0]
+    assert {key.split(":")[1] for key in redis.keys("views:*")} == {"total", "hour", "unsettled"}
+
+
+def test_a_model_may_count_no_visitors(settings: Settings, redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Post, "unique_strategy", "none")
+    settings.READTRACK = {}
+    come(redis, "site.post:1", 1, 2)
+    come(redis, "site.product:1", 1, 2)
+    assert count("site.post:1", "site.product:1") == [0, 2]
+    assert redis.keys("views:hll:*") == ["views:hll:site.product:1"]
