@@ -38,8 +38,6 @@ class Publication(NamedTuple):
 class ReadBits:
     """One bit a reader, which is 1 if the reader has read. A publication removes the bitmap."""
 
-    script = "is_unread"
-
     def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
         """Returns the number of readers who have read each category."""
         counts: list[int] = []
@@ -54,8 +52,6 @@ class ReadBits:
 
 class SeenCounters:
     """Four bytes a reader: the number of publications when the reader came, plus one. 0 means never."""
-
-    script = "count_unread"
 
     def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
         """Returns the number of readers who have seen everything; always patient, because a key may have megabytes."""
@@ -77,11 +73,11 @@ def field(reader: Reader) -> Reader:
 
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how much is new to the reader in each category; at most 1 where the strategy knows no more."""
-    strategy, kind = STATES[conf.READ_STATE], readers.state_kind()
+    kind = readers.state_kind()
     names = [keys.reads_began(), *(keys.state(subject, kind) for subject in subjects)]
     if isinstance(reader, str):
         names.append(keys.readers())
-    return Call(strategy.script, names, (field(reader), len(subjects)), partial(scripts.by_subject, subjects))
+    return Call("unread", names, (conf.READ_STATE, field(reader), len(subjects)), partial(scripts.by_subject, subjects))
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:

@@ -287,39 +287,26 @@ def shown() -> tuple[int, int, int, int]:
     return int(page), charts[0], reports.funnel(post)[1].count, charts[1]
 
 
+@pytest.mark.parametrize(("replaces", "expected"), [(True, [12, 12]), (False, [16, 12])])
 @pytest.mark.usefixtures("database")
-def test_keys_that_are_copied_over_those_of_a_redis_that_counts_are_not_added(redis: Redis) -> None:
-    post = factories.post()
+def test_keys_that_are_copied_into_a_redis_that_counts_are_not_added(
+    redis: Redis, expected: list[int], *, replaces: bool
+) -> None:
+    posts = [factories.post(), factories.post()]
     for _ in range(12):
-        view(post)
+        view(posts[0])
+        view(posts[1])
     flush()
     copied = dump(redis)
     redis.flushdb()
     for _ in range(4):
-        view(post)
+        view(posts[0])
     for key, value in copied.items():
-        redis.restore(key, 0, value, replace=True)
+        if replaces or not redis.exists(key):
+            redis.restore(key, 0, value, replace=True)
     flush()
-    assert stored() == [12]
-    assert reports.views([post]) == {post: 12}
-
-
-@pytest.mark.usefixtures("database")
-def test_keys_that_are_copied_beside_those_of_a_redis_that_counts_are_not_added(redis: Redis) -> None:
-    post, other = factories.post(), factories.post()
-    for _ in range(12):
-        view(post)
-        view(other)
-    flush()
-    copied = dump(redis)
-    redis.flushdb()
-    for _ in range(4):
-        view(post)
-    for key, value in copied.items():
-        if not redis.exists(key):
-            redis.restore(key, 0, value)
-    flush()
-    assert stored() == [16, 12]
+    assert stored() == expected
+    assert list(reports.views(posts).values()) == expected
 
 
 def set_back(redis: Redis, seconds: int) -> None:
