@@ -1,6 +1,8 @@
-"""Read state: what each reader has seen of each category, by one of two strategies with one contract.
+"""Read state: what each reader has seen of each category, in one of two forms that the scripts know.
 
-`ReadBits` knows if something is new, in one bit a reader. `SeenCounters` also knows how much, in four bytes a reader.
+"bitmap" knows if something is new: one bit a reader is 1 if the reader has read, and a publication removes the bitmap.
+"sequence" also knows how much: four bytes a reader hold the number of publications when the reader came, plus one; 0
+means never.
 """
 
 from collections.abc import Sequence
@@ -33,37 +35,6 @@ class Publication(NamedTuple):
     author: Reader | None = None
     is_own: bool = False
     token: str = ""
-
-
-class ReadBits:
-    """One bit a reader, which is 1 if the reader has read. A publication removes the bitmap."""
-
-    def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
-        """Returns the number of readers who have read each category."""
-        counts: list[int] = []
-        for some in scripts.sliced(states, COUNTED_AT_ONCE):
-            pipeline: Any = connect(patient=patient).pipeline(transaction=False)
-            for state in some:
-                pipeline.bitcount(state)
-            with checked():
-                counts += map(int, pipeline.execute())
-        return counts
-
-
-class SeenCounters:
-    """Four bytes a reader: the number of publications when the reader came, plus one. 0 means never."""
-
-    def count_readers(self, states: Sequence[str], *, patient: bool) -> list[int]:
-        """Returns the number of readers who have seen everything; always patient, because a key may have megabytes."""
-        return [self._count(connect(patient=True).get(state)) for state in states]
-
-    def _count(self, content: Any) -> int:
-        slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
-        published = next(slots)
-        return sum(seen > published for seen in slots)
-
-
-STATES: dict[str, ReadBits | SeenCounters] = {"bitmap": ReadBits(), "sequence": SeenCounters()}
 
 
 def field(reader: Reader) -> Reader:
@@ -139,7 +110,23 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     """Returns how many have read each category since its last publication. Raises redis.RedisError."""
     kind = readers.state_kind()
     states = [keys.state(subject, kind) for subject in subjects]
-    return dict(zip(subjects, STATES[conf.READ_STATE].count_readers(states, patient=patient), strict=True))
+    if conf.READ_STATE == "sequence":  # always patient, because a key may have megabytes
+        return {one: _up_to_date(connect(patient=True).get(state)) for one, state in zip(subjects, states, strict=True)}
+    counts: list[int] = []
+    for some in scripts.sliced(states, COUNTED_AT_ONCE):
+        pipeline: Any = connect(patient=patient).pipeline(transaction=False)
+        for state in some:
+            pipeline.bitcount(state)
+        with checked():
+            counts += map(int, pipeline.execute())
+    return dict(zip(subjects, counts, strict=True))
+
+
+def _up_to_date(content: Any) -> int:
+    """Returns the number of readers who have seen everything."""
+    slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
+    published = next(slots)
+    return sum(seen > published for seen in slots)
 
 
 def begin(at: int) -> None:
