@@ -19,6 +19,7 @@ class Conf:
     PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
     TEST_PREFIX: str = "test:"  # put before PREFIX while Django's tests run, to leave a live site's keys alone
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
+    BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
     CIRCUIT: float = 5.0  # seconds after a failure in which pages do not try Redis again
 
     # Views

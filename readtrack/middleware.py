@@ -17,6 +17,7 @@ from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import clock, keys, uniques
+from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
 from readtrack.store.recording import record
 
@@ -32,6 +33,8 @@ class ReadTrackMiddleware:
         self.is_async = iscoroutinefunction(get_response)
         if self.is_async:
             markcoroutinefunction(self)
+        if conf.BUFFER:
+            hit_buffer.close_on_sigterm()
 
     def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         request.readtrack = Recorder()
@@ -127,7 +130,8 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
         reader=reader,
         began=seen.began,
     )
-    outcome = fail_open(record, None, hit)
+    outcome = hit_buffer.add(hit) if conf.BUFFER else None
+    outcome = outcome or fail_open(record, None, hit)
     if outcome is None:
         return tracker.skip(hit.views, "error")
     # A refused person gets the cookie, too, and is told apart from then on. A robot would leave the honeypot with it.

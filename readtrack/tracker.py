@@ -9,12 +9,14 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from readtrack import buckets
+from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.request import Recorder
 from readtrack.store import breakdowns, clock, day_keys, scripts
+from readtrack.store.buffer import hit_buffer
 from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import skip_buffer
@@ -37,7 +39,7 @@ def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: dat
     """Counts refused views; with `is_alone=False` they wait for the request's hit. A lost Redis is no error."""
     skipped = dict.fromkeys(views, reason)
     skip_buffer.add(skipped.values(), at=buckets.now(at))
-    if is_alone and skip_buffer.is_due:
+    if is_alone and skip_buffer.is_due and not (conf.BUFFER and hit_buffer.send_skips()):
         skip_buffer.send_rest()
     return Outcome(skipped=skipped)
 

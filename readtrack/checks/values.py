@@ -14,6 +14,7 @@ from readtrack.hits import addresses, bots, dimensions, exclusions
 from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
+LONGEST_BUFFER = 60  # seconds
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
 
@@ -157,6 +158,12 @@ CHECKS = (
         "READTRACK['EXCLUDE'] has {0!r}: {1!r}, which leaves out nothing.",
         hint="Give 'staff': True; lists of names in 'groups', of 'app.codename' in 'permissions', of regular "
         "expressions in 'paths', of addresses in 'networks'; and in 'function' the path of a function (request).",
+    ),
+    Check(
+        "readtrack.W027",
+        lambda: problem_if(conf.BUFFER > LONGEST_BUFFER, conf.BUFFER),
+        "READTRACK['BUFFER'] lets views wait for {0} s, so the flush of every minute may miss them.",
+        hint="Set it to 60 at most; 1 saves nearly as much.",
     ),
     Check(
         "readtrack.E040",

@@ -57,11 +57,12 @@ class Outcome(NamedTuple):
     skipped: Mapping[str, Reason] = MappingProxyType({})
     read: tuple[str, ...] = ()
     steps: tuple[tuple[str, str], ...] = ()  # subjects and their new stages
+    queued: tuple[str, ...] = ()  # will be recorded within BUFFER seconds
 
     def __str__(self) -> str:
         """Returns the X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""
         words = ["counted"] * len(self.counted) + [f"skipped; reason={reason}" for reason in self.skipped.values()]
-        words += ["read"] * len(self.read) + ["step"] * len(self.steps)
+        words += ["read"] * len(self.read) + ["step"] * len(self.steps) + ["queued"] * len(self.queued)
         return ", ".join(f"{word}; subjects={many}" if many > 1 else word for word, many in Counter(words).items())
 
 

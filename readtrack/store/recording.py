@@ -1,7 +1,7 @@
 """Recording a hit, in one round trip."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -101,6 +101,17 @@ def count_views(hit: Hit) -> Call[Outcome]:
         return Call("record", *_with_options(hit, names, args), decode)
     args += (6 if visitor.fallback_id else 5, len(hit.views), *hit.views)
     return Call("record", names, args, decode)
+
+
+def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[Outcome]]:
+    """Counts what the calls of `count_views` count: one script for all hits."""
+    names = [name for call in calls for name in call.keys]
+    args = [arg for call in calls for arg in (len(call.keys), len(call.args), *call.args)]
+
+    def decode(answers: Sequence[Any]) -> list[Outcome]:
+        return [call.decode(codes) for call, codes in zip(calls, answers, strict=True)]
+
+    return Call("record_batch", names, args, decode)
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:

@@ -1,6 +1,7 @@
 """Runs the Lua scripts in `lua/`, by their digest; several in one round trip."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from readtrack.conf import cached_setting
 from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
+NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -110,12 +112,14 @@ def pairs(answer: Sequence[bytes]) -> list[tuple[str, int]]:
 def load(client: Redis) -> None:
     """Loads every script into the server."""
     for path in files("readtrack.store").joinpath("lua").iterdir():
-        client.script_load(path.read_text(encoding="utf-8"))
+        client.script_load(_source(path.name.removesuffix(".lua")).decode())
 
 
 @cache
 def _source(script: str) -> bytes:
-    return files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
+    """Returns the script. A line that names another script stands for it, because a script can call no other."""
+    source = files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
+    return NAMED.sub(lambda named: _source(named[1].decode()), source)
 
 
 @cache

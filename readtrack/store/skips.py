@@ -45,10 +45,12 @@ class SkipBuffer:
     def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
         """Adds a skip of each reason, and what the watch over addresses noticed since the last call."""
         notices, watch.found = watch.found, set()
-        hour = buckets.hour_bucket(at.replace(minute=0, second=0, microsecond=0))  # found in the cache of buckets.py
-        key = keys.skips(hour)  # now, because another tenant's hit may send them
+        self.count(key_of(at), (*reasons, *notices))  # now, because another tenant's hit may send them
+
+    def count(self, key: str, names: Iterable[Reason | Notice]) -> None:
+        """Adds a skip or a notice of each name to those of a key."""
         with self._lock:
-            self.skips.update((key, name) for name in (*reasons, *notices))
+            self.skips.update([(key, name) for name in names])
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
 
@@ -93,6 +95,11 @@ def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
         for skips in pipeline.execute():
             found.update({reason.decode(): int(count) for reason, count in skips.items()})
     return found
+
+
+def key_of(at: datetime) -> str:
+    """Returns the key of the skips of that hour."""
+    return keys.skips(buckets.hour_bucket(at.replace(minute=0, second=0, microsecond=0)))  # in the cache of buckets.py
 
 
 def _count(skips: Skips) -> Call[int]:

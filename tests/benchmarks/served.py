@@ -5,11 +5,15 @@ import os
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 
 from django.conf import settings
+from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 
 settings.ROOT_URLCONF = "tests.benchmarks.bench_request"
 settings.ALLOWED_HOSTS = ["*"]
-if not os.environ["READTRACK_BENCHMARK"]:
+if os.environ["READTRACK_BENCHMARK"] == "buffered":
+    settings.READTRACK = {**settings.READTRACK, "BUFFER": 1}
+if os.environ["READTRACK_BENCHMARK"] == "untracked":
     settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if not name.startswith("readtrack.")]
 
 application = get_wsgi_application()
+asgi = get_asgi_application()

@@ -17,8 +17,16 @@ from demo_project.engines.process import Child, free_port
 SECONDS = 1.0  # of a round
 ROUNDS = 9
 CONNECTIONS = 16
-VARIANTS = {"untracked": ("", ""), "tracked": ("tracked", "0.40")}
+VARIANTS = {"untracked": "", "tracked": "0.40", "buffered": "0.70"}  # and their least ratios
 END = b"</title>"
+WSGI, ASGI = "tests.benchmarks.served:application", "tests.benchmarks.served:asgi"
+PROGRAMS = {
+    "granian": f"granian --interface wsgi --workers 1 --port {{port}} --log-level warning {WSGI}",
+    "granian, asgi": f"granian --interface asgi --port {{port}} --log-level warning {ASGI}",
+    "gunicorn": f"gunicorn --workers 2 --bind 127.0.0.1:{{port}} {WSGI}",
+    "gunicorn, threads": f"gunicorn --threads 4 --preload --bind 127.0.0.1:{{port}} {WSGI}",
+    "uvicorn": f"uvicorn --port {{port}} --log-level warning {ASGI}",
+}
 
 _numbers = count()
 
@@ -27,44 +35,39 @@ def requests_a_second() -> Iterator[tuple[str, tuple[float, float], str]]:
     """Yields each variant, its requests a second and their ratio to those of the untracked page, and the least one."""
     speeds: dict[str, list[float]] = {name: [] for name in VARIANTS}
     with ExitStack() as stack:
-        ports = {name: stack.enter_context(Server(variant)).port for name, (variant, _) in VARIANTS.items()}
+        ports = {name: stack.enter_context(Server(name)).port for name in VARIANTS}
         for _ in range(ROUNDS):
             for name, port in ports.items():
                 speeds[name].append(speed(port))
     base = speeds["untracked"][1:]  # the first round only warms up
-    for name, (_, least) in VARIANTS.items():
+    for name, least in VARIANTS.items():
         found = speeds[name][1:]
         yield name, (median(found), median(one / other for one, other in zip(found, base, strict=True))), least
 
 
 class Server:
-    """A granian that serves one page of `served.py`."""
+    """A server of the pages of `served.py`."""
 
-    def __init__(self, variant: str) -> None:
-        self._variant = variant
+    def __init__(self, variant: str, *, program: str = "granian", **environment: str) -> None:
+        self._environment = {**os.environ, "READTRACK_BENCHMARK": variant, **environment}
         self.port = free_port()
+        self._command = [sys.executable, "-m", *PROGRAMS[program].format(port=self.port).split()]
 
     def __enter__(self) -> "Server":
-        command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--workers", "1"]
-        command += ["--port", str(self.port), "--log-level", "warning", "tests.benchmarks.served:application"]
         self._folder = tempfile.TemporaryDirectory()
-        self._child = Child(
-            command,
-            log=Path(self._folder.name) / "log",
-            env={**os.environ, "READTRACK_BENCHMARK": self._variant},
-            folder=Path.cwd(),
-        )
+        log = Path(self._folder.name) / "log"
+        self.child = Child(self._command, log=log, env=self._environment, folder=Path.cwd())
         until = monotonic() + 30
-        while monotonic() < until and self._child.is_running:
+        while monotonic() < until and self.child.is_running:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1):
                     return self
             except OSError:
                 pass
-        raise RuntimeError(f"granian did not start: {self._child.last_lines()}")
+        raise RuntimeError(f"granian did not start: {self.child.last_lines()}")
 
     def __exit__(self, *error: object) -> None:
-        self._child.stop()
+        self.child.stop()
         self._folder.cleanup()
 
 

@@ -1,0 +1,183 @@
+"""Buffered recording: hits wait in the process, and one thread sends many of them by one script.
+
+With BUFFER above 0 a page does not wait for Redis to count its views. Pages that mark something read or take a step do,
+and so do all pages while the queue is full, and once the process ends: their hits are recorded directly.
+"""
+
+import logging
+import os
+import signal
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.util import Finalize
+from threading import Event, Lock, Thread, current_thread, main_thread
+from time import monotonic, perf_counter
+from typing import Any, NamedTuple
+
+from redis.exceptions import ResponseError
+
+from readtrack.conf import conf
+from readtrack.hits.addresses import watch
+from readtrack.hits.hit import Hit, Outcome
+from readtrack.store import clock, day_keys, recording, scripts
+from readtrack.store.circuit import RedisError, fail_open
+from readtrack.store.scripts import Call
+from readtrack.store.skips import key_of, skip_buffer
+
+MOST = 5_000  # hits that wait; some 2 kB each
+BATCH = 500  # hits of one script, because a script blocks the server
+LAST = 2.0  # seconds that the end of a process waits for the last sending
+
+logger = logging.getLogger("readtrack")
+
+
+class Waiting(NamedTuple):
+    """A hit as it will be sent. Its keys are made in its request, because they may be a tenant's."""
+
+    views: tuple[str, ...]
+    call: Call[Outcome]
+    upkeep: Sequence[Call[Any]]
+    skips: str  # key of the counts of its skips
+
+
+class HitBuffer:
+    """The hits of this process that Redis does not have yet, and the thread that sends them."""
+
+    def __init__(self) -> None:
+        self._earlier: Any = signal.SIG_DFL
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all hits, as a forked process must, whose parent sends them."""
+        self._lock, self._work, self._end = Lock(), Event(), Event()
+        self._thread: Thread | None = None
+        self._queue: deque[Waiting] = deque()
+        self._batch: list[Waiting] = []  # was sent at least once, and stays until it is answered
+        self._first_sent = 0.0
+
+    def add(self, hit: Hit) -> Outcome | None:
+        """Queues a hit. Returns None for one that is to be recorded directly.
+
+        The first hit of a day whose visitor is known by a hash of the day takes a round trip.
+        """
+        if hit.reads or hit.steps or not hit.views:
+            return None
+        try:
+            hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
+            self._start()
+        except (RedisError, OSError, RuntimeError):  # RuntimeError: no thread begins where the interpreter ends
+            return None
+        upkeep = day_keys.upkeep(hit) if hit.visitor.kind == "day" else ()
+        waiting = Waiting(hit.views, recording.count_views(hit), upkeep, key_of(hit.at))
+        if watch.found:
+            skip_buffer.add((), at=hit.at)
+        with self._lock:
+            if self._end.is_set() or len(self._queue) >= MOST:
+                return None
+            self._queue.append(waiting)
+        self._work.set()
+        return Outcome(queued=hit.views)
+
+    def send_skips(self) -> bool:
+        """Sends the skips within BUFFER seconds. Returns False if the process ends."""
+        self._start()
+        self._work.set()
+        return not self._end.is_set()
+
+    def close_on_sigterm(self) -> None:
+        """Sends all hits before the process handles SIGTERM, after which uvicorn, for one, calls no exit handlers."""
+        is_ours = signal.getsignal(signal.SIGTERM) == self._on_sigterm
+        if current_thread() is main_thread() and not is_ours:
+            with suppress(ValueError):  # in a subinterpreter
+                self._earlier = signal.signal(signal.SIGTERM, self._on_sigterm) or signal.SIG_DFL
+
+    def close(self) -> None:
+        """Sends all hits. From now on hits are recorded directly."""
+        self._end.set()  # without the lock, because a signal may interrupt the thread that has it
+        self._work.set()
+        if self._thread:
+            self._thread.join(LAST)
+        if left := len(self._batch) + len(self._queue):
+            logger.warning("%d queued views were not recorded before the process ended.", left)
+
+    def _on_sigterm(self, number: int, frame: Any) -> None:
+        self.close()
+        signal.signal(number, self._earlier)
+        signal.raise_signal(number)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    thread = Thread(target=self._run, name="readtrack", daemon=True)
+                    thread.start()
+                    self._thread = thread
+                    # Not atexit, which forks of multiprocessing, as granian's workers are, ignore before Python 3.13.
+                    Finalize(None, self.close, exitpriority=0)
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            self._work.wait()
+            self._end.wait(conf.BUFFER or 1)
+            self._work.clear()
+            self._send_all()
+        with self._lock:  # a request that has it adds a last hit
+            pass
+        self._send_all()
+        skip_buffer.send_rest()
+
+    def _send_all(self) -> None:
+        """Sends the queue in batches, and at least what there is of skips."""
+        while True:
+            # A view that is sent again counts once for as long as its window is open.
+            if self._batch and monotonic() - self._first_sent > (conf.WINDOW or 1) / 2:
+                self._give_up()
+            if not self._batch:
+                self._batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+                self._first_sent = monotonic()
+            try:
+                if (self._batch or skip_buffer.skips) and fail_open(self._send, None) is None:
+                    self._work.set()  # to try again
+                    return
+            except Exception:  # the thread must not end
+                logger.exception("Queued views could not be recorded.")
+                self._give_up()
+            self._batch = []
+            if not self._queue:
+                return
+
+    def _send(self) -> bool | None:
+        batch = self._batch
+        calls: list[Call[Any]] = [recording.count_batch([waiting.call for waiting in batch])] if batch else []
+        for waiting in batch:
+            calls += waiting.upkeep
+        if perf_counter() >= clock.due:
+            calls.append(clock.question())
+        try:
+            answers = skip_buffer.send(*calls)
+        except ResponseError:  # because of one hit, perhaps
+            answers = [list(map(_alone, batch))]
+        if batch:
+            for waiting, outcome in zip(batch, answers[0], strict=True):
+                if outcome.skipped:
+                    skip_buffer.count(waiting.skips, outcome.skipped.values())
+                    self._work.set()
+        return True
+
+    def _give_up(self) -> None:
+        for waiting in self._batch:
+            skip_buffer.count(waiting.skips, ["error"] * len(waiting.views))
+        self._batch = []
+
+
+def _alone(waiting: Waiting) -> Outcome:
+    try:
+        return scripts.run(waiting.call)
+    except ResponseError:
+        return Outcome(skipped=dict.fromkeys(waiting.views, "error"))
+
+
+hit_buffer = HitBuffer()
+with suppress(AttributeError):  # Windows has no fork
+    os.register_at_fork(after_in_child=hit_buffer.clear)

@@ -1,0 +1,371 @@
+"""With BUFFER views wait in the process, and one thread sends many of them by one script."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import AsyncClient
+from pytest_django import Settings
+from redis import Redis
+
+from demo_project.engines.valkey import Valkey
+from readtrack import reports, tracker
+from readtrack.hits.addresses import watch
+from readtrack.hits.hit import Outcome
+from readtrack.middleware import ReadTrackMiddleware
+from readtrack.store import buffer, clock, recording, scripts
+from readtrack.store.buffer import hit_buffer
+from readtrack.store.circuit import circuit
+from readtrack.store.skips import skip_buffer
+from tests.support import factories
+from tests.support.waiting import comes_true
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+BUFFERED = {"BUFFER": 1, "DEBUG_HEADER": True}
+
+
+@pytest.fixture(autouse=True)
+def _buffered(settings: Settings) -> Iterator[None]:
+    handler = signal.getsignal(signal.SIGTERM)
+    settings.READTRACK = BUFFERED
+    clock.ask()
+    yield
+    send()
+    signal.signal(signal.SIGTERM, handler)
+
+
+def send() -> None:
+    """Sends what is queued now, as the end of a process does, and begins anew."""
+    hit_buffer.close()
+    hit_buffer.clear()
+
+
+def views(redis: Redis) -> dict[str, int]:
+    """Returns the views of each subject."""
+    start = len("views:total:")
+    return {key[start:]: int(redis.get(key) or 0) for key in map(str, redis.keys("views:total:*"))}
+
+
+def test_a_page_queues_its_view_sets_the_cookie_and_says_so(redis: Redis) -> None:
+    post, browser = factories.post(), factories.browser()
+    page = browser.get(f"/posts/{post.pk}/")
+    assert page["X-Readtrack"] == "queued"
+    assert "anon_id" in page.cookies
+    assert views(redis) == {}
+    assert browser.get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
+    send()
+    assert views(redis) == {f"site.post:{post.pk}": 1}
+    assert reports.skips()["repeat"] == 1
+
+
+def test_an_async_page_queues_its_view(redis: Redis) -> None:
+    post = factories.post()
+    assert factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/")["X-Readtrack"] == "queued"
+    send()
+    assert views(redis) == {f"site.post:{post.pk}": 1}
+
+
+def test_views_are_sent_after_the_time_of_the_setting(redis: Redis) -> None:
+    post = factories.post()
+    for _ in range(2):  # the thread goes on
+        factories.browser(REMOTE_ADDR="192.0.2.1").get(f"/posts/{post.pk}/")
+        assert comes_true(lambda: views(redis) == {f"site.post:{post.pk}": 1})
+        redis.flushdb()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"ANONYMOUS": "hash"},
+        {"DIMENSIONS": ["device"], "UNIQUE": "set", "FUNNELS": True},
+        {"WINDOW_STORE": "compact"},
+    ],
+)
+def test_many_views_are_one_round_trip_and_count_as_alone(
+    redis: Redis, wire: Wire, settings: Settings, options: dict[str, Any]
+) -> None:
+    def state() -> dict[str, Any]:
+        unstable = ("views:unsettled", "visitors:key", "viewed:", "rate:", "views:unique:", "views:hll:")
+        kept = [key for key in map(str, redis.keys("*")) if not key.startswith(unstable)]
+        return {key: redis.dump(key) for key in kept}
+
+    settings.READTRACK = {**BUFFERED, **options, "RATE_LIMIT": 3}
+    hits = [
+        factories.hit(
+            "site.post:1", f"site.post:{number}", dimensions=(("device", "phone"),) * ("DIMENSIONS" in options)
+        )
+        for number in range(2, 7)
+    ]
+    hits += [hits[0]._replace(views=(f"site.post:{number}",)) for number in range(7, 11)]
+    for hit in hits:
+        tracker.record(hit)
+    alone, found = state(), views(redis)
+    redis.flushdb()
+    for hit in hits:
+        assert hit_buffer.add(hit) == Outcome(queued=hit.views)
+    scripts.load(redis)
+    with wire.counted() as trips:
+        send()
+    assert trips == [1 + 1]  # the second has the skips of the first
+    assert views(redis) == found
+    assert {key: value for key, value in state().items() if "skips" not in key} == {
+        key: value for key, value in alone.items() if "skips" not in key
+    }
+
+
+def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffer, "BATCH", 4)
+    for number in range(10):
+        hit_buffer.add(factories.hit(f"site.post:{number}"))
+    redis.config_resetstat()
+    send()
+    assert len(views(redis)) == 10
+    stats: Any = redis.info("commandstats")
+    assert stats["cmdstat_evalsha"]["calls"] - stats["cmdstat_evalsha"].get("failed_calls", 0) == 3
+
+
+def test_a_full_queue_records_directly(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffer, "MOST", 2)
+    said = [factories.browser(REMOTE_ADDR=f"192.0.2.{n}").get(f"/posts/{factories.post().pk}/") for n in range(4)]
+    assert [page["X-Readtrack"] for page in said] == ["queued", "queued", "counted", "counted"]
+    assert len(views(redis)) == 2
+    send()
+    assert len(views(redis)) == 4
+
+
+def test_a_process_that_ends_records_directly(redis: Redis) -> None:
+    factories.browser().get(f"/posts/{factories.post().pk}/")
+    hit_buffer.close()
+    page = factories.browser(REMOTE_ADDR="192.0.2.1").get(f"/posts/{factories.post().pk}/")
+    assert page["X-Readtrack"] == "counted"
+    assert len(views(redis)) == 2
+    skip_buffer.clear()  # it is due again
+    tracker.skip(["site.post:1"], "bot")
+    assert reports.skips()["bot"] == 1
+
+
+@pytest.mark.usefixtures("redis_in_use")
+def test_what_is_read_does_not_wait(redis: Redis) -> None:
+    category, browser = factories.category(), factories.browser(factories.user())
+    assert browser.get(f"/categories/{category.pk}/")["X-Readtrack"] == "read"
+    assert "readtrack-dot__text" not in browser.get("/list/").text
+
+
+def test_a_step_does_not_wait_and_counts_the_view_before_it(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {**BUFFERED, "FUNNELS": True}
+    post, browser = factories.post(), factories.browser()
+    assert browser.get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
+    assert browser.get(f"/posts/{post.pk}/buy/")["X-Readtrack"] == "step"
+    send()
+    assert [stage.count for stage in reports.funnel(post)] == [1, 1, 1]
+
+
+def test_robots_are_counted_by_the_thread_as_well(wire: Wire, redis: Redis) -> None:
+    with wire.counted() as trips:
+        for _ in range(3):
+            tracker.skip(["site.post:1"], "bot")
+    assert trips == [0]
+    with wire.counted() as trips:
+        send()
+    assert trips == [1]
+    assert reports.skips()["bot"] == 3
+
+
+def test_notices_of_addresses_are_sent_with_the_views(redis: Redis) -> None:
+    watch.found.add("one address")
+    factories.browser().get(f"/posts/{factories.post().pk}/")
+    send()
+    assert redis.hgetall(redis.keys("views:skips:*")[0]) == {"one address": "1"}
+
+
+def test_a_lost_answer_counts_no_view_twice(wire: Wire, redis: Redis) -> None:
+    hits = [factories.hit("site.post:1") for _ in range(5)]
+    for hit in hits:
+        hit_buffer.add(hit)
+
+    def lose(moment: str, trip: int) -> None:
+        if moment == "answer":
+            wire.hook = None
+            wire.drop()
+
+    wire.hook = lose
+    send()
+    assert views(redis) == {"site.post:1": 5}
+
+
+def test_views_wait_for_a_redis_that_comes_back(
+    start_redis: Callable[..., Valkey], settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.READTRACK = {**BUFFERED, "CIRCUIT": 0.1}
+    server = start_redis()
+    clock.ask()
+    server.stop()
+    page = factories.browser().get(f"/posts/{factories.post().pk}/")
+    assert page["X-Readtrack"] == "queued"
+    assert comes_true(lambda: circuit.opened is not None)
+    assert factories.browser(REMOTE_ADDR="192.0.2.1").get(f"/posts/{factories.post().pk}/")["X-Readtrack"] == "queued"
+    server.start()
+    with Redis.from_url(server.url, decode_responses=True) as redis:
+        assert comes_true(lambda: len(redis.keys("views:total:*")) == 2)
+
+
+def test_views_that_were_sent_too_long_ago_are_errors(
+    settings: Settings, redis: Redis, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.READTRACK = {**BUFFERED, "WINDOW": 0, "CIRCUIT": 0.01}
+    there = settings.CACHES
+    hit_buffer.add(factories.hit("site.post:1"))
+    settings.CACHES = {"default": {**there["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    assert comes_true(lambda: bool(skip_buffer.skips))
+    settings.CACHES = there
+    send()
+    assert views(redis) == {}
+    assert reports.skips()["error"] == 1
+
+
+def test_the_end_of_a_process_tells_what_redis_did_not_take(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    hit_buffer.add(factories.hit("site.post:1"))
+    hit_buffer.close()
+    assert "1 queued views were not recorded before the process ended." in caplog.text
+    hit_buffer.clear()
+
+
+def test_a_hit_that_redis_refuses_costs_the_others_nothing(redis: Redis) -> None:
+    hits = [factories.hit(f"site.post:{number}") for number in range(3)]
+    redis.set("views:hour:none", 1)
+    redis.rpush(f"rate:{hits[1].visitor.id}", "no number")
+    for hit in hits:
+        hit_buffer.add(hit)
+    send()
+    assert views(redis) == {"site.post:0": 1, "site.post:2": 1}
+    assert reports.skips()["error"] == 1
+    assert circuit.opened is None
+
+
+def test_an_error_of_ours_ends_no_thread(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(recording, "count_batch", None)
+        hit_buffer.add(factories.hit("site.post:1"))
+        assert comes_true(lambda: bool(skip_buffer.skips))
+    assert "Queued views could not be recorded." in caplog.text
+    hit_buffer.add(factories.hit("site.post:2"))
+    send()
+    assert views(redis) == {"site.post:2": 1}
+    assert reports.skips()["error"] == 1
+
+
+def test_without_a_thread_views_are_recorded_directly(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert hit_buffer.add(factories.hit("site.post:1")) is None
+
+
+def test_views_of_tenants_keep_their_prefixes(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {**BUFFERED, "PREFIX": f"{__name__}.tenant"}
+    for name in ("red", "blue"):
+        _tenant.name = name
+        hit_buffer.add(factories.hit("site.post:1"))
+    _tenant.name = "green"
+    send()
+    assert sorted(map(str, redis.keys("*views:total:*"))) == [
+        "blue:views:total:site.post:1",
+        "red:views:total:site.post:1",
+    ]
+
+
+_tenant = threading.local()
+
+
+def tenant() -> str:
+    return str(getattr(_tenant, "name", "none"))
+
+
+def test_a_forked_process_sends_nothing_of_its_parent(redis: Redis, redis_url: str) -> None:
+    run(
+        """
+hit_buffer.add(hit("site.post:1"))
+child = os.fork()
+hit_buffer.add(hit(f"site.post:{2 if child else 3}"))
+if child: assert os.waitpid(child, 0)[1] == 0
+""",
+        redis_url,
+    )
+    assert views(redis) == {"site.post:1": 1, "site.post:2": 1, "site.post:3": 1}
+
+
+def test_a_fork_of_multiprocessing_sends_its_views_at_its_end(redis: Redis, redis_url: str) -> None:
+    """As the workers of granian are, whose exit handlers Python calls since 3.13 only."""
+    run(
+        """
+import multiprocessing
+process = multiprocessing.get_context("fork").Process(target=hit_buffer.add, args=(hit("site.post:1"),))
+process.start()
+process.join()
+assert process.exitcode == 0
+""",
+        redis_url,
+    )
+    assert views(redis) == {"site.post:1": 1}
+
+
+HANDLERS = {
+    "default": ("", -signal.SIGTERM),
+    "ignored": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", 0),
+    "a function": ("signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))", 7),
+}
+
+
+@pytest.mark.parametrize(("before", "code"), HANDLERS.values(), ids=HANDLERS)
+def test_sigterm_sends_the_views_and_then_does_what_it_did(
+    redis: Redis, redis_url: str, before: str, code: int
+) -> None:
+    program = f"""
+{before}
+hit_buffer.close_on_sigterm()
+hit_buffer.close_on_sigterm()
+hit_buffer.add(hit("site.post:1"))
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert run(program, redis_url, check=False) == code
+    assert views(redis) == {"site.post:1": 1}
+
+
+def test_sigterm_is_left_alone_outside_of_the_main_thread() -> None:
+    handler = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=ReadTrackMiddleware, args=(lambda request: HttpResponse(),))
+    thread.start()
+    thread.join()
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def run(code: str, redis_url: str, *, check: bool = True) -> int:
+    """Runs the code in a process of its own. Returns its exit code."""
+    start = """
+import os, signal, sys, warnings, django
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+django.setup()
+from readtrack.store.buffer import hit_buffer
+from tests.support.factories import hit
+from django.conf import settings
+"""
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
+    done = subprocess.run([sys.executable, "-c", start + code], env=environment, check=check, timeout=60)
+    return done.returncode
