@@ -87,7 +87,9 @@ def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool,
     values = tracked.field_values(instance, kwargs["update_fields"])
     if not tracked.is_stored(instance, values, using=using):
         return True
-    return sender.is_news is not Tracked.is_news or bool(tracked.changed_fields(instance, values))
+    # A field with auto_now changes only when the row is written.
+    sets_itself = any(getattr(sender._meta.get_field(name), "auto_now", False) for name in values)
+    return sets_itself or sender.is_news is not Tracked.is_news or bool(tracked.changed_fields(instance, values))
 
 
 def on_save(sender: type[Tracked], instance: Tracked, *, created: bool, using: str, **kwargs: Any) -> None:

@@ -1,6 +1,6 @@
 """Saved rows are news: which of them, for which categories, and when."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from django.db.models.signals import post_save
 from pytest_django import DjangoAssertNumQueries
 
 from readtrack import reports, tracker
+from readtrack.models.tracked import news_columns, row_saved
 from tests.site.models import Article, Category, Headline, Page, Post, Review, Shelf, Topic
 from tests.support import factories
 
@@ -294,6 +295,43 @@ def test_a_field_that_was_not_loaded_is_compared_with_its_row(
     article = Article.objects.only("text").get()
     article.is_published = True
     assert not is_unread(category, article.save)
+
+
+@pytest.fixture
+def stamped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lets the title of a post be news, and set itself when the post is saved."""
+
+    def stamp(instance: Post, add: bool) -> str:
+        instance.title = "Now"
+        return instance.title
+
+    field = Post._meta.get_field("title")
+    monkeypatch.setattr(field, "auto_now", True, raising=False)
+    monkeypatch.setattr(field, "pre_save", stamp)
+    monkeypatch.setattr(Post, "news_fields", ("title",))
+    news_columns.cache_clear()
+    yield
+    monkeypatch.undo()
+    news_columns.cache_clear()
+
+
+@pytest.mark.usefixtures("stamped")
+def test_a_field_that_sets_itself_is_news_in_the_transaction_of_its_row(
+    is_unread: Callable[..., bool], category: Category
+) -> None:
+    post, seen = factories.post(category=category), []
+    Post.objects.update(title="Old")
+    post.refresh_from_db()
+
+    def look(**kwargs: Any) -> None:
+        seen.append(connection.in_atomic_block)
+
+    row_saved.connect(look, sender=Post)
+    try:
+        assert is_unread(category, post.save)
+    finally:
+        row_saved.disconnect(look, sender=Post)
+    assert seen == [True]
 
 
 def test_receivers_of_post_save_see_a_row_that_is_committed(category: Category) -> None:
