@@ -1,5 +1,6 @@
 """The settings of readtrack: names, types and defaults of `settings.READTRACK`."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -29,6 +30,12 @@ class Conf:
     WINDOW_STORE: Literal["keys", "compact"] = "keys"  # compact: 5 B a view in place of 113, but a window may end late
     WINDOW_SLICES: int = 4  # compact: slices of a window, which ends one slice late at most
     WINDOW_SHARDS: int = 1_024  # compact: sets of a slice; as many as the views in a WINDOW, divided by 1,000
+
+    # Pages that do not come from Django each time: the script
+    COUNT_BY: Literal["either", "server", "script"] = "either"  # who counts a page with the script; either: the first
+    SCRIPT: str = "page.js"  # name of the script and of the address that it calls, below that of `readtrack.urls`
+    SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made; longer than caches keep it
+    SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths of pages that are the same for everybody
 
     # Unique visitors
     UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first
@@ -120,6 +127,19 @@ def _apply_change(*, setting: str, **kwargs: Any) -> None:
 
 
 setting_changed.connect(_apply_change)
+
+
+@cached_setting()
+def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
+    """Returns the setting's valid regular expressions; and the setting, pattern and error of each invalid one."""
+    valid, invalid = [], []
+    for pattern in getattr(conf, name):
+        try:
+            valid.append(re.compile(pattern, re.IGNORECASE))
+        except (re.error, TypeError) as error:
+            invalid.append((name, pattern, str(error)))
+    return valid, invalid
+
 
 TYPES: dict[str, Any] = Conf.__annotations__
 DEFAULTS: dict[str, Any] = {name: vars(Conf)[name] for name in TYPES}

@@ -11,10 +11,11 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from readtrack import tracker
-from readtrack.conf import conf
+from readtrack.conf import conf, patterns
 from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling
+from readtrack.page.placeholders import PAGE_MARK
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import clock, keys, uniques
 from readtrack.store.buffer import hit_buffer
@@ -38,6 +39,8 @@ class ReadTrackMiddleware:
 
     def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         request.readtrack = Recorder()
+        if conf.SHARED_PATHS and any(pattern.search(request.path) for pattern in patterns("SHARED_PATHS")[0]):
+            request.readtrack.is_shared = True
         if self.is_async:
             return self._acall(request)
         with Page(request, conf.TIMEOUT):
@@ -70,29 +73,42 @@ class ToDo(NamedTuple):
 
 def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
     """Returns what is left to do, or None."""
-    has_seen, content = request.readtrack.see(response), filling.text_of(response)
+    seen, content = request.readtrack, filling.text_of(response)
+    has_seen = seen.see(getattr(response, "context_data", None))
+    if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
+        has_seen = filling.recall(content, seen)
+    if seen.is_shared and conf.COUNT_BY != "server":
+        seen.views.clear()
+        seen.reads.clear()
+        has_seen = seen.has_seen
     explains = settings.DEBUG or conf.DEBUG_HEADER
     if not (has_seen or explains or content is not None):
         return None
     needs_user = has_seen or (content is not None and filling.needs_user(response, content))
-    return ToDo(has_seen, content, needs_user, explains)
+    return ToDo(has_seen, content, needs_user and not seen.is_shared, explains)
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, user: Any | None) -> None:
     outcome = _record(request, response, user) if to_do.has_seen else Outcome()
     if to_do.explains and any(outcome):
         response["X-Readtrack"] = str(outcome)
+    elif to_do.explains and request.readtrack.has_script and (request.readtrack.is_shared or to_do.has_seen):
+        response["X-Readtrack"] = "left to the script"
     elif to_do.explains and not to_do.has_seen and is_detail_page(request, response):
         response["X-Readtrack"] = "no subject"
     if to_do.content is not None:
-        filling.fill(response, to_do.content, partial(visitors.reader, request, user))
+        find_reader = None if request.readtrack.is_shared else partial(visitors.reader, request, user)
+        filling.fill(response, to_do.content, find_reader)
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     """Drops what cannot count, and records the rest."""
     seen, is_anonymous = request.readtrack, user is None
     reason, skipped = None, tuple(seen.views)
-    if (seen.views or seen.reads) and (reason := refusal(request, response, is_anonymous=is_anonymous)):
+    # What a script tells comes by POST, as a step may.
+    if (seen.views or seen.reads) and (
+        reason := refusal(request, response, is_anonymous=is_anonymous, is_step=seen.is_script)
+    ):
         seen.views.clear()
         seen.reads.clear()
     if seen.steps and refusal(request, response, is_anonymous=is_anonymous, is_step=True):
@@ -102,8 +118,12 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         reason = reason or "excluded"
         seen.views.clear()  # what they have read stays, so that their dots go out
         seen.steps.clear()
+    if seen.has_script and conf.COUNT_BY == "script":
+        seen.views.clear()
+        seen.reads.clear()
     is_left = seen.has_seen
-    outcome = tracker.skip(skipped, reason, is_alone=not is_left) if reason else Outcome()
+    # The page itself was skipped already.
+    outcome = tracker.skip(skipped, reason, is_alone=not is_left) if reason and not seen.is_script else Outcome()
     if not is_left:
         return outcome
     counted = _count(request, response, user)
@@ -113,7 +133,9 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     seen, visitor = request.readtrack, visitors.visitor(request, user)
     if visitor.new_cookie:
-        visitor = visitors.without_shared_cookie(visitor, response)
+        visitor = visitors.without_shared_cookie(visitor, response, is_shared=seen.is_shared)
+    is_known = seen.is_script and visitor.kind == "cookie" and not visitor.new_cookie
+    stand_in = visitors.address_id(request) if is_known else ""
     needs_reader = seen.reads or any(
         uniques.model_strategy(subject.partition(":")[0]).needs_reader for subject in seen.views
     )
@@ -128,7 +150,10 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
         dimensions=dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else (),
         steps=tuple(seen.steps),
         reader=reader,
-        began=seen.began,
+        began=seen.began if seen.as_of is None else None,
+        as_of=seen.as_of,
+        by_script=seen.is_script,
+        stand_in=stand_in,
     )
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
     outcome = outcome or fail_open(record, None, hit)

@@ -1,7 +1,11 @@
 """`request.readtrack`: the views, reads and funnel steps of one request."""
 
 import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.db.models import Model
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -25,6 +29,10 @@ class Recorder:
         self.views: dict[str, None] = {}
         self.reads: dict[str, None] = {}
         self.steps: dict[tuple[str, str], None] = {}
+        self.as_of: int | None = None  # Redis's clock (µs) when the page was made, if that was an earlier request
+        self.is_script = False  # the page's script tells of a page that was sent before
+        self.has_script = False  # the page has the script, which tells of it again
+        self.is_shared = False  # the page is the same for everybody, and only its script tells who reads it
 
     def view(self, obj: Model) -> None:
         """Adds a view of the object. Raises TypeError for an object whose views are not counted."""
@@ -42,9 +50,9 @@ class Recorder:
         check_stage(stage)
         self.steps[subject_of(obj), stage] = None
 
-    def see(self, response: HttpResponseBase) -> bool:
-        """Adds a view and a read of the object that a DetailView rendered. Returns True if there is a hit to record."""
-        context = getattr(response, "context_data", None) or {}
+    def see(self, context: Any) -> bool:
+        """Adds a view and a read of the object that a DetailView renders. Returns True if there is a hit to record."""
+        context = context or {}
         obj = context.get("object") if isinstance(context.get("view"), DetailView) else None
         if isinstance(obj, Model) and obj.pk is not None:  # a preview shows an object that is not saved yet
             if is_counted(obj.__class__):
@@ -57,6 +65,18 @@ class Recorder:
     def has_seen(self) -> bool:
         """Returns True if there is anything to record."""
         return bool(self.views or self.reads or self.steps)
+
+
+def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a view whose page is the same for everybody, so that caches may keep it. The script does the rest."""
+
+    @wraps(view)
+    def shared(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        request.readtrack.is_shared = True  # type: ignore[attr-defined]
+        return view(request, *args, **kwargs)
+
+    # A coroutine that the view returns is awaited by Django, which has to know.
+    return markcoroutinefunction(shared) if iscoroutinefunction(view) else shared
 
 
 class MissingRecorder:

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 from is_bot import Bots
 
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting, conf, patterns
 
 LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
 
@@ -75,8 +75,8 @@ def is_named(user_agent: str) -> bool:
 
 
 def bad_patterns() -> list[tuple[str, str, str]]:
-    """Returns the setting, pattern and error of each invalid regular expression in BOTS and NOT_BOTS."""
-    return [bad for name in ("BOTS", "NOT_BOTS") for bad in _compiled(name)[1]]
+    """Returns the setting, pattern and error of each invalid regular expression."""
+    return [bad for name in ("BOTS", "NOT_BOTS", "SHARED_PATHS") for bad in patterns(name)[1]]
 
 
 def bad_judge() -> str:
@@ -101,16 +101,4 @@ def _is_judged_bot(user_agent: str) -> bool:
 
 
 def _matches(name: str, user_agent: str) -> bool:
-    return any(pattern.search(user_agent) for pattern in _compiled(name)[0])
-
-
-@cached_setting()
-def _compiled(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
-    """Returns the setting's valid patterns; and the setting, pattern and error of each invalid one."""
-    valid, invalid = [], []
-    for pattern in getattr(conf, name):
-        try:
-            valid.append(re.compile(pattern, re.IGNORECASE))
-        except (re.error, TypeError) as error:
-            invalid.append((name, pattern, str(error)))
-    return valid, invalid
+    return any(pattern.search(user_agent) for pattern in patterns(name)[0])

@@ -44,6 +44,8 @@ class Hit(NamedTuple):
     reads: tuple[str, ...] = ()
     dimensions: tuple[tuple[str, str], ...] = ()  # name and value: the views are broken down by them
     steps: tuple[tuple[str, str], ...] = ()  # subject and stage of its funnel
+    by_script: bool = False  # a page's script tells of it, mostly a second time; repeats are expected
+    stand_in: str = ""  # the id that stood in for the visitor's cookie, if the script tells of a visitor with a cookie
     reader: Reader | None = None
     # The reader has not seen what is published after this time; without either it is now.
     began: float | None = None  # `time.perf_counter` before the page's first query

@@ -167,10 +167,10 @@ def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reade
     return f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
 
 
-def without_shared_cookie(visitor: Visitor, response: HttpResponseBase) -> Visitor:
+def without_shared_cookie(visitor: Visitor, response: HttpResponseBase, *, is_shared: bool = False) -> Visitor:
     """Returns the visitor without a new cookie if shared caches may store the response and send it to others."""
     control = str(response.get("Cache-Control", "")).lower()
-    if "public" in control or "s-maxage" in control:
+    if is_shared or "public" in control or "s-maxage" in control:
         return Visitor(visitor.fallback_id, kind="address")
     return visitor
 

@@ -8,7 +8,10 @@ from functools import cache, partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
 from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import compress_string
 
@@ -22,17 +25,21 @@ from readtrack.page.placeholders import (
     MARK,
     OF_COUNTS,
     OF_READERS,
+    PAGE,
     PATTERN,
     READER_MARK,
     WITHOUT_COUNT,
     Placeholder,
 )
+from readtrack.page.shown import VERSION, Shown
 from readtrack.reports import live
+from readtrack.request import Recorder
 from readtrack.store.circuit import in_this_page
 
 FindReader = Callable[[], Reader | None]
 
 GZIP = b"\x1f\x8b"  # the first bytes
+SCRIPT_HINT = SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->")
 PADDING = 100  # random bytes at most, as Django's GZipMiddleware adds against BREACH
 
 
@@ -88,6 +95,34 @@ def text_of(response: Any) -> bytes | None:
     return content if MARK in content else None
 
 
+def script(context: Any) -> str:
+    """Returns the element of the page's script; "" for a page that does not come through the middleware."""
+    request = getattr(context, "request", None) or context.get("request")
+    seen = getattr(request, "readtrack", None)
+    if request is None or seen is None:
+        return ""
+    try:
+        url = reverse("readtrack:page")
+    except NoReverseMatch:
+        return SCRIPT_HINT if settings.DEBUG else ""
+    seen.see(context)
+    seen.has_script = True
+    shown = Shown.by(request)
+    place = str(Placeholder(PAGE, shown.name, shown.as_of)) if shown.name else ""
+    # Django 6's, or django-csp's; a nonce would make each copy of a shared page another one.
+    nonce = "" if seen.is_shared else context.get("csp_nonce", getattr(request, "csp_nonce", ""))
+    attribute = format_html(' nonce="{}"', str(nonce)) if str(nonce) else ""
+    return format_html('<script src="{}?{}" defer data-page="{}"{}></script>', url, VERSION, place, attribute)
+
+
+def recall(content: bytes, recorder: Recorder) -> bool:
+    """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
+    for page in (entry for entry in placeholders.found(content).values() if entry.kind == PAGE):
+        Shown.named(page.subject, page.stored).tell(recorder)
+        recorder.has_script = True
+    return recorder.has_seen
+
+
 def needs_user(response: Any, content: bytes) -> bool:
     """Returns True if the response, with the content by `text_of`, may have dots; a stream of HTML always may."""
     return "html" in response.get("Content-Type", "") if response.streaming else bool(READER_MARK.search(content))
@@ -98,11 +133,13 @@ def may_query(content: bytes) -> bool:
     return bool(WITHOUT_COUNT.search(content))
 
 
-def fill(response: Any, content: bytes, find_reader: FindReader) -> None:
+def fill(response: Any, content: bytes, find_reader: FindReader | None) -> None:
     """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip.
 
-    Those of a stream are replaced part by part.
+    Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the script.
     """
+    is_shared = find_reader is None
+    find_reader = find_reader or nobody
     if response.streaming:
         stream = Stream(find_reader)
         replace = stream.afilled if response.is_async else stream.filled
@@ -117,8 +154,12 @@ def fill(response: Any, content: bytes, find_reader: FindReader) -> None:
     response.content = content
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
-    if reader.cache_info().currsize:  # the page has dots
+    if reader.cache_info().currsize and not is_shared:  # the page has dots
         _keep_apart(response, is_personal=reader() is not None)
+
+
+def nobody() -> None:
+    """Returns the reader of a shared page."""
 
 
 def _keep_apart(response: Any, *, is_personal: bool) -> None:

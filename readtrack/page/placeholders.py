@@ -20,6 +20,7 @@ from django.utils.translation import ngettext
 from readtrack import numerals
 from readtrack.conf import conf
 from readtrack.hits.visitors import digest
+from readtrack.page.shown import ANSWER, Shown
 from readtrack.reports.live import PageState, loaded
 from readtrack.subjects import can_be_unread, is_counted, subject_of, why_not_counted
 
@@ -27,14 +28,19 @@ logger = logging.getLogger("readtrack")
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
+PAGE = "page"
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_READERS = {DOT, UNREAD, IF}
-MARK = b"!rt!"
+OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
+MARK, PAGE_MARK = b"!rt!", b"!rt!page!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if)!")
 # A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
-PATTERN = re.compile(rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))")
+PATTERN = re.compile(
+    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
+)
 # A count of an object that does not carry SQL's.
 WITHOUT_COUNT = re.compile(rb"!rt!(?:count|exact|words)![^!\s]{1,4000}!!")
+ELEMENT = re.compile(r"<[\w-]+")
 # The beginning of a placeholder whose rest is in the next part of a stream.
 BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
 
@@ -63,6 +69,11 @@ class Placeholder(NamedTuple):
     def __str__(self) -> str:
         body = f"{self.kind}!{self.subject}!{'' if self.stored is None else self.stored}"
         return f"!rt!{body}!{digest('placeholder', body)}!"
+
+    @property
+    def key(self) -> str:
+        """The name by which the page's script finds the element: half of the signature."""
+        return str(self)[-17:-9]
 
 
 @cache  # once for each class
@@ -100,7 +111,23 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[byt
         html[text] = cached_dot(is_unread=items > 0) if entry.kind == DOT else ""
         if entry.kind == UNREAD:
             html[text] = cached_count(items)
+    if page := next(((text, entry) for text, entry in waiting.items() if entry.kind == PAGE), None):
+        _connect(waiting, html, *page)
     return html
+
+
+def _connect(waiting: Mapping[bytes, Placeholder], html: dict[bytes, str], text: bytes, page: Placeholder) -> None:
+    """Puts in the token of the page, and names each element for its script."""
+    places = {key: entry for key, entry in waiting.items() if entry.kind in OF_ELEMENTS}
+    for key, entry in places.items():
+        name = f' data-rt="{entry.key}"'
+        start = ELEMENT.match(html[key])
+        hidden = "" if html[key] else " hidden"
+        html[key] = (
+            f"{start[0]}{name}{html[key][start.end() :]}" if start else f"<span{name}{hidden}>{html[key]}</span>"
+        )
+    if page.subject != ANSWER:
+        html[text] = Shown.named(page.subject, page.stored).token(list(places.values()))
 
 
 def count(views: int, *, kind: str) -> str:

@@ -126,7 +126,7 @@ funnel = Key("funnel:{subject}", "hash", 0, "number of visitors who reached each
 funnel_pass = Key("funnel:pass:{visitor}:{subject}", "string", HOUR, "stage that a visitor reached")
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
-window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: a view counted; 0: refused, before the cookie")
+window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; a new cookie's: p, or 0 if refused")
 window_slice = Key("viewed:slice:{slice}:{shard}", "set of integers", "WINDOW", "the same: WINDOW_STORE “compact”")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
 rate = Key("rate:{visitor}", "string", "RATE_WINDOW", "hits since the first; 10^15, for a day, marks a robot")
@@ -161,7 +161,9 @@ budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and remov
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 
 
-def viewed(subjects: Sequence[str], *, visitor: Visitor, hour_bucket: str, minute: str) -> list[str]:
+def viewed(
+    subjects: Sequence[str], *, visitor: Visitor, hour_bucket: str, minute: str, stand_in: str = ""
+) -> list[str]:
     """Returns the keys of a hit's views, in the order of record.lua: three of the hit, then those of each subject."""
     start, (who, fallback_id, *_) = prefix(), visitor
     names = [
@@ -177,8 +179,8 @@ def viewed(subjects: Sequence[str], *, visitor: Visitor, hour_bucket: str, minut
             start + hll.template % subject,
             start + window.template % (who, subject),
         )
-        if fallback_id:
-            names.append(start + window.template % (fallback_id, subject))
+        if other := fallback_id or stand_in:
+            names.append(start + window.template % (other, subject))
     return names
 
 

@@ -45,8 +45,9 @@ def record(hit: Hit) -> Outcome:
         calls.append(clock.question())
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
     outcome: Outcome = answers.pop(0) if hit.views else Outcome()
-    if outcome.skipped or watch.found:
-        skip_buffer.add(outcome.skipped.values(), at=hit.at)
+    skipped = {} if hit.by_script else outcome.skipped
+    if skipped or watch.found:
+        skip_buffer.add(skipped.values(), at=hit.at)
     if hit.reads:
         outcome = outcome._replace(read=answers.pop(0))
     if hit.steps:
@@ -82,6 +83,7 @@ def count_views(hit: Hit) -> Call[Outcome]:
     names = keys.viewed(
         hit.views,
         visitor=visitor,
+        stand_in=hit.stand_in,
         hour_bucket=buckets.hour_bucket(minute),
         minute=buckets.minute_bucket(minute),
     )
@@ -94,12 +96,13 @@ def count_views(hit: Hit) -> Call[Outcome]:
         *_LIFETIMES,
         len(keys.prefix()),
         NEWCOMERS if visitor.new_cookie else 0,
+        2 if hit.stand_in else int(hit.by_script),
     ]
     decode = partial(_outcome, hit)
     # Not a generator, which would cost every hit half a microsecond.
     if hit.dimensions or any(map(_profile, [subject.partition(":")[0] for subject in hit.views])):
         return Call("record", *_with_options(hit, names, args), decode)
-    args += (6 if visitor.fallback_id else 5, len(hit.views), *hit.views)
+    args += (6 if visitor.fallback_id or hit.stand_in else 5, len(hit.views), *hit.views)
     return Call("record", names, args, decode)
 
 

@@ -84,6 +84,15 @@ def readtrack_honeypot() -> str:
     return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
 
 
+@register.simple_tag(takes_context=True)
+def readtrack_script(context: Context) -> str:
+    """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots up to date.
+
+    Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
+    """
+    return filling.script(context)
+
+
 class PlaceholderNode(template.Node):
     """Leaves a placeholder; with `as name` it sets the name to the value."""
 

@@ -2,10 +2,11 @@
 -- Guarantees: a view counts once per visitor, subject and window, even if this is sent twice, because every
 -- counter comes after the window's SET NX.
 -- KEYS: rate, unsettled, trending bucket;
---       per view: total, hour, model's hour, hll, window[, window of the visitor's fallback id]
+--       per view: total, hour, model's hour, hll, window[, window of the visitor's fallback id, or the stand-in's]
 -- ARGV: window (s), rate limit, rate window (s), visitor, rate that marks a robot,
 --       lifetimes of an hour, of a model's hour and of a bucket (s), length of the prefix of keys,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
+--       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
 --       keys per view, number of views, subject of each view[, options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
@@ -18,14 +19,14 @@
 -- The keys of effects come after those of all views.
 local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
-local SHARED, FIXED = 3, 12
+local SHARED, FIXED = 3, 13
 local rate, unsettled, bucket = KEYS[1], KEYS[2], KEYS[3]
 local window, limit, rate_window, visitor = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local hour_life, model_hour_life, bucket_life, prefix = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
-local newcomers, width, views = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local newcomers, script, width, views = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
 local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
 local counters = options and 3 or 4
-local identities = options and options.identities or width - counters
+local identities = options and options.identities or script == 2 and 1 or width - counters
 local slices = options and options.slices or 0
 local is_in_slices, apply
 
@@ -127,14 +128,26 @@ if options then
   end
 end
 
+-- A new cookie's view that the stand-in (a hash of address and browser) let count is provisional: the cookie's window
+-- holds 'p', and 0 where the stand-in refused it. The first of those cookies whose page comes to life confirms the view,
+-- or takes it over. Each further one is another person behind the address. Returns true if this view counted before.
+local function is_confirmed(own, stand_in)
+  local mine = call('GET', own)
+  if not mine then return not call('SET', own, 1, 'NX', 'EX', window) end
+  if mine == '1' then return true end
+  call('SET', own, 1, 'KEEPTTL')
+  return call('GET', stand_in) ~= '2' and (call('SET', stand_in, 2, 'XX', 'KEEPTTL') or true)
+end
+
 -- Returns true if one of the visitor's windows is open; opens all of them if none is. The first is the visitor's own.
 local function is_repeat(view, first)
   if slices > 0 then return is_in_slices(view, first, identities) end
+  if script == 2 then return is_confirmed(KEYS[first], KEYS[first + 1]) end
   if identities == 2 then
     if call('EXISTS', KEYS[first]) == 1 then return true end
     if not call('SET', KEYS[first + 1], 1, 'NX', 'EX', window) then return true end
   end
-  return not call('SET', KEYS[first], 1, 'NX', 'EX', window)
+  return not call('SET', KEYS[first], newcomers > 0 and 'p' or 1, 'NX', 'EX', window)
 end
 
 -- Opens the window of a new cookie whose hit is refused, so that a reload with the cookie stays a repeat. It is marked
@@ -151,7 +164,7 @@ end
 local hits = call('SET', rate, 1, 'NX', 'EX', rate_window) and 1 or call('INCR', rate)
 local limited = hits > limit and (hits > tonumber(ARGV[5]) and HONEYPOT or RATE)
 
-local outcome = {}
+local outcome, is_new = {}, false
 for view = 1, views do
   local key = SHARED + 1 + width * (view - 1)
   local total
@@ -161,6 +174,7 @@ for view = 1, views do
     outcome[view] = total and COUNTED or BROKEN
   end
   if total then
+    is_new = true
     local subject = ARGV[FIXED + view]
     if total == 1 then mark(subject) end
     if count(KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], hour_life) end
@@ -176,5 +190,8 @@ for view = 1, views do
     open_refused(view, key + counters)
   end
 end
+
+-- The page's own request was a hit already.
+if script > 0 and newcomers == 0 and not is_new then call('DECR', rate) end
 
 return outcome

@@ -1,0 +1,87 @@
+"""What a page shows: a tag says it while the page is made, a signed token tells it to the page's script.
+
+The token says nothing about the reader, so whoever gets the page may give the token back, for SCRIPT_AGE seconds.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from django.core import signing
+
+from readtrack.conf import conf
+from readtrack.request import Recorder
+from readtrack.store import clock, keys
+from readtrack.store.circuit import fail_open
+
+SALT = "readtrack.page.shown"
+LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
+LONGEST_PATH = 500
+MOST_PLACES = 200  # counts and dots of a page that the script fills in; a page with more keeps the others as they are
+SCRIPT = files("readtrack.page").joinpath("script.js").read_bytes()
+VERSION = sha256(SCRIPT).hexdigest()[:8]
+ANSWER = "-"  # in place of a name: the response answers the script
+
+
+class Shown(NamedTuple):
+    """The subjects that a page views and reads, and its path."""
+
+    views: tuple[str, ...]
+    reads: tuple[str, ...]
+    as_of: int  # Redis's clock (µs) when the page was made; what was published since is not in it
+    path: str
+    is_shared: bool
+
+    @classmethod
+    def by(cls, request: Any) -> "Shown":
+        """Returns what the page of the request shows, as far as is known now."""
+        seen: Recorder = request.readtrack
+        as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
+        return cls(tuple(seen.views), tuple(seen.reads), max(0, as_of), request.path[:LONGEST_PATH], seen.is_shared)
+
+    @classmethod
+    def named(cls, name: str, as_of: int | None) -> "Shown":
+        """Returns what the name in a placeholder stands for."""
+        shared, path, views, reads = name.split("|")
+        return cls(_listed(views), _listed(reads), as_of or 0, unquote(path), shared == "1")
+
+    @property
+    def name(self) -> str:
+        """The name for a placeholder; "" for a page that shows more than fits in."""
+        path = quote(self.path, safe="/", errors="replace")
+        name = f"{self.is_shared:d}|{path}|{','.join(self.views)}|{','.join(self.reads)}"
+        return name if len(name) <= LONGEST_NAME else ""
+
+    def token(self, places: Sequence[Sequence[Any]]) -> str:
+        """Returns the token for the page's script; "" for a page that has nothing to tell."""
+        counted = (self.views, self.reads) if conf.COUNT_BY != "server" else ((), ())
+        if not any((*counted, places)):
+            return ""
+        told = [*counted, self.as_of, self.path, places[:MOST_PLACES]]
+        return signing.dumps(told, salt=_salt(), compress=True)
+
+    def tell(self, recorder: Recorder) -> None:
+        """Hands views and reads to the recorder of a request whose view did not collect them."""
+        recorder.views.update(dict.fromkeys(self.views))
+        recorder.reads.update(dict.fromkeys(self.reads))
+        recorder.as_of, recorder.is_shared = self.as_of, self.is_shared
+
+
+def told(token: str) -> tuple[Shown, Sequence[Sequence[Any]]] | None:
+    """Returns what the page with that token shows, and its placeholders; None for a token not ours, or too old."""
+    try:
+        views, reads, as_of, path, places = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
+    except signing.BadSignature:
+        return None
+    return Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), places
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    return tuple(names.split(",")) if names else ()
+
+
+def _salt() -> str:
+    # One tenant's page counts nothing for another one.
+    return f"{SALT}:{keys.prefix()}"

@@ -1,0 +1,469 @@
+"""The script of pages and its address: what it counts together with the server, and what it refuses."""
+
+import gzip
+import json
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core import signing
+from django.db import connection
+from django.http import HttpResponse
+from django.template import engines
+from django.test import Client
+from django.urls import path
+from django.views.decorators.cache import cache_page
+from django.views.generic import DetailView
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.page import shown
+from readtrack.request import shared_page
+from readtrack.store.skips import skip_buffer
+from tests.checks.findings import found
+from tests.site.models import Category, Post
+from tests.site.urls import urlpatterns as site_urls
+from tests.support import factories
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
+
+TOKEN, PLACE = re.compile('data-page="([^"]*)"'), re.compile('data-rt="([^"]*)"')
+OWN = {"Sec-Fetch-Site": "same-origin"}
+SOURCE = """{% load readtrack %}{% view_count object words %}{% unread_dot object.category %}
+{% if_unread object.category %}new{% else %}old{% endif_unread %}{% readtrack_script %}"""
+
+
+class PostPage(DetailView):
+    model = Post
+
+    def render_to_response(self, context: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponse(engines["django"].from_string(SOURCE).render(context, self.request))
+
+
+def announced(request: Any, pk: int) -> HttpResponse:
+    post = Post.objects.get(pk=pk)
+    request.readtrack.view(post)
+    request.readtrack.read(post.category)
+    return HttpResponse(engines["django"].from_string(SOURCE).render({"object": post}, request))
+
+
+@shared_page
+async def shared_async(request: Any, pk: int) -> HttpResponse:
+    return HttpResponse("the same")
+
+
+urlpatterns = [
+    *site_urls,
+    path("plain/<int:pk>/", PostPage.as_view()),
+    path("read/<int:pk>/", announced),
+    path("cached/<int:pk>/", cache_page(600)(announced)),
+    path("shared/<int:pk>/", shared_page(announced)),
+    path("shared/cached/<int:pk>/", cache_page(600)(shared_page(announced))),
+    path("shared/async/<int:pk>/", shared_async),
+]
+
+
+@pytest.fixture
+def category() -> Category:
+    return factories.category()
+
+
+@pytest.fixture
+def post(category: Category) -> Post:
+    return factories.post(category=category)
+
+
+def views(post: Post) -> int:
+    return reports.views([post])[post]
+
+
+def token(response: Any) -> str:
+    [found] = TOKEN.findall(response.text)
+    return str(found)
+
+
+def tell(browser: Client, token: str, **headers: str) -> Any:
+    """Does what the script does once its page is looked at."""
+    answer = send(browser, token, **headers)
+    return send(browser, token, **headers) if answer.status_code == 200 and answer.json()["again"] else answer
+
+
+def send(browser: Client, token: str, **headers: str) -> Any:
+    body = f"{token}\nhttps://example.com/"
+    return browser.post("/readtrack/page.js", body, content_type="text/plain", headers=headers or OWN)
+
+
+def other(number: int) -> str:
+    return factories.BROWSER.replace("140", str(140 + number))
+
+
+def test_the_script_is_small_and_kept_for_good() -> None:
+    response = factories.browser().get("/readtrack/page.js")
+    size = len(gzip.compress(response.content, 9))
+    assert size <= 1_000, f"page.js has {size} bytes gzipped"
+    assert response["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert response["Content-Type"].startswith("text/javascript")
+
+
+def test_the_tag_is_one_deferred_file_with_the_scripts_version(post: Post) -> None:
+    page = factories.browser().get(f"/plain/{post.pk}/").text
+    [element] = re.findall("<script.*?</script>", page)
+    assert re.fullmatch(
+        rf'<script src="/readtrack/page.js\?{shown.VERSION}" defer data-page="[\w.:-]+"></script>', element
+    )
+
+
+@pytest.mark.parametrize("context", [{"csp_nonce": "abc"}, {}])
+def test_the_tag_has_the_nonce_of_the_template_or_of_the_request(rf: Any, context: dict[str, str]) -> None:
+    def page(request: Any) -> HttpResponse:
+        if not context:
+            request.csp_nonce = "abc"  # django-csp's
+        template = engines["django"].from_string("{% load readtrack %}{% readtrack_script %}")
+        return HttpResponse(template.render(context, request))
+
+    assert 'nonce="abc"' in passed(page, rf.get("/")).text
+
+
+def passed(page: Callable[[Any], HttpResponse], request: Any) -> Any:
+    from readtrack.middleware import ReadTrackMiddleware
+
+    return ReadTrackMiddleware(page)(request)
+
+
+@pytest.mark.parametrize("kind", ["plain", "read", "cached"])
+def test_server_and_script_count_one_together(redis: Redis, post: Post, kind: str) -> None:
+    for number in range(3):
+        browser = factories.browser(headers={"User-Agent": other(number)})
+        for _ in range(2):
+            response = browser.get(f"/{kind}/{post.pk}/")
+            for _ in range(2):
+                assert tell(browser, token(response)).status_code == 200
+        assert views(post) == number + 1
+    skip_buffer.send_rest()
+    assert sum(reports.skips().values()) == 3  # the reloads; what the script repeats is no skip
+
+
+@pytest.mark.parametrize("anonymous", ["cookie", "hash"])
+def test_a_page_that_was_fetched_ahead_counts_when_it_is_looked_at(
+    settings: Settings, post: Post, anonymous: str
+) -> None:
+    settings.READTRACK = {"ANONYMOUS": anonymous}
+    browser = factories.browser()
+    response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch;prerender"})
+    assert views(post) == 0
+    for _ in range(3):
+        tell(browser, token(response))
+    assert views(post) == 1
+
+
+def test_a_dot_goes_out_when_the_page_is_looked_at(post: Post, category: Category) -> None:
+    user = factories.user()
+    browser = factories.browser(user)
+    response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    assert "readtrack-dot" in response.text
+    answer = tell(browser, token(response)).json()
+    assert "readtrack-dot" not in "".join(answer["html"].values())
+    assert reports.unread(user, [category]) == set()
+
+
+def test_what_is_published_after_the_page_was_made_stays_unread(post: Post, category: Category) -> None:
+    user = factories.user()
+    browser = factories.browser(user)
+    response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    tracker.mark_unread([category])
+    assert "readtrack-dot" in "".join(tell(browser, token(response)).json()["html"].values())
+    assert reports.unread(user, [category]) == {category}
+
+
+def test_a_page_out_of_the_cache_marks_nothing_that_came_after_it(post: Post, category: Category) -> None:
+    factories.browser().get(f"/cached/{post.pk}/")
+    tracker.mark_unread([category])
+    user = factories.user()
+    browser = factories.browser(user)
+    response = browser.get(f"/cached/{post.pk}/")
+    assert "readtrack-dot" in response.text
+    tell(browser, token(response))
+    assert reports.unread(user, [category]) == {category}
+
+
+def test_the_answer_has_the_elements_of_the_page_by_their_names(post: Post, category: Category) -> None:
+    browser = factories.browser(factories.user())
+    response = browser.get(f"/plain/{post.pk}/")
+    names = PLACE.findall(response.text)
+    assert len(names) == 2
+    tell(factories.browser(headers={"User-Agent": other(1)}), token(response))
+    answer = tell(browser, token(response)).json()
+    assert set(answer) == {"html", "page", "again"}
+    assert list(answer["html"]) == names
+    count, dot = answer["html"].values()
+    assert count == f'<span data-rt="{names[0]}" class="readtrack-count" title="2">2 views</span>'
+    assert dot.startswith(f'<span data-rt="{names[1]}" class="readtrack-dot"')
+    tracker.mark_read(response.wsgi_request.user, [category])
+    assert list(tell(browser, token(response)).json()["html"].values())[1] == (
+        f'<span data-rt="{names[1]}" hidden></span>'
+    )
+
+
+def test_the_token_is_the_same_for_everybody(post: Post) -> None:
+    told = [shown.told(token(factories.browser(user).get(f"/read/{post.pk}/"))) for user in (None, factories.user())]
+    assert told[0] is not None
+    assert told[1] is not None
+    assert told[0][0]._replace(as_of=0) == told[1][0]._replace(as_of=0)
+    assert told[0][1] == told[1][1]
+
+
+def test_a_page_that_has_nothing_to_tell_has_no_token(rf: Any) -> None:
+    template = engines["django"].from_string("{% load readtrack %}{% readtrack_script %}")
+    assert 'data-page=""' in passed(lambda request: HttpResponse(template.render({}, request)), rf.get("/")).text
+    assert template.render({}) == template.render({}, rf.get("/")) == ""
+
+
+@pytest.mark.urls("tests.site.no_urls")
+@pytest.mark.parametrize("debug", [True, False])
+def test_without_the_urls_the_tag_says_so_to_developers(rf: Any, settings: Settings, debug: bool) -> None:
+    settings.DEBUG = debug
+    template = engines["django"].from_string("{% load readtrack %}{% readtrack_script %}")
+    text = passed(lambda request: HttpResponse(template.render({}, request)), rf.get("/")).text
+    assert ("include readtrack.urls" in text) == debug
+
+
+REFUSED: dict[str, dict[str, str]] = {
+    "another site": {"Sec-Fetch-Site": "cross-site"},
+    "a sister site": {"Sec-Fetch-Site": "same-site", "Origin": "http://testserver"},
+    "another origin": {"Origin": "https://example.com"},
+    "a sandboxed frame": {"Origin": "null"},
+    "a broken origin": {"Origin": "http://["},
+    "nobody": {"X-Nothing": ""},
+}
+
+
+@pytest.mark.parametrize("headers", REFUSED.values(), ids=REFUSED)
+def test_only_pages_of_the_site_are_heard(redis: Redis, post: Post, headers: dict[str, str]) -> None:
+    response = factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    redis.flushdb()
+    answer = tell(factories.browser(), token(response), **headers)
+    assert (answer.status_code, answer.json(), dict(answer.cookies)) == (403, {}, {})
+    assert redis.keys() == []
+
+
+def test_a_browser_without_fetch_metadata_is_known_by_the_origin(post: Post) -> None:
+    response = factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    assert tell(factories.browser(), token(response), Origin="https://testserver").status_code == 200
+    assert views(post) == 1
+
+
+def test_no_cookie_of_the_form_protection_is_needed(post: Post) -> None:
+    response = factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    assert tell(factories.browser(enforce_csrf_checks=True), token(response)).status_code == 200
+    assert views(post) == 1
+
+
+def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
+    redis: Redis, settings: Settings, post: Post
+) -> None:
+    good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
+    redis.flushdb()
+    foreign = signing.dumps([["site.post:1"], [], 0, "/", []], key="another site's", salt=f"{shown.SALT}:")
+    tokens = ["", ":", good[1:], good + "x", good.replace(":", "::"), foreign, "x" * 59_000, "\x00\ud800", "é" * 9]
+    for bad in tokens:
+        answer = factories.browser().post(
+            "/readtrack/page.js", bad.encode(errors="surrogatepass"), content_type="text/plain", headers=OWN
+        )
+        assert answer.status_code == 403
+    browser = factories.browser()
+    assert browser.post("/readtrack/page.js", f"{good}\n{'x' * 60_000}", "text/plain", headers=OWN).status_code == 403
+    for length in ("-1", "x"):
+        browser.generic("POST", "/readtrack/page.js", b"", CONTENT_LENGTH=length, headers=OWN)
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
+    assert tell(browser, good).status_code == 403
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = None
+    settings.READTRACK = {"PREFIX": "tenant:"}
+    assert tell(browser, good).status_code == 403
+    settings.READTRACK = {"SCRIPT_AGE": 0}
+    assert tell(browser, good).status_code == 403
+    assert redis.keys() == []
+
+
+def test_whoever_replays_a_token_is_one_visitor(post: Post) -> None:
+    good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
+    browser = factories.browser()
+    for _ in range(20):
+        tell(browser, good)
+        send(factories.browser(), good)  # without the cookie of the answer before
+    assert views(post) == 1
+
+
+def test_a_robot_that_runs_scripts_is_a_robot_once(post: Post) -> None:
+    robot = factories.browser(headers={"User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1)"})
+    tell(robot, token(robot.get(f"/read/{post.pk}/")))
+    skip_buffer.send_rest()
+    assert (views(post), dict(reports.skips())["bot"]) == (0, 1)
+
+
+def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: Post) -> None:
+    settings.READTRACK = {"EXCLUDE": {"paths": ["^/read/"]}, "DIMENSIONS": ["referrer"]}
+    for kind in ("read", "plain"):
+        response = factories.browser().get(f"/{kind}/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+        tell(factories.browser(), token(response))
+    assert views(post) == 1
+    assert reports.breakdown(post, "referrer") == {"example.com": 1}
+
+
+def test_script_hits_leave_the_limit_to_the_pages(settings: Settings) -> None:
+    settings.READTRACK = {"RATE_LIMIT": 5}
+    posts = [factories.post(category=factories.category()) for _ in range(7)]
+    browser = factories.browser()
+    browser.get(f"/read/{posts[0].pk}/")
+    for post in posts[1:]:
+        response = browser.get(f"/read/{post.pk}/")
+        for _ in range(4):
+            tell(browser, token(response))
+    assert [views(post) for post in posts] == [1, 1, 1, 1, 1, 1, 0]
+
+
+def test_only_the_script_counts_where_the_site_says_so(settings: Settings, post: Post, category: Category) -> None:
+    settings.READTRACK = {"COUNT_BY": "script", "DEBUG_HEADER": True}
+    user = factories.user()
+    browser = factories.browser(user)
+    response = browser.get(f"/read/{post.pk}/")
+    assert (views(post), response["X-Readtrack"]) == (0, "left to the script")
+    assert reports.unread(user, [category]) == {category}
+    assert tell(browser, token(response))["X-Readtrack"] == "counted, read"
+    assert views(post) == 1
+    browser.get(f"/posts/{post.pk}/")  # without the script
+    assert views(post) == 1
+    factories.browser(headers={"User-Agent": "curl/8"}).get(f"/read/{post.pk}/")
+    skip_buffer.send_rest()
+    assert reports.skips()["bot"] == 1
+    factories.browser().get(f"/posts/{post.pk}/")
+    assert views(post) == 2
+
+
+def test_only_the_server_counts_where_the_site_says_so(settings: Settings, post: Post) -> None:
+    settings.READTRACK = {"COUNT_BY": "server"}
+    browser = factories.browser()
+    response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    answer = tell(browser, token(response))
+    assert (answer.status_code, views(post)) == (200, 0)
+    assert "0 views" in "".join(answer.json()["html"].values())
+    browser.get(f"/read/{post.pk}/")
+    assert views(post) == 1
+
+
+@pytest.mark.parametrize("kind", ["shared", "shared/cached"])
+def test_a_shared_page_is_the_same_for_everybody_and_its_script_counts(
+    redis: Redis, post: Post, category: Category, kind: str
+) -> None:
+    users = [factories.user(), factories.user(), None, None]
+    browsers = [factories.browser(user, headers={"User-Agent": other(n)}) for n, user in enumerate(users)]
+    tracker.mark_read(users[1], [category])
+    pages = [browser.get(f"/{kind}/{post.pk}/") for browser in browsers]
+    assert len({TOKEN.sub("", page.text) for page in pages}) == 1
+    assert "readtrack-dot" not in pages[0].text
+    assert "old" in pages[0].text
+    assert not any(page.has_header("Vary") or page.cookies for page in pages)
+    assert views(post) == 0
+    answers = [tell(browser, token(pages[0])) for browser in browsers for _ in range(3)][::3]
+    assert views(post) == 4
+    # Each has read the category with this page.
+    assert reports.unread(users[0], [category]) == set()
+    assert all("4 views" in json.dumps(tell(browser, token(pages[0])).json()) for browser in browsers)
+    assert all(answer.status_code == 200 for answer in answers)
+
+
+def test_a_shared_page_is_named_by_its_path_as_well(settings: Settings, post: Post) -> None:
+    settings.READTRACK = {"SHARED_PATHS": ["^/read/"]}
+    page = factories.browser(factories.user()).get(f"/read/{post.pk}/")
+    assert not page.has_header("Vary")
+    assert views(post) == 0
+
+
+def test_a_shared_page_is_counted_by_the_server_alone_where_the_site_says_so(settings: Settings, post: Post) -> None:
+    settings.READTRACK = {"COUNT_BY": "server"}
+    page = factories.browser(factories.user()).get(f"/shared/{post.pk}/")
+    assert not page.has_header("Vary")
+    assert not page.cookies
+    assert views(post) == 1
+
+
+def test_a_coroutine_may_be_a_shared_page() -> None:
+    assert factories.browser().get("/shared/async/1/").text == "the same"
+
+
+def test_a_wrong_pattern_of_shared_paths_is_found(settings: Settings) -> None:
+    settings.READTRACK = {"SHARED_PATHS": ["("]}
+    assert found() == ["readtrack.E020"]
+
+
+CLASS = 30
+
+
+def test_a_school_class_behind_one_address_is_thirty(post: Post) -> None:
+    """All open the page before the first script runs; then the scripts run, some twice."""
+    browsers = [factories.browser() for _ in range(CLASS)]
+    tokens = [token(browser.get(f"/read/{post.pk}/")) for browser in browsers]
+    assert views(post) == 1
+    for browser, one in reversed([*zip(browsers, tokens, strict=True)]):
+        tell(browser, one)
+        tell(browser, one)
+    assert views(post) == CLASS
+
+
+def test_a_school_class_counts_on_a_shared_page(post: Post) -> None:
+    browsers = [factories.browser() for _ in range(CLASS)]
+    for browser in browsers:
+        tell(browser, token(browser.get(f"/shared/{post.pk}/")))
+    assert views(post) == CLASS
+
+
+def test_a_double_click_whose_first_page_never_comes_to_life_is_one(post: Post) -> None:
+    factories.browser().get(f"/read/{post.pk}/")
+    browser = factories.browser()
+    for _ in range(2):
+        tell(browser, token(browser.get(f"/read/{post.pk}/")))
+    assert views(post) == 1
+
+
+def test_eight_tabs_of_a_new_browser_are_one_visitor(post: Post) -> None:
+    """Each tab was asked for before the first cookie came; the browser keeps the last one."""
+    pages = [factories.browser().get(f"/read/{post.pk}/") for _ in range(8)]
+    browser = factories.browser()
+    browser.cookies = pages[-1].cookies
+    for page in pages:
+        tell(browser, token(page))
+    assert views(post) == 1
+
+
+def test_a_program_that_keeps_no_cookie_gains_one(post: Post) -> None:
+    for _ in range(20):
+        page = factories.browser().get(f"/read/{post.pk}/")
+    for _ in range(20):
+        send(factories.browser(), token(page))
+    assert views(post) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_hits_of_server_and_script_are_one(redis: Redis) -> None:
+    post = factories.post(category=factories.category())
+    first = factories.browser()
+    good = token(first.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
+    first.get(f"/posts/{factories.post().pk}/")  # brings the cookie
+    barrier = threading.Barrier(8)
+
+    def hit(number: int) -> None:
+        browser = factories.browser()
+        browser.cookies = first.cookies
+        barrier.wait()
+        tracked = browser.get(f"/read/{post.pk}/") if number % 2 else tell(browser, good)
+        assert tracked.status_code == 200
+        connection.close()
+
+    threads = [threading.Thread(target=hit, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert redis.get(f"views:total:site.post:{post.pk}") == "1"
