@@ -16,6 +16,7 @@ from readtrack import admin, conf, models, operations, reports, request, signals
 from readtrack.checks.setup import CHECKS
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
+from readtrack.page import shown
 from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
@@ -23,6 +24,8 @@ from readtrack.templatetags.readtrack import register
 # The Python API, by its place: of each class the members that a site uses.
 API: dict[str, tuple[Any, Iterable[str]]] = {
     "request": (request, ["Recorder: view, read, step"]),
+    "shared": (request, ["shared_page"]),
+    "tokens": (shown, ["page_token"]),
     "tracker": (
         tracker,
         [

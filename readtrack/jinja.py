@@ -21,7 +21,8 @@ class ReadTrackExtension(Extension):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        environment.globals.update(view_count=view_count, unread_dot=unread_dot, unread_count=unread_count)
+        functions = (view_count, unread_dot, unread_count, readtrack_script)
+        environment.globals.update({function.__name__: function for function in functions})
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
@@ -56,3 +57,9 @@ def unread_dot(context: Context, obj: Any) -> SafeString:
 def unread_count(context: Context, obj: Any) -> SafeString:
     """`{{ unread_count(category) }}`; a dot with READ_STATE "bitmap"."""
     return filling.left(Placeholder.of(UNREAD, obj), context)
+
+
+@pass_context
+def readtrack_script(context: Context) -> str:
+    """`{{ readtrack_script() }}`, at the end of `<body>`."""
+    return filling.script(context)

@@ -13,6 +13,7 @@ from redis import Redis
 from readtrack.conf import conf
 from readtrack.hits import addresses, bots, visitors
 from readtrack.hits.hit import refusal
+from readtrack.page.shown import Shown
 from readtrack.store import keys
 from readtrack.subjects import subject_of_row
 from tests.site.models import Page
@@ -104,3 +105,37 @@ def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
 
 def test_the_prefix_is_the_sites_own() -> None:
     assert conf.PREFIX == ""
+
+
+def _changed(token: str, draw: Any) -> bytes:
+    """Returns the token with some of its bytes replaced."""
+    changed = bytearray(token.encode())
+    for at, byte in draw:
+        changed[at % len(changed)] = byte
+    return bytes(changed)
+
+
+body = st.one_of(
+    st.binary(max_size=300),
+    st.lists(st.tuples(st.integers(0, 500), st.integers(0, 255)), max_size=3),
+)
+
+
+@pytest.mark.django_db
+@many
+@given(body=body, referrer=st.binary(max_size=300), headers=headers, site=st.one_of(header, st.just("same-origin")))
+def test_nothing_that_is_sent_to_the_scripts_address_is_an_error_or_makes_up_a_key(
+    redis: Redis, body: Any, referrer: bytes, headers: dict[str, Any], site: str
+) -> None:
+    post = factories.post()
+    token = Shown((f"site.post:{post.pk}",), (), 0, "/posts/", is_shared=False).token(())
+    sent = body if isinstance(body, bytes) else _changed(token, body)
+    is_ours = sent == token.encode() and site == "same-origin"
+    redis.flushdb()
+    response = Client().generic(
+        "POST", "/readtrack/page.js", sent + b"\n" + referrer, "text/plain", HTTP_SEC_FETCH_SITE=site, **headers
+    )
+    assert response.status_code == (200 if is_ours else 403)
+    found = [str(key) for key in redis.scan_iter("*")]
+    assert is_ours or found == []
+    assert all(KEY.fullmatch(key) and len(key) <= LONGEST_KEY for key in found)

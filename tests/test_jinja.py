@@ -104,3 +104,7 @@ def test_it_counts_where_the_site_counts(rf: Any, settings: Any) -> None:
 def test_an_unknown_form_says_which_there_are(rf: Any) -> None:
     with pytest.raises(ValueError, match=r"'words' or 'exact' .* not 'short'"):
         page(rf, factories.user(), "{{ view_count(p, 'short') }}", p=factories.post())
+
+
+def test_the_script_is_there_as_well(rf: Any) -> None:
+    assert "data-page=" in page(rf, AnonymousUser(), "{{ readtrack_script() }}")

@@ -130,7 +130,7 @@ CHECKS = (
         "UpdateCacheMiddleware comes before ReadTrackMiddleware: a page that it answers shows the counts of the moment "
         "when it was stored, and counts no view.",
         hint="Remove it and FetchFromCacheMiddleware, and cache views with cache_page: it stores pages before counts "
-        "and dots are filled in.",
+        "and dots are filled in. Or make the pages shared, and let their script count: readtrack.request.shared_page.",
     ),
     Check(
         "readtrack.W018",

@@ -15,6 +15,7 @@ from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
 LONGEST_BUFFER = 60  # seconds
+FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
 
@@ -139,6 +140,12 @@ CHECKS = (
         lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
         "READTRACK['COOKIE'] is {0!r}, which cannot be the name of a cookie.",
         hint="Use letters, digits, - and _. To set no cookie at all, use READTRACK['ANONYMOUS'] = 'hash'.",
+    ),
+    Check(
+        "readtrack.E027",
+        lambda: problem_if(not FILE.fullmatch(conf.SCRIPT), conf.SCRIPT),
+        "READTRACK['SCRIPT'] is {0!r}, which cannot be the end of an address.",
+        hint="Use letters, digits, '.', - and _, such as 'page.js'.",
     ),
     Check(
         "readtrack.E032",

@@ -107,7 +107,7 @@ def script(context: Any) -> str:
         return SCRIPT_HINT if settings.DEBUG else ""
     seen.see(context)
     seen.has_script = True
-    shown = Shown.by(request)
+    shown = Shown.by(seen, path=request.path)
     place = str(Placeholder(PAGE, shown.name, shown.as_of)) if shown.name else ""
     # Django 6's, or django-csp's; a nonce would make each copy of a shared page another one.
     nonce = "" if seen.is_shared else context.get("csp_nonce", getattr(request, "csp_nonce", ""))

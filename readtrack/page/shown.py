@@ -3,13 +3,14 @@
 The token says nothing about the reader, so whoever gets the page may give the token back, for SCRIPT_AGE seconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from django.core import signing
+from django.db.models import Model
 
 from readtrack.conf import conf
 from readtrack.request import Recorder
@@ -35,11 +36,10 @@ class Shown(NamedTuple):
     is_shared: bool
 
     @classmethod
-    def by(cls, request: Any) -> "Shown":
-        """Returns what the page of the request shows, as far as is known now."""
-        seen: Recorder = request.readtrack
+    def by(cls, seen: Recorder, *, path: str) -> "Shown":
+        """Returns what the page with that path shows, as far as the recorder knows now."""
         as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
-        return cls(tuple(seen.views), tuple(seen.reads), max(0, as_of), request.path[:LONGEST_PATH], seen.is_shared)
+        return cls(tuple(seen.views), tuple(seen.reads), max(0, as_of), path[:LONGEST_PATH], seen.is_shared)
 
     @classmethod
     def named(cls, name: str, as_of: int | None) -> "Shown":
@@ -85,3 +85,16 @@ def _listed(names: str) -> tuple[str, ...]:
 def _salt() -> str:
     # One tenant's page counts nothing for another one.
     return f"{SALT}:{keys.prefix()}"
+
+
+def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Model] = ()) -> str:
+    """Returns the token of a page that JavaScript shows: `readtrack.page(token)` tells that it is looked at.
+
+    Raises TypeError for an object without counts, or without read state.
+    """
+    recorder = Recorder()
+    for obj in views:
+        recorder.view(obj)
+    for obj in reads:
+        recorder.read(obj)
+    return Shown.by(recorder, path=request.path).token(())

@@ -136,3 +136,9 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
 def test_a_value_that_cannot_be_used_is_found(settings: Settings, options: dict[str, Any], ids: list[str]) -> None:
     settings.READTRACK = options
     assert found() == ids
+
+
+@pytest.mark.parametrize(("name", "is_good"), [("page.js", True), ("a/b-c.js", True), ("", False), ("/page.js", False)])
+def test_the_scripts_name_has_to_fit_into_an_address(settings: Settings, name: str, is_good: bool) -> None:
+    settings.READTRACK = {"SCRIPT": name}
+    assert found() == [] if is_good else ["readtrack.E027"]

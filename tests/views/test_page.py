@@ -21,7 +21,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.page import shown
-from readtrack.request import shared_page
+from readtrack.request import Recorder, shared_page
 from readtrack.store.skips import skip_buffer
 from tests.checks.findings import found
 from tests.site.models import Category, Post
@@ -62,6 +62,7 @@ urlpatterns = [
     path("cached/<int:pk>/", cache_page(600)(announced)),
     path("shared/<int:pk>/", shared_page(announced)),
     path("shared/cached/<int:pk>/", cache_page(600)(shared_page(announced))),
+    path("cached/shared/<int:pk>/", shared_page(cache_page(600)(announced))),
     path("shared/async/<int:pk>/", shared_async),
 ]
 
@@ -353,10 +354,14 @@ def test_only_the_server_counts_where_the_site_says_so(settings: Settings, post:
     assert views(post) == 1
 
 
-@pytest.mark.parametrize("kind", ["shared", "shared/cached"])
+@pytest.mark.parametrize("kind", ["shared", "shared/cached", "cached/shared", "site-wide"])
 def test_a_shared_page_is_the_same_for_everybody_and_its_script_counts(
-    redis: Redis, post: Post, category: Category, kind: str
+    settings: Settings, post: Post, category: Category, kind: str
 ) -> None:
+    if kind == "site-wide":
+        first, last = (f"django.middleware.cache.{name}Middleware" for name in ("UpdateCache", "FetchFromCache"))
+        settings.MIDDLEWARE = [first, *settings.MIDDLEWARE, last]
+        kind = "shared"
     users = [factories.user(), factories.user(), None, None]
     browsers = [factories.browser(user, headers={"User-Agent": other(n)}) for n, user in enumerate(users)]
     tracker.mark_read(users[1], [category])
@@ -467,3 +472,30 @@ def test_parallel_hits_of_server_and_script_are_one(redis: Redis) -> None:
     for thread in threads:
         thread.join()
     assert redis.get(f"views:total:site.post:{post.pk}") == "1"
+
+
+def test_a_page_that_javascript_makes_has_a_token_of_its_own(rf: Any, post: Post, category: Category) -> None:
+    user = factories.user()
+    browser = factories.browser(user)
+    tell(browser, shown.page_token(rf.get("/api/"), views=[post], reads=[category]))
+    assert views(post) == 1
+    assert reports.unread(user, [category]) == set()
+    with pytest.raises(TypeError, match="Category has no counts"):
+        shown.page_token(rf.get("/"), views=[category])
+    with pytest.raises(TypeError, match="Post has no read state"):
+        shown.page_token(rf.get("/"), reads=[post])
+
+
+def test_a_page_with_more_views_than_a_placeholder_holds_is_the_servers_alone(post: Post) -> None:
+    seen = Recorder()
+    seen.views = {f"site.page:{'x' * 50}{number}": None for number in range(100)}
+    assert shown.Shown.by(seen, path="/").name == ""
+
+
+def test_a_dot_without_an_element_of_its_own_gets_one(settings: Settings, post: Post) -> None:
+    [django, *others] = settings.TEMPLATES
+    loader = ("django.template.loaders.locmem.Loader", {"readtrack/dot.html": "(new)"})
+    options = {**django["OPTIONS"], "loaders": [loader, "django.template.loaders.app_directories.Loader"]}
+    settings.TEMPLATES = [{**django, "APP_DIRS": False, "OPTIONS": options}, *others]
+    page = factories.browser(factories.user()).get(f"/plain/{post.pk}/").text
+    assert re.search(r'<span data-rt="[\w-]{8}">\(new\)</span>', page)

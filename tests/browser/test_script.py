@@ -1,0 +1,200 @@
+"""The script of pages in a real browser: each reader counts once, whatever delivered the page."""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+from redis import Redis
+
+from demo_project import chromium
+from tests.browser.urls import POLICY, asked
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.depth import examples
+from tests.support.waiting import ENOUGH, comes_true
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls("tests.browser.urls"), pytest.mark.long]
+
+READERS = examples(4)
+expect.set_options(timeout=ENOUGH * 1000)  # a busy machine may be slow
+versions = count(140)
+
+Reader = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def display(django_db_setup: None) -> Iterator[Browser]:
+    """Starts a real browser that keeps pages for the Back button, which playwright would forbid."""
+    if not chromium.program():
+        reason = "no Chromium on this machine (Debian: apt install chromium)"
+        pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
+    with pytest.MonkeyPatch.context() as environment, sync_playwright() as playwright:
+        environment.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright runs an event loop in this thread
+        browser = playwright.chromium.launch(
+            executable_path=chromium.program(),
+            args=["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])],
+            ignore_default_args=["--disable-back-forward-cache"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def reader(display: Browser, live_server: LiveServer) -> Iterator[Reader]:
+    """Opens a tab of a new reader, in a browser without cookies."""
+    opened: list[BrowserContext] = []
+    asked.clear()
+
+    def open_one(*, agent: str = "", **options: Any) -> Page:
+        agent = agent or chromium.agent(str(next(versions)))
+        opened.append(display.new_context(base_url=live_server.url, user_agent=agent, **options))
+        opened[-1].set_default_timeout(ENOUGH * 1000)
+        return opened[-1].new_page()
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def post(redis_in_use: None) -> Post:
+    return factories.post(category=factories.category())
+
+
+@pytest.fixture
+def views(redis: Redis, post: Post) -> Callable[[], int]:
+    """Returns the number of views of the post."""
+    return lambda: int(redis.get(f"views:total:site.post:{post.pk}") or 0)
+
+
+def told(page: Page) -> Any:
+    """Waits until the script has its answer, in the block."""
+    return page.expect_response(lambda response: response.request.method == "POST" and response.ok)
+
+
+def plain(page: Page, post: Post, kind: str = "post") -> None:
+    for visit in (page.goto, lambda url: page.reload()):
+        with told(page):
+            visit(f"/{kind}/{post.pk}/")
+
+
+def ahead(page: Page, post: Post, rule: str) -> None:
+    """Lets the browser fetch the page before its reader opens it."""
+    before = asked.total()
+    page.goto(f"/index/?rule={rule}&pk={post.pk}")
+    assert comes_true(lambda: asked.total() > before)
+    page.click(f"#post{post.pk}", no_wait_after=True)
+
+
+def history(page: Page, post: Post) -> None:
+    """Shows the post without a request, as a single-page site does."""
+    page.goto("/index/")
+    with told(page):
+        page.evaluate(
+            """link => { history.pushState({}, "", link.href); readtrack.page(link.dataset.token); }""",
+            page.query_selector(f"#post{post.pk}"),
+        )
+
+
+def blocked(page: Page, post: Post) -> None:
+    page.route("**/page.js*", lambda route: route.abort())
+    page.goto(f"/post/{post.pk}/")
+    page.reload()
+
+
+def visit(page: Page, post: Post) -> None:
+    page.goto(f"/post/{post.pk}/")
+    page.reload()
+
+
+WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
+    "plain": (plain, {}),
+    "one agent": (plain, {"agent": chromium.agent("140")}),
+    "cache_page": (lambda page, post: plain(page, post, "cached"), {}),
+    "shared page": (lambda page, post: plain(page, post, "shared"), {}),
+    "shared page, one agent": (lambda page, post: plain(page, post, "shared"), {"agent": chromium.agent("140")}),
+    "prefetch": (lambda page, post: ahead(page, post, "prefetch"), {}),
+    "prerender": (lambda page, post: ahead(page, post, "prerender"), {}),
+    "history": (history, {}),
+    "script blocked": (blocked, {}),
+    "no JavaScript": (visit, {"java_script_enabled": False}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_reader_counts_once(reader: Reader, post: Post, views: Callable[[], int], way: str) -> None:
+    go, options = WAYS[way]
+    for _ in range(READERS):
+        page = reader(**options)
+        go(page, post)
+    assert comes_true(lambda: views() >= READERS), (views(), asked)
+    assert views() == READERS
+    if way in {"prefetch", "prerender"}:
+        assert asked.total() == READERS
+        assert not asked[""]
+
+
+def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, views: Callable[[], int]) -> None:
+    page = reader()
+    plain(page, post)
+    expect(page.locator("#views")).to_have_text("1 view")
+    page.evaluate("window.stays = true")
+    page.click("#list")
+    plain(reader(), post)
+    with told(page):
+        page.go_back(wait_until="commit")  # a page that was kept is not loaded again
+    assert page.evaluate("window.stays")
+    expect(page.locator("#views")).to_have_text("2 views")
+    assert views() == 2
+
+
+@pytest.mark.parametrize(
+    "policy", ["default-src 'self'", "default-src 'none'; script-src 'nonce-{}'; connect-src 'self'"]
+)
+def test_a_strict_policy_has_nothing_to_object_to(
+    reader: Reader, post: Post, views: Callable[[], int], settings: Settings, policy: str
+) -> None:
+    page, refused = reader(), list[str]()
+    page.on("console", lambda message: refused.append(message.text) if "Policy" in message.text else None)
+    POLICY["now"] = policy
+    try:
+        plain(page, post, "policy")
+    finally:
+        POLICY.clear()
+    assert refused == []
+    expect(page.locator("#views")).to_have_text("1 view")
+
+
+def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(
+    reader: Reader, post: Post, views: Callable[[], int], settings: Settings
+) -> None:
+    settings.READTRACK = {"COUNT_BY": "script"}
+    page = reader()
+    page.add_init_script("window.away = true; Object.defineProperty(document, 'hidden', { get: () => away });")
+    page.goto(f"/post/{post.pk}/")
+    assert asked.total() == 1
+    with told(page):
+        page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+    assert views() == 1
+
+
+def test_a_view_that_the_network_lost_is_told_again(reader: Reader, post: Post, views: Callable[[], int]) -> None:
+    page, lost = reader(), list[str]()
+
+    def lose_once(route: Route) -> None:
+        if route.request.method == "POST" and not lost:
+            lost.append(route.request.url)
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/page.js*", lose_once)
+    with told(page):
+        page.goto(f"/shared/{post.pk}/")
+    assert comes_true(lambda: views() == 1)
+    assert len(lost) == 1
