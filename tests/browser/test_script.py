@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from django.core.cache import caches
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
@@ -45,8 +46,11 @@ def display(django_db_setup: None) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def reader(display: Browser, live_server: LiveServer) -> Iterator[Reader]:
+def reader(display: Browser, live_server: LiveServer, settings: Settings) -> Iterator[Reader]:
     """Opens a tab of a new reader, in a browser without cookies."""
+    pages = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "browser"}
+    settings.CACHES = {**settings.CACHES, "pages": pages}
+    caches["pages"].clear()
     opened: list[BrowserContext] = []
     asked.clear()
 

@@ -58,7 +58,7 @@ def index(request: Any) -> HttpResponse:
 urlpatterns = [
     path("assets/", include("readtrack.urls")),
     path("post/<int:pk>/", post),
-    path("cached/<int:pk>/", cache_page(600)(post)),
+    path("cached/<int:pk>/", cache_page(600, cache="pages")(post)),
     path("shared/<int:pk>/", shared_page(post)),
     path("policy/<int:pk>/", policed),
     path("index/", index),

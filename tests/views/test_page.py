@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.core import signing
+from django.core.cache import caches
 from django.db import connection
 from django.http import HttpResponse
 from django.template import engines
@@ -59,12 +60,20 @@ urlpatterns = [
     *site_urls,
     path("plain/<int:pk>/", PostPage.as_view()),
     path("read/<int:pk>/", announced),
-    path("cached/<int:pk>/", cache_page(600)(announced)),
+    path("cached/<int:pk>/", cache_page(600, cache="pages")(announced)),
     path("shared/<int:pk>/", shared_page(announced)),
-    path("shared/cached/<int:pk>/", cache_page(600)(shared_page(announced))),
-    path("cached/shared/<int:pk>/", shared_page(cache_page(600)(announced))),
+    path("shared/cached/<int:pk>/", cache_page(600, cache="pages")(shared_page(announced))),
+    path("cached/shared/<int:pk>/", shared_page(cache_page(600, cache="pages")(announced))),
     path("shared/async/<int:pk>/", shared_async),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _cache(settings: Settings) -> None:
+    pages = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "script"}
+    settings.CACHES = {**settings.CACHES, "pages": pages}
+    settings.CACHE_MIDDLEWARE_ALIAS = "pages"
+    caches["pages"].clear()
 
 
 @pytest.fixture
