@@ -38,7 +38,7 @@ class Waiting(NamedTuple):
     views: tuple[str, ...]
     call: Call[Outcome]
     upkeep: Sequence[Call[Any]]
-    skips: str  # key of the counts of its skips
+    skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
 
 
 class HitBuffer:
@@ -69,7 +69,7 @@ class HitBuffer:
         except (RedisError, OSError, RuntimeError):  # RuntimeError: no thread begins where the interpreter ends
             return None
         upkeep = day_keys.upkeep(hit) if hit.visitor.kind == "day" else ()
-        waiting = Waiting(hit.views, recording.count_views(hit), upkeep, key_of(hit.at))
+        waiting = Waiting(hit.views, recording.count_views(hit), upkeep, "" if hit.by_script else key_of(hit.at))
         if watch.found:
             skip_buffer.add((), at=hit.at)
         with self._lock:
@@ -160,13 +160,13 @@ class HitBuffer:
             answers = [list(map(_alone, batch))]
         if batch:
             for waiting, outcome in zip(batch, answers[0], strict=True):
-                if outcome.skipped:
+                if outcome.skipped and waiting.skips:
                     skip_buffer.count(waiting.skips, outcome.skipped.values())
                     self._work.set()
         return True
 
     def _give_up(self) -> None:
-        for waiting in self._batch:
+        for waiting in filter(lambda waiting: waiting.skips, self._batch):
             skip_buffer.count(waiting.skips, ["error"] * len(waiting.views))
         self._batch = []
 

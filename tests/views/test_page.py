@@ -23,11 +23,13 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.page import shown
 from readtrack.request import Recorder, shared_page
+from readtrack.store.buffer import hit_buffer
 from readtrack.store.skips import skip_buffer
 from tests.checks.findings import found
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
+from tests.support.waiting import comes_true
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
 
@@ -154,6 +156,17 @@ def test_server_and_script_count_one_together(redis: Redis, post: Post, kind: st
         assert views(post) == number + 1
     skip_buffer.send_rest()
     assert sum(reports.skips().values()) == 3  # the reloads; what the script repeats is no skip
+
+
+def test_with_a_buffer_as_well(settings: Settings, post: Post) -> None:
+    settings.READTRACK = {"BUFFER": 0.05}
+    browser = factories.browser(headers={"User-Agent": other(1)})
+    response = browser.get(f"/plain/{post.pk}/")
+    for _ in range(3):
+        assert tell(browser, token(response)).status_code == 200
+    assert comes_true(lambda: views(post) == 1 and not hit_buffer._queue and not hit_buffer._batch)
+    skip_buffer.send_rest()
+    assert sum(reports.skips().values()) == 0
 
 
 @pytest.mark.parametrize("anonymous", ["cookie", "hash"])
