@@ -76,7 +76,7 @@ def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
     seen, content = request.readtrack, filling.text_of(response)
     has_seen = seen.see(getattr(response, "context_data", None))
     if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
-        has_seen = filling.recall(content, seen)
+        has_seen = filling.recall(content, seen, path=request.path)
     if seen.is_shared and conf.COUNT_BY != "server":
         seen.views.clear()
         seen.reads.clear()

@@ -31,7 +31,7 @@ from readtrack.page.placeholders import (
     WITHOUT_COUNT,
     Placeholder,
 )
-from readtrack.page.shown import VERSION, Shown
+from readtrack.page.shown import LONGEST_PATH, VERSION, Shown
 from readtrack.reports import live
 from readtrack.request import Recorder
 from readtrack.store.circuit import in_this_page
@@ -115,11 +115,13 @@ def script(context: Any) -> str:
     return format_html('<script src="{}?{}" defer data-page="{}"{}></script>', url, VERSION, place, attribute)
 
 
-def recall(content: bytes, recorder: Recorder) -> bool:
+def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
-    for page in (entry for entry in placeholders.found(content).values() if entry.kind == PAGE):
-        Shown.named(page.subject, page.stored).tell(recorder)
-        recorder.has_script = True
+    pages = [entry for entry in placeholders.found(content).values() if entry.kind == PAGE]
+    for shown in (Shown.named(page.subject, page.stored) for page in pages):
+        if shown.path == path[:LONGEST_PATH]:  # otherwise a fragment was cached with the script of another page in it
+            shown.tell(recorder)
+            recorder.has_script = True
     return recorder.has_seen
 
 

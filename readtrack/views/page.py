@@ -57,11 +57,11 @@ def _body(request: HttpRequest) -> str:
 
 
 def _is_own(request: HttpRequest) -> bool:
-    """Returns True for a request of a page of this site. Browsers name themselves only on https, or send `Origin`."""
-    site = request.META.get("HTTP_SEC_FETCH_SITE")
-    if site is not None:
-        return str(site) == "same-origin"
+    """Returns False for a page of another site. A browser sends one of the headers with each POST, an app neither."""
+    site, origin = request.META.get("HTTP_SEC_FETCH_SITE"), request.META.get("HTTP_ORIGIN")
+    if site is not None or origin is None:
+        return site in {None, "same-origin"}
     try:
-        return urlsplit(str(request.META.get("HTTP_ORIGIN", ""))).netloc == request.get_host()
+        return bool(urlsplit(origin).netloc == request.get_host())
     except ValueError:
         return False

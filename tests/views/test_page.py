@@ -17,6 +17,8 @@ from django.test import Client
 from django.urls import path
 from django.views.decorators.cache import cache_page
 from django.views.generic import DetailView
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
@@ -29,6 +31,7 @@ from tests.checks.findings import found
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
+from tests.support.depth import examples
 from tests.support.waiting import comes_true
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
@@ -259,7 +262,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "another origin": {"Origin": "https://example.com"},
     "a sandboxed frame": {"Origin": "null"},
     "a broken origin": {"Origin": "http://["},
-    "nobody": {"X-Nothing": ""},
 }
 
 
@@ -275,6 +277,28 @@ def test_only_pages_of_the_site_are_heard(redis: Redis, post: Post, headers: dic
 def test_a_browser_without_fetch_metadata_is_known_by_the_origin(post: Post) -> None:
     response = factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
     assert tell(factories.browser(), token(response), Origin="https://testserver").status_code == 200
+    assert views(post) == 1
+
+
+def test_an_app_is_no_browser_and_sends_the_token_of_its_data(settings: Settings, post: Post) -> None:
+    good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
+    settings.READTRACK = {"NOT_BOTS": ["^MyApp/"]}
+    for app, user in (("okhttp/4.12.0", None), ("okhttp/4.12.0", factories.user()), ("MyApp/42", None)):
+        send(factories.browser(user, headers={"User-Agent": app}), good, Accept="*/*")
+    assert views(post) == 2
+
+
+def test_the_script_of_another_page_in_a_cached_fragment_counts_nothing_for_the_server(rf: Any, post: Post) -> None:
+    source = "{% load readtrack cache %}{% cache 60 foot %}{% readtrack_script %}{% endcache %}"
+    template = engines["django"].from_string(source)
+
+    def page(request: Any) -> HttpResponse:
+        if request.path == "/first/":
+            request.readtrack.view(post)
+        return HttpResponse(template.render({}, request))
+
+    for path_ in ("/first/", "/second/"):
+        assert token(passed(page, rf.get(path_, headers={"User-Agent": other(len(path_))})))
     assert views(post) == 1
 
 
@@ -470,6 +494,26 @@ def test_a_program_that_keeps_no_cookie_gains_one(post: Post) -> None:
     for _ in range(20):
         send(factories.browser(), token(page))
     assert views(post) == 1
+
+
+@settings(max_examples=examples(40))
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["page", "script"])), min_size=1, max_size=14))
+def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
+    redis: Redis, settings: Settings, steps: list[tuple[int, str]]
+) -> None:
+    """Five browsers of one kind behind one address; a page that never comes to life is one view if it is the only."""
+    redis.flushdb()
+    settings.READTRACK = {"RATE_LIMIT": 0}
+    post = factories.post(category=factories.category())
+    good = shown.Shown((f"site.post:{post.pk}",), (), 0, "/", is_shared=False).token(())
+    browsers = [factories.browser() for _ in range(5)]
+    for number, step in steps:
+        if step == "page":
+            browsers[number].get(f"/posts/{post.pk}/")
+        else:
+            tell(browsers[number], good)
+    alive = {number for number, step in steps if step == "script"}
+    assert views(post) == max(1, len(alive))
 
 
 @pytest.mark.django_db(transaction=True)
