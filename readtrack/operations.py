@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from django.apps import apps
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
+
+from readtrack import buckets
+from readtrack.sql import partitions
 
 
 class SetFillfactor(Operation):
@@ -41,3 +45,36 @@ class SetFillfactor(Operation):
 
     def describe(self) -> str:
         return f"Set the fillfactor of {self.model_name} to {self.percent}"
+
+
+class PartitionHistory(Operation):
+    """`PartitionHistory()` divides readtrack's table of history by month, for sites with many millions of rows.
+
+    PostgreSQL then drops old months as a whole, and looks for hours in few of them. The flush adds the months to come.
+    With `atomic = False` in the migration neither pages nor flushes wait, however large the table is. Other databases
+    are left alone.
+    """
+
+    atomic = False
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        """The models stay as they are."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        if self._applies(schema_editor.connection):
+            partitions.divide(schema_editor.connection, at=buckets.now())
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        if self._applies(schema_editor.connection):
+            partitions.unite(schema_editor.connection)
+
+    def _applies(self, connection: Any) -> bool:
+        history = apps.get_model("readtrack", "History")
+        return connection.vendor == "postgresql" and bool(self.allow_migrate_model(connection.alias, history))
+
+    def describe(self) -> str:
+        return "Divide history by month"

@@ -3,22 +3,22 @@
 The flush writes a subject's row where it raises the total, and the rows of models by the hours in Redis.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from django.db.models import F, Max, Min, QuerySet, Window
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Exists, F, Max, Min, OuterRef, QuerySet, Window
 from django.db.models.constants import OnConflict
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.models import History, ReaderHistory
-from readtrack.sql import databases
+from readtrack.sql import databases, partitions
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import scripts
 from readtrack.subjects import subject_column
 
 BASELINE = 0  # hour of a row with what a subject had before its history began, which is in no chart
@@ -89,36 +89,65 @@ def last(subject: str) -> History | None:
     return databases.rows(History).filter(subject=subject).order_by("hour").last()
 
 
+def prepare(*, at: datetime) -> None:
+    """Makes room for the rows of the months to come, where history is divided by month."""
+    partitions.add_months(at=at)
+
+
 def thin(*, at: datetime) -> int:
-    """Leaves one row a day after HISTORY_DAYS, and none after HISTORY_YEARS. Returns the number of rows deleted."""
-    return sum(_thin(databases.rows(model).filter(hour__gt=BASELINE), at=at) for model in (History, ReaderHistory))
+    """Leaves one row a day after HISTORY_DAYS, and none after HISTORY_YEARS. Returns the number of rows deleted.
 
-
-def _thin(rows: "QuerySet[Any]", *, at: datetime) -> int:
-    gone = 0
-    if conf.HISTORY_YEARS:
-        oldest = at - timedelta(days=365.25 * conf.HISTORY_YEARS)
-        gone += rows.filter(hour__lt=buckets.hour_index(oldest)).delete()[0]
-    start = rows.aggregate(oldest=Min("hour"))["oldest"]
-    if start is None:
-        return gone
-    # A month more than needed, in case some runs were missed; older days have been thinned.
+    The rows of months that are dropped as a whole are not in that number.
+    """
+    years = timedelta(days=365.25 * conf.HISTORY_YEARS)
+    gone = _forget(before=buckets.hour_index(at - years)) if years else 0
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
-    start_at = max(buckets.hour_start(start), end - timedelta(days=31))
-    days = [buckets.hour_index(day) for day in buckets.period_starts(start_at, end, by="day")]
-    return gone + sum(_thin_day(rows, *pair) for pair in pairwise(days))
+    return gone + sum(_thin(databases.rows(model), end=end) for model in (History, ReaderHistory))
+
+
+def _forget(*, before: int) -> int:
+    """Deletes the rows of earlier hours; the last ones become the baselines, so that no chart has their views.
+
+    Where history is divided, months that are over by then go, and the rows before them.
+    """
+    connection = databases.of(History)
+    months = partitions.old_months(before=before)
+    first, before = (months[0].since, months[-1].until) if months else (before, before)
+    with transaction.atomic(using=connection.alias):
+        _raise_baselines(connection, before=before)
+        gone = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=first).delete()[0]
+    # Last, because a baseline that is raised again finds the same rows in them.
+    partitions.drop(months)
+    return gone + databases.rows(ReaderHistory).filter(hour__lt=before).delete()[0]
+
+
+def _raise_baselines(connection: BaseDatabaseWrapper, *, before: int) -> None:
+    table = connection.ops.quote_name(History._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} (subject, hour, views, visitors)"
+            f" SELECT subject, {BASELINE}, views, visitors FROM {table} AS old"
+            f" WHERE hour > {BASELINE} AND hour < %s AND NOT EXISTS (SELECT 1 FROM {table} AS later"
+            f" WHERE later.subject = old.subject AND later.hour > old.hour AND later.hour < %s)"
+            f" {databases.on_conflict_replace(connection, ('subject', 'hour'), ('views', 'visitors'))}",
+            [before, before],
+        )
+
+
+def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
+    # A month more than needed, in case some runs were missed; older days have been thinned.
+    since = max(buckets.hour_index(end - timedelta(days=31)), BASELINE + 1)
+    found = rows.filter(hour__gte=since, hour__lt=buckets.hour_index(end))
+    start = found.aggregate(oldest=Min("hour"))["oldest"]
+    if start is None:
+        return 0
+    days = [buckets.hour_index(day) for day in buckets.period_starts(buckets.hour_start(start), end, by="day")]
+    return sum(_thin_day(rows, *pair) for pair in pairwise(days))
 
 
 def _thin_day(rows: "QuerySet[Any]", start: int, end: int) -> int:
-    rows = rows.filter(hour__gte=start, hour__lt=end)
-    found = rows.values("subject").alias(first=Min("hour")).annotate(last=Max("hour")).filter(first__lt=F("last"))
-    by_last = defaultdict(list)
-    for subject, last in found.values_list("subject", "last"):
-        by_last[last].append(subject)
-    deletions = [
-        rows.filter(hour__lt=last, subject__in=some) for last in by_last for some in scripts.sliced(by_last[last])
-    ]
-    return sum(old.delete()[0] for old in deletions)
+    later = rows.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"), hour__lt=end)
+    return int(rows.filter(Exists(later), hour__gte=start, hour__lt=end).delete()[0])
 
 
 def store_readers(readers: Mapping[str, int], *, hour: int) -> None:

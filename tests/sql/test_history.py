@@ -166,7 +166,7 @@ def test_days_are_kept_for_ever_or_as_long_as_a_site_wants(noon: datetime, years
     keep("site.post:1", {noon - timedelta(days=800): 5})
     with override_settings(READTRACK={"HISTORY_YEARS": years}):
         history.thin(at=noon)
-    assert History.objects.count() == kept
+    assert History.objects.filter(hour__gt=history.BASELINE).count() == kept
 
 
 def test_thinning_nothing_is_no_error(noon: datetime) -> None:
@@ -201,14 +201,15 @@ def test_what_a_row_had_before_its_first_view_is_in_no_chart(by: Any, redis: Red
     assert list(past.values_list("subject", "views", "visitors")) == [(subject_of(post), 1_000, 300)]
 
 
-def test_a_baseline_outlives_the_history_after_it(noon: datetime) -> None:
+def test_history_that_goes_becomes_the_baseline(noon: datetime) -> None:
     history.begin({"site.post:1": RowCounts(1_000, 300)})
     history.begin({"site.post:1": RowCounts(2_000, 300)})
     history.begin({})
-    keep("site.post:1", {noon - 800 * DAY: 1_005})
+    keep("site.post:1", {noon - 800 * DAY: 1_003, noon - 799 * DAY: 1_005, noon - 10 * DAY: 1_010})
     with override_settings(READTRACK={"HISTORY_YEARS": 1}):
-        assert history.thin(at=noon) == 1
-    assert list(History.objects.values_list("hour", "views")) == [(history.BASELINE, 1_000)]
+        assert history.thin(at=noon) == 2
+    assert list(History.objects.order_by("hour").values_list("views", flat=True)) == [1_005, 1_010]
+    assert [views for _, views in history.views("site.post:1", since=0, until=10**6)] == [5]
 
 
 def test_without_history_there_is_no_baseline() -> None:

@@ -1,0 +1,136 @@
+"""History in partitions of a month each, on PostgreSQL, so that old months go without a row being deleted.
+
+The table from before becomes the first partition. It holds all hours until the month after next, and the baselines,
+and it stays. No step keeps a page or a flush waiting for longer than a change of the catalogue takes.
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from readtrack import buckets
+from readtrack.models import History
+from readtrack.sql import databases
+
+AHEAD = 2  # months after the present one that have a partition: as long may full flushes be missing
+FIRST, BOUND = "_past", "past"  # suffix of the first partition, and the name of its constraint
+NO_WAIT = "SET LOCAL lock_timeout = '5s'"  # others queue behind whoever waits to change a table
+
+
+class Part(NamedTuple):
+    """A partition, its hours (since 1970, the end exclusive), and True if a process was killed that detached it."""
+
+    name: str
+    since: int
+    until: int
+    is_pending: bool
+
+
+def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
+    """Makes the table of history the first partition of a new one. Outside a transaction nobody waits for its scans."""
+    table, until = History._meta.db_table, _month(at, AHEAD)
+    first = table + FIRST
+    with connection.cursor() as cursor:
+        # What PostgreSQL must know of the rows is found out before the table is locked.
+        cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT {BOUND} CHECK (hour < {until}) NOT VALID")
+        cursor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {BOUND}")
+        concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
+        cursor.execute(f"CREATE INDEX {concurrently} ON {table} USING brin (hour)")
+        with transaction.atomic(using=connection.alias):
+            cursor.execute(NO_WAIT)
+            cursor.execute(f"ALTER TABLE {table} RENAME TO {first}")
+            cursor.execute(f"CREATE TABLE {table} (LIKE {first}) PARTITION BY RANGE (hour)")
+            cursor.execute(f"ALTER TABLE {table} ADD PRIMARY KEY (subject, hour)")
+            cursor.execute(f"ALTER TABLE {table} ATTACH PARTITION {first} FOR VALUES FROM (MINVALUE) TO ({until})")
+            cursor.execute(f"CREATE INDEX ON {table} USING brin (hour)")
+            cursor.execute(f"ALTER TABLE {first} DROP CONSTRAINT {BOUND}")
+
+
+def unite(connection: BaseDatabaseWrapper) -> None:
+    """Makes one table of all partitions again. Flushes wait for it."""
+    table = History._meta.db_table
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        months = [part for part in _parts(cursor) if not part.name.endswith(FIRST)]
+        cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {table}{FIRST}")
+        for part in months:
+            cursor.execute(f"INSERT INTO {table}{FIRST} SELECT * FROM {part.name}")  # noqa: S608 - our own tables
+        cursor.execute(f"DROP TABLE {table}")
+        cursor.execute(f"ALTER TABLE {table}{FIRST} RENAME TO {table}")
+
+
+def add_months(*, at: datetime) -> None:
+    """Adds the partitions of the months to come, if history is divided and they are missing."""
+    connection, last = databases.of(History), _month(at, AHEAD)
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        if _end(cursor) > last:
+            return
+        with transaction.atomic(using=connection.alias):
+            table = History._meta.db_table
+            cursor.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")  # one process adds them
+            while (start := _end(cursor)) <= last:
+                month = buckets.hour_start(start)
+                name = f"{table}_{month:%Y_%m}"
+                cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
+                bounds = f"FROM ({start}) TO ({_month(month, 1)})"
+                cursor.execute(f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES {bounds}")
+
+
+def old_months(*, before: int) -> list[Part]:
+    """Returns the months that end by that hour, oldest first; none in a transaction, in which none can be detached."""
+    connection = databases.of(History)
+    if connection.vendor != "postgresql" or connection.in_atomic_block:
+        return []
+    with connection.cursor() as cursor:
+        return [part for part in _parts(cursor) if part.until <= before and not part.name.endswith(FIRST)]
+
+
+def drop(months: Sequence[Part]) -> None:
+    """Drops the months, and those that a killed process had detached. Readers and writers of history go on."""
+    connection, table = databases.of(History), History._meta.db_table
+    if connection.vendor != "postgresql" or connection.in_atomic_block:
+        return
+    with connection.cursor() as cursor:
+        for month in months:
+            how = "FINALIZE" if month.is_pending else "CONCURRENTLY"
+            cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {month.name} {how}")
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relname ~ %s AND relkind = 'r' AND NOT relispartition"
+            " AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = %s::regclass)",
+            [rf"^{table}_\d{{4}}_\d{{2}}$", table],
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DROP TABLE {name}")
+
+
+def _parts(cursor: Any) -> list[Part]:
+    cursor.execute(
+        "SELECT relname, pg_get_expr(relpartbound, oid), inhdetachpending FROM pg_inherits"
+        " JOIN pg_class ON oid = inhrelid WHERE inhparent = %s::regclass AND relispartition",
+        [History._meta.db_table],
+    )
+    found = ((name, re.findall(r"\d+", bound), is_pending) for name, bound, is_pending in cursor.fetchall())
+    # The first one begins with MINVALUE.
+    return sorted((Part(name, int(ends[0]), int(ends[-1]), is_pending) for name, ends, is_pending in found), key=_until)
+
+
+_until = attrgetter("until")
+
+
+def _end(cursor: Any) -> int:
+    """Returns the first hour that no partition is for; one that never comes if history is a single table."""
+    return max((part.until for part in _parts(cursor)), default=sys.maxsize)
+
+
+def _month(at: datetime, later: int) -> int:
+    """Returns the first hour (since 1970, UTC) of the month that comes so many months after `at`."""
+    months = at.year * 12 + at.month - 1 + later
+    return buckets.hour_index(datetime(months // 12, months % 12 + 1, 1, tzinfo=timezone.utc))

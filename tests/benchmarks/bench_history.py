@@ -1,0 +1,109 @@
+"""History of 20 million rows, divided by month: charts of a year, thinning, retention, and who waits for them."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from django.db import connection, connections
+from django.test.utils import override_settings
+
+from readtrack import buckets
+from readtrack.reports import series
+from readtrack.sql import history, partitions
+from readtrack.sql.row_counts import RowCounts
+from tests.benchmarks.measuring import table
+from tests.site.models import Post
+
+MILLIONS = int(os.environ.get("READTRACK_BENCHMARK_HISTORY", "20"))  # rows
+SHARE = MILLIONS / 20
+DAILY, HOURLY = int(18_000 * SHARE), int(6_000 * SHARE)  # posts viewed every day, and every hour
+DAYS, HOURLY_DAYS = 400, 90
+ROUNDS = 9
+LABELS = ["site.post", "site.page", "site.product"]
+
+
+def main() -> None:
+    """Prints a table. The rows are made by SQL, as flushes would have left them."""
+    now = buckets.now()
+    partitions.divide(connection, at=now - timedelta(days=DAYS))
+    partitions.add_months(at=now)
+    post = Post.objects.create(title="of a long history")
+    rows = _fill(buckets.hour_index(now), first=post.pk)
+    charts: dict[str, Any] = {"a post": post, "a model": Post, "the site": None}
+    since = now - timedelta(days=365)
+    found = [
+        (f"a year of {name}", _median(partial(series, of, since=since, by="day")), "50 ms")
+        for name, of in charts.items()
+    ]
+    longest: list[float] = []
+    with _writing(longest):
+        thinned, took = _timed(lambda: history.thin(at=now))
+        found.append((f"thinning a day ({thinned:,} rows)", took, "1,000 ms"))
+        with override_settings(READTRACK={"HISTORY_YEARS": 1}):
+            _, took = _timed(lambda: history.thin(at=now))
+        found.append(("retention, one month", took, "1,000 ms"))
+    found.append((f"the slowest of {len(longest):,} writes meanwhile", max(longest), "-"))
+    table(
+        f"History of {rows:,} rows",
+        [("", "took", "at most"), *((name, f"{took:.1f} ms", most) for name, took, most in found)],
+    )
+
+
+def _fill(present: int, *, first: int) -> int:
+    """Fills history: by the hour since HISTORY_DAYS and a day, and by the day before. Returns the number of rows."""
+    oldest, young = (present // 24 - DAYS) * 24, (present // 24 - HOURLY_DAYS - 1) * 24
+    posts = f"SELECT 'site.post:' || number AS subject FROM generate_series({first}, {first} + %s) number"
+    models = "SELECT unnest(%s::text[]) AS subject"
+    with connection.cursor() as cursor:
+        for subjects, argument in ((posts, DAILY), (models, LABELS)):
+            _insert(cursor, subjects, argument, f"generate_series({oldest + 23}, {young}, 24)", oldest)
+        for subjects, argument in ((posts, HOURLY), (models, LABELS)):
+            _insert(cursor, subjects, argument, f"generate_series({young}, {present})", oldest)
+        cursor.execute("ANALYZE readtrack_history")
+        cursor.execute("SELECT count(*) FROM readtrack_history")
+        return int(cursor.fetchone()[0])
+
+
+def _insert(cursor: Any, subjects: str, argument: Any, hours: str, oldest: int) -> None:
+    """Inserts rows that gain a view an hour, in the order of time."""
+    cursor.execute(
+        f"INSERT INTO readtrack_history SELECT subject, hour, hour - {oldest} + 10, 0"
+        f" FROM {hours} hour, ({subjects}) AS subjects ORDER BY hour ON CONFLICT DO NOTHING",
+        [argument],
+    )
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    began = perf_counter()
+    return work(), (perf_counter() - began) * 1000
+
+
+def _median(work: Callable[[], Any]) -> float:
+    return median(_timed(work)[1] for _ in range(ROUNDS))
+
+
+@contextmanager
+def _writing(longest: list[float]) -> Iterator[None]:
+    """Writes rows of the present hour all the time, and notes how long each write took (ms)."""
+    is_over = threading.Event()
+
+    def write() -> None:
+        hour = buckets.hour_index(buckets.now())
+        for number in range(1_000_000):
+            if is_over.wait(0.002):
+                break
+            counts = {"site.post:0": RowCounts(number + 1, 0)}
+            longest.append(_timed(partial(history.store, counts, hour=hour))[1])
+        connections.close_all()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield
+    is_over.set()
+    thread.join()
