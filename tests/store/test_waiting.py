@@ -29,8 +29,8 @@ from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
-TIMEOUT = 0.6
-SLACK = 0.4  # for the page itself, on a busy machine
+TIMEOUT = 0.9
+SLACK = 0.7  # for the page itself, on a busy machine; less than another wait
 
 
 @contextmanager
@@ -174,10 +174,11 @@ def test_what_a_view_waits_for_by_itself_counts(wire: Wire, settings: Settings) 
 def test_answers_that_stay_slow_open_the_circuit_though_they_are_in_time(
     wire: Wire, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    timeout = 2 * TIMEOUT  # so that a busy machine makes no answer late
+    settings.READTRACK = {"TIMEOUT": timeout, "CIRCUIT": 60.0}
     post, browser = factories.post(view_count=7), factories.browser()
     browser.get(f"/posts/{post.pk}/")
-    slow(wire, TIMEOUT * 0.3)
+    slow(wire, timeout * 0.3)
     texts: list[str] = []
     while circuit.lets_pass() and len(texts) < 10:
         texts.append(browser.get(f"/posts/{post.pk}/").text)
