@@ -135,8 +135,8 @@ def _raise_baselines(connection: BaseDatabaseWrapper, *, before: int) -> None:
 
 
 def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
-    # A month more than needed, in case some runs were missed; older days have been thinned.
-    since = max(buckets.hour_index(end - timedelta(days=31)), BASELINE + 1)
+    # Two weeks more than needed, in case some runs were missed; older days have been thinned.
+    since = max(buckets.hour_index(end - timedelta(days=14)), BASELINE + 1)
     found = rows.filter(hour__gte=since, hour__lt=buckets.hour_index(end))
     start = found.aggregate(oldest=Min("hour"))["oldest"]
     if start is None:
@@ -146,8 +146,9 @@ def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
 
 
 def _thin_day(rows: "QuerySet[Any]", start: int, end: int) -> int:
-    later = rows.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"), hour__lt=end)
-    return int(rows.filter(Exists(later), hour__gte=start, hour__lt=end).delete()[0])
+    day = rows.filter(hour__gte=start, hour__lt=end)  # also in the subquery, or it would read all hours before
+    later = day.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"))
+    return int(day.filter(Exists(later)).delete()[0])
 
 
 def store_readers(readers: Mapping[str, int], *, hour: int) -> None:

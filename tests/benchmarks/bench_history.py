@@ -31,7 +31,7 @@ LABELS = ["site.post", "site.page", "site.product"]
 def main() -> None:
     """Prints a table. The rows are made by SQL, as flushes would have left them."""
     now = buckets.now()
-    partitions.divide(connection, at=now - timedelta(days=DAYS))
+    partitions.divide(connection, at=now - timedelta(days=DAYS + 90))  # so that every row is in the part of a month
     partitions.add_months(at=now)
     post = Post.objects.create(title="of a long history")
     rows = _fill(buckets.hour_index(now), first=post.pk)
