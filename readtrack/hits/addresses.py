@@ -105,7 +105,7 @@ def _believed(forwarded: str, direct: str) -> list[str]:
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for a text that is no address."""
     text = text.strip()
-    if with_port := WITH_PORT.fullmatch(text):
+    if ":" in text and (with_port := WITH_PORT.fullmatch(text)):
         text = with_port["v6"] or with_port["v4"] or ""
     found = network_of(text)
     return "" if not found or is_private(found) else found

@@ -3,7 +3,7 @@
 import logging
 import secrets
 import time
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import blake2b
@@ -24,8 +24,8 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits import addresses, bots, readers
 
 AUTHENTICATION = "django.contrib.auth.middleware"
+URL_SAFE = bytes.maketrans(b"+/", b"-_")
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
-OPT_OUT_HEADERS = ("HTTP_SEC_GPC", "HTTP_DNT")
 
 logger = logging.getLogger("readtrack")
 
@@ -81,7 +81,8 @@ def _loader_of(user: Any) -> str | None:
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
-    opted_out = conf.HONOUR_OPT_OUT and any(request.META.get(name, "").strip() == "1" for name in OPT_OUT_HEADERS)
+    asked = {request.META.get("HTTP_SEC_GPC", "").strip(), request.META.get("HTTP_DNT", "").strip()}
+    opted_out = conf.HONOUR_OPT_OUT and "1" in asked
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
     if has_cookies and conf.CONSENT:
         has_cookies = says_true(
@@ -136,7 +137,8 @@ def _derived(secret: str | bytes, purpose: str) -> bytes:
 
 
 def _keyed(text: str, key: bytes) -> str:
-    return urlsafe_b64encode(blake2b(text.encode(errors="replace"), key=key, digest_size=12).digest()).decode()
+    found = blake2b(text.encode(errors="replace"), key=key, digest_size=12).digest()
+    return b2a_base64(found, newline=False).translate(URL_SAFE).decode()
 
 
 def user_id(pk: Any) -> str:

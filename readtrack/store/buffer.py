@@ -20,25 +20,30 @@ from redis.exceptions import ResponseError
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
-from readtrack.store import clock, day_keys, recording, scripts
+from readtrack.store import clock, day_keys, keys, recording, scripts
 from readtrack.store.circuit import RedisError, fail_open
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
-BATCH = 500  # hits of one script, because a script blocks the server
+BATCH = 250  # hits of one script, because a script blocks the server
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 logger = logging.getLogger("readtrack")
 
 
 class Waiting(NamedTuple):
-    """A hit as it will be sent. Its keys are made in its request, because they may be a tenant's."""
+    """A hit as it is sent, with its keys."""
 
     views: tuple[str, ...]
     call: Call[Outcome]
     upkeep: Sequence[Call[Any]]
     skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
+
+    @classmethod
+    def of(cls, hit: Hit) -> "Waiting":
+        upkeep = day_keys.upkeep(hit) if hit.visitor.kind == "day" else ()
+        return cls(hit.views, recording.count_views(hit), upkeep, "" if hit.by_script else key_of(hit.at))
 
 
 class HitBuffer:
@@ -52,7 +57,7 @@ class HitBuffer:
         """Forgets all hits, as a forked process must, whose parent sends them."""
         self._lock, self._work, self._end = Lock(), Event(), Event()
         self._thread: Thread | None = None
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[Hit | Waiting] = deque()
         self._batch: list[Waiting] = []  # was sent at least once, and stays until it is answered
         self._first_sent = 0.0
 
@@ -64,24 +69,27 @@ class HitBuffer:
         if hit.reads or hit.steps or not hit.views:
             return None
         try:
-            hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
-            self._start()
+            if hit.visitor.kind == "hash":
+                hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
+            if self._thread is None:
+                self._start()
         except (RedisError, OSError, RuntimeError):  # RuntimeError: no thread begins where the interpreter ends
             return None
-        upkeep = day_keys.upkeep(hit) if hit.visitor.kind == "day" else ()
-        waiting = Waiting(hit.views, recording.count_views(hit), upkeep, "" if hit.by_script else key_of(hit.at))
         if watch.found:
             skip_buffer.add((), at=hit.at)
+        waiting = hit if keys.tenant_function() is None else Waiting.of(hit)  # the thread knows no tenant
         with self._lock:
             if self._end.is_set() or len(self._queue) >= MOST:
                 return None
             self._queue.append(waiting)
-        self._work.set()
+        if not self._work.is_set():
+            self._work.set()
         return Outcome(queued=hit.views)
 
     def send_skips(self) -> bool:
         """Sends the skips within BUFFER seconds. Returns False if the process ends."""
-        self._start()
+        if self._thread is None:
+            self._start()
         self._work.set()
         return not self._end.is_set()
 
@@ -107,14 +115,13 @@ class HitBuffer:
         signal.raise_signal(number)
 
     def _start(self) -> None:
-        if self._thread is None:
-            with self._lock:
-                if self._thread is None:
-                    thread = Thread(target=self._run, name="readtrack", daemon=True)
-                    thread.start()
-                    self._thread = thread
-                    # Not atexit, which forks of multiprocessing, as granian's workers are, ignore before Python 3.13.
-                    Finalize(None, self.close, exitpriority=0)
+        with self._lock:
+            if self._thread is None:
+                thread = Thread(target=self._run, name="readtrack", daemon=True)
+                thread.start()
+                self._thread = thread
+                # Not atexit, which forks of multiprocessing, as granian's workers are, ignore before Python 3.13.
+                Finalize(None, self.close, exitpriority=0)
 
     def _run(self) -> None:
         while not self._end.is_set():
@@ -134,7 +141,8 @@ class HitBuffer:
             if self._batch and monotonic() - self._first_sent > (conf.WINDOW or 1) / 2:
                 self._give_up()
             if not self._batch:
-                self._batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+                hits = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+                self._batch = [hit if isinstance(hit, Waiting) else Waiting.of(hit) for hit in hits]
                 self._first_sent = monotonic()
             try:
                 if (self._batch or skip_buffer.skips) and fail_open(self._send, None) is None:

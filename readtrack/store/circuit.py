@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
+from struct import pack
 from threading import Event, Lock
 from typing import Any, ParamSpec, TypeVar
 
@@ -15,6 +17,8 @@ from readtrack.conf import conf
 from readtrack.signals import redis_failed
 
 logger = logging.getLogger("readtrack")
+
+NEARLY = 0.98  # share of a page's time that is as good as all, because each change of a limit takes time
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -97,22 +101,38 @@ def within_page(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Returns the result of `wait`, after it was limited to `most` seconds, or to those that the page has left.
+    """Returns the result of `wait`, which takes at most `most` seconds. `limit` changes them to what the page has left.
 
-    Raises TimeoutError if the page has none left.
+    Raises TimeoutError if the page has none left, or if they pass.
     """
     page = _page.get()
-    if page is None:
-        limit(most)
-        return wait(*args, **kwargs)
-    if page.left <= 0:
+    seconds = most if page is None else min(most, page.left)
+    if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")
-    limit(min(most, page.left))
+    is_short = seconds < most * NEARLY
+    if is_short:
+        limit(seconds)
     began = time.perf_counter()
     try:
-        return wait(*args, **kwargs)
+        result = wait(*args, **kwargs)
+    except BlockingIOError as error:  # by `kernel_limit`
+        raise TimeoutError("Redis did not answer in time") from error
     finally:
-        page.left -= time.perf_counter() - began
+        if page is not None:
+            page.left -= time.perf_counter() - began
+    if is_short:
+        limit(most)
+    return result
+
+
+def kernel_limit(sock: socket, seconds: float) -> None:
+    """Limits how long the socket, which blocks, waits.
+
+    For a time-out of Python's own it waits first and then asks, and between the two, other threads run.
+    """
+    value = pack("ll", int(seconds), max(1, int(seconds % 1 * 1_000_000)))  # 0 would be no limit
+    for option in (SO_RCVTIMEO, SO_SNDTIMEO):
+        sock.setsockopt(SOL_SOCKET, option, value)
 
 
 def in_this_page(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -1,5 +1,6 @@
 """The client of the site's Redis, with time-outs of our own."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -25,7 +26,7 @@ from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
-from readtrack.store.circuit import circuit, within_page
+from readtrack.store.circuit import circuit, kernel_limit, within_page
 
 
 class UnusableError(RedisError):
@@ -55,7 +56,12 @@ class _Socket:
         # Copied, because to delegate by `__getattr__` would cost each page more than the time-outs do.
         names = (name for name in dir(sock) if not name.startswith("_") and name != "settimeout")
         self.__dict__.update((name, getattr(sock, name)) for name in names)
-        limited = partial(within_page, sock.settimeout, most)
+        # Neither of TLS nor of gevent, which do not wait in the kernel.
+        is_plain = type(sock).__module__ == "socket" and sys.platform in {"linux", "darwin"}
+        self._until = None if is_plain else most
+        limit: Any = partial(kernel_limit, sock) if is_plain else sock.settimeout
+        limit(most)
+        limited = partial(within_page, limit, most)
         self._plain = sock.settimeout, sock.recv, sock.recv_into
         self._limited = partial(limited, sock.recv), partial(limited, sock.recv_into)
         self.sendall = partial(limited, sock.sendall)
@@ -63,10 +69,10 @@ class _Socket:
 
     def settimeout(self, seconds: float) -> None:
         """Takes 0, by which redis-py asks if there is anything to read. All else is up to the page."""
-        self.recv, self.recv_into = self._limited
-        if seconds == 0:
-            settimeout, self.recv, self.recv_into = self._plain
-            settimeout(0)
+        settimeout, self.recv, self.recv_into = self._plain
+        settimeout(self._until if seconds else 0)
+        if seconds:
+            self.recv, self.recv_into = self._limited
 
 
 class _Limited:
@@ -85,6 +91,7 @@ class _Limited:
     socket_connect_timeout = socket_timeout
 
     def _connect(self) -> Any:
+        self._limit(self._most)
         return _Socket(within_page(self._limit, self._most, super()._connect), self._most)  # type: ignore[misc]
 
     def _limit(self, seconds: float) -> None:
@@ -99,8 +106,8 @@ class _LimitedQueue:
     """The queue for a connection of a pool that blocks."""
 
     def get(self, block: bool, timeout: float) -> Any:  # noqa: FBT001 - as redis-py calls it
-        seconds: list[float] = []
-        return within_page(seconds.append, timeout, lambda: super(_LimitedQueue, self).get(block, seconds[0]))  # type: ignore[misc]
+        seconds = [timeout]
+        return within_page(seconds.append, timeout, lambda: super(_LimitedQueue, self).get(block, seconds[-1]))  # type: ignore[misc]
 
 
 @cache

@@ -50,7 +50,8 @@ class SkipBuffer:
     def count(self, key: str, names: Iterable[Reason | Notice]) -> None:
         """Adds a skip or a notice of each name to those of a key."""
         with self._lock:
-            self.skips.update([(key, name) for name in names])
+            for name in names:
+                self.skips[key, name] += 1
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
 
