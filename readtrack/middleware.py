@@ -21,6 +21,7 @@ from readtrack.store import clock, keys, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
 from readtrack.store.recording import record
+from readtrack.store.scripts import Call
 
 
 class ReadTrackMiddleware:
@@ -89,16 +90,19 @@ def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, user: Any | None) -> None:
+    seen = request.readtrack
+    if to_do.content is not None:
+        find_reader = None if seen.is_shared else partial(visitors.reader, request, user)
+        seen.fill = partial(filling.fill, response, to_do.content, find_reader)
     outcome = _record(request, response, user) if to_do.has_seen else Outcome()
     if to_do.explains and any(outcome):
         response["X-Readtrack"] = str(outcome)
-    elif to_do.explains and request.readtrack.has_script and (request.readtrack.is_shared or to_do.has_seen):
+    elif to_do.explains and seen.has_script and (seen.is_shared or to_do.has_seen):
         response["X-Readtrack"] = "left to the script"
     elif to_do.explains and not to_do.has_seen and is_detail_page(request, response):
         response["X-Readtrack"] = "no subject"
-    if to_do.content is not None:
-        find_reader = None if request.readtrack.is_shared else partial(visitors.reader, request, user)
-        filling.fill(response, to_do.content, find_reader)
+    if seen.fill:
+        seen.fill()
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
@@ -156,7 +160,7 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
         stand_in=stand_in,
     )
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
-    outcome = outcome or fail_open(record, None, hit)
+    outcome = outcome or (_answer(hit, seen) if seen.is_script else fail_open(record, None, hit))
     if outcome is None:
         return tracker.skip(hit.views, "error")
     # A refused person gets the cookie, too, and is told apart from then on. A robot would leave the honeypot with it.
@@ -164,3 +168,18 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     if visitor.new_cookie and (is_person or (conf.ANONYMOUS_READERS and seen.reads)):
         visitors.set_cookie(request, response, visitor)
     return outcome
+
+
+def _answer(hit: Hit, seen: Recorder) -> Outcome | None:
+    """Records what a script tells, and fills in the answer, in one round trip. Returns None if Redis fails."""
+    outcomes: list[Outcome] = []
+
+    def run(*calls: Call[Any]) -> list[Any]:
+        results: list[Any] = []
+        outcomes.append(record(hit, *calls, results=results))
+        return results
+
+    fill, seen.fill = seen.fill, None
+    if fill:
+        fill(run=run)
+    return outcomes[0] if outcomes else None

@@ -34,6 +34,7 @@ from readtrack.page.placeholders import (
 from readtrack.page.shown import LONGEST_PATH, VERSION, Shown
 from readtrack.reports import live
 from readtrack.request import Recorder
+from readtrack.store import scripts
 from readtrack.store.circuit import in_this_page
 
 FindReader = Callable[[], Reader | None]
@@ -135,10 +136,13 @@ def may_query(content: bytes) -> bool:
     return bool(WITHOUT_COUNT.search(content))
 
 
-def fill(response: Any, content: bytes, find_reader: FindReader | None) -> None:
+def fill(
+    response: Any, content: bytes, find_reader: FindReader | None, *, run: Callable[..., list[Any]] = scripts.run_all
+) -> None:
     """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip.
 
-    Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the script.
+    `run` takes it. Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the
+    script.
     """
     is_shared = find_reader is None
     find_reader = find_reader or nobody
@@ -148,7 +152,7 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None) -> None:
         response.streaming_content = replace(response.streaming_content)
         return
     reader = cache(find_reader)
-    content = filled(content, reader, is_json="json" in response.get("Content-Type", ""))
+    content = filled(content, reader, is_json="json" in response.get("Content-Type", ""), run=run)
     if response.charset.lower() != "utf-8":
         content = _recoded(content, "utf-8", response.charset)
     if response.get("Content-Encoding", "") == "gzip":
@@ -183,7 +187,12 @@ def _recoded(content: bytes, source: str, target: str) -> bytes:
 
 
 def filled(
-    content: bytes, find_reader: FindReader, *, is_json: bool = False, branches: list[bool] | None = None
+    content: bytes,
+    find_reader: FindReader,
+    *,
+    is_json: bool = False,
+    branches: list[bool] | None = None,
+    run: Callable[..., list[Any]] = scripts.run_all,
 ) -> bytes:
     """Returns the content with every signed placeholder replaced, in one round trip.
 
@@ -199,7 +208,7 @@ def filled(
             counts[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
     dots = {entry.subject for entry in waiting.values() if entry.kind in OF_READERS}
     reader = find_reader() if dots else None
-    state = live.page_state(counts=counts, dots=list(dots), reader=reader)
+    state = live.page_state(counts=counts, dots=list(dots), reader=reader, run=run)
     html = placeholders.rendered(waiting, state)
     if is_json:
         html = {text: json.dumps(shown)[1:-1] for text, shown in html.items()}

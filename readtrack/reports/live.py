@@ -1,7 +1,7 @@
 """Live counts and read state, in one round trip each or for a whole page."""
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -100,9 +100,13 @@ def as_of() -> int:
 
 
 def page_state(
-    *, counts: Mapping[str, int | None] = {}, dots: Sequence[str] = (), reader: Reader | None = None
+    *,
+    counts: Mapping[str, int | None] = {},
+    dots: Sequence[str] = (),
+    reader: Reader | None = None,
+    run: Callable[..., list[Any]] = scripts.run_all,
 ) -> PageState:
-    """Returns views and read state, in one round trip; while Redis is down SQL's counts, and no read state.
+    """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts, and no read state.
 
     `counts` are SQL's by subject; those that are None are read, because a Redis that was restored from an old snapshot
     may have less. An unsettled total takes another query.
@@ -113,7 +117,7 @@ def page_state(
         stored.update(_read(lacking))
     totals = [counters.totals(some) for some in scripts.sliced(list(stored))]
     read = [read_state.unread(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
-    answers = fail_open(scripts.run_all, [], *totals, *read)
+    answers = fail_open(run, [], *totals, *read)
     return PageState(_shown(stored, ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
 
 

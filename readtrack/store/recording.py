@@ -26,10 +26,11 @@ _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
 
 
-def record(hit: Hit) -> Outcome:
+def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Outcome:
     """Counts the hit's views and steps and marks its reads, in one round trip. Raises redis.RedisError.
 
-    The first hit of a day whose visitor is known by a hash of the day takes another one.
+    Other calls go along behind that, and their results into the list. The first hit of a day whose visitor is known by
+    a hash of the day takes another round trip.
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
@@ -43,7 +44,10 @@ def record(hit: Hit) -> Outcome:
         calls += day_keys.upkeep(hit)
     if perf_counter() >= clock.due:
         calls.append(clock.question())
+    calls += others
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
+    if results is not None:
+        results += answers[len(calls) - len(others) :]
     outcome: Outcome = answers.pop(0) if hit.views else Outcome()
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.found:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.core import signing
 from django.core.cache import caches
 from django.db import connection
 from django.http import HttpResponse
 from django.template import engines
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.urls import path
 from django.views.decorators.cache import cache_page
 from django.views.generic import DetailView
@@ -25,7 +26,9 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.page import shown
 from readtrack.request import Recorder, shared_page
+from readtrack.store import scripts
 from readtrack.store.buffer import hit_buffer
+from readtrack.store.connection import connect
 from readtrack.store.skips import skip_buffer
 from tests.checks.findings import found
 from tests.site.models import Category, Post
@@ -33,6 +36,7 @@ from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
 from tests.support.depth import examples
 from tests.support.waiting import comes_true
+from tests.support.wire import Wire
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
 
@@ -79,6 +83,7 @@ def _cache(settings: Settings) -> None:
     settings.CACHES = {**settings.CACHES, "pages": pages}
     settings.CACHE_MIDDLEWARE_ALIAS = "pages"
     caches["pages"].clear()
+    scripts.load(connect())  # a script that Redis does not know runs after the others of its round trip
 
 
 @pytest.fixture
@@ -565,3 +570,42 @@ def test_a_dot_without_an_element_of_its_own_gets_one(settings: Settings, post: 
     settings.TEMPLATES = [{**django, "APP_DIRS": False, "OPTIONS": options}, *others]
     page = factories.browser(factories.user()).get(f"/plain/{post.pk}/").text
     assert re.search(r'<span data-rt="[\w-]{8}">\(new\)</span>', page)
+
+
+@pytest.mark.parametrize("is_signed_in", [True, False])
+def test_the_answer_takes_one_round_trip(
+    wire: Wire, settings: Settings, post: Post, category: Category, is_signed_in: bool
+) -> None:
+    settings.READTRACK = {"DEBUG_HEADER": True}
+    browser = factories.browser(factories.user() if is_signed_in else None)
+    response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    tell(browser, token(response))
+    for key in ("viewed:*", "rate:*"):
+        connect().delete(*connect().keys(key))
+    skip_buffer.send_rest()
+    with wire.counted() as trips:
+        answer = send(browser, token(response))
+    assert trips == [1]
+    assert answer["X-Readtrack"] == ("counted, read" if is_signed_in else "counted")
+    count, dot = answer.json()["html"].values()
+    assert "2 views" in count
+    assert dot.endswith(" hidden></span>")
+
+
+def test_without_redis_the_answer_shows_what_sql_stores(wire: Wire, post: Post) -> None:
+    Post.objects.update(view_count=7)
+    browser = factories.browser()
+    response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    wire.cut()
+    answer = send(browser, token(response))
+    assert answer.status_code == 200
+    assert "7 views" in "".join(answer.json()["html"].values())
+
+
+def test_the_answer_is_the_same_served_by_asgi(post: Post) -> None:
+    response = factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+    headers = {**OWN, "User-Agent": factories.BROWSER}
+    ask = async_to_sync(AsyncClient().post)
+    answer = ask("/readtrack/page.js", token(response), content_type="text/plain", headers=headers)
+    assert "1 view" in "".join(answer.json()["html"].values())
+    assert views(post) == 1
