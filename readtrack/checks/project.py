@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.middleware.gzip import GZipMiddleware
+from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.checks import Check, problem_if
@@ -73,6 +74,15 @@ def _compresses(path: str) -> bool:
     return isinstance(found, type) and issubclass(found, GZipMiddleware)
 
 
+def missing_urls() -> list[tuple[Any, ...]]:
+    name = "SHARED_PATHS" if conf.SHARED_PATHS else "COUNT_BY"
+    try:
+        reverse("readtrack:page")
+    except NoReverseMatch:
+        return problem_if(conf.SHARED_PATHS or conf.COUNT_BY == "script", name)
+    return []
+
+
 CHECKS = (
     Check(
         "readtrack.E004",
@@ -131,6 +141,12 @@ CHECKS = (
         "when it was stored, and counts no view.",
         hint="Remove it and FetchFromCacheMiddleware, and cache views with cache_page: it stores pages before counts "
         "and dots are filled in. Or make the pages shared, and let their script count: readtrack.request.shared_page.",
+    ),
+    Check(
+        "readtrack.W028",
+        missing_urls,
+        "READTRACK['{0}'] leaves pages to the script, but the URLconf has no address for it, so they are not counted.",
+        hint="Add path('live/', include('readtrack.urls')), and {{% readtrack_script %}} at the end of <body>.",
     ),
     Check(
         "readtrack.W018",

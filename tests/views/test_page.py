@@ -521,8 +521,21 @@ def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
     assert views(post) == max(1, len(alive))
 
 
+@pytest.mark.parametrize(
+    ("options", "is_found"), [({}, False), ({"COUNT_BY": "script"}, True), ({"SHARED_PATHS": ["^/x"]}, True)]
+)
+def test_pages_without_an_address_for_their_script_are_found(
+    settings: Settings, options: dict[str, Any], is_found: bool
+) -> None:
+    settings.READTRACK = options
+    assert found() == []
+    settings.ROOT_URLCONF = "tests.site.no_urls"
+    assert found() == ["readtrack.W028"] * is_found
+
+
 @pytest.mark.django_db(transaction=True)
-def test_parallel_hits_of_server_and_script_are_one(redis: Redis) -> None:
+@pytest.mark.parametrize("number", range(examples(5)))
+def test_parallel_hits_of_server_and_script_are_one(redis: Redis, number: int) -> None:
     post = factories.post(category=factories.category())
     first = factories.browser()
     good = token(first.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
