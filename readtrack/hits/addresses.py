@@ -17,9 +17,16 @@ LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, bec
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
 WITH_PORT = re.compile(r"\[(?P<v6>.*)\](:\d+)?|(?P<v4>[\d.]+):\d+")  # some load balancers append the port
 # Loopback, private, link-local and shared (RFC 6598) networks. `is_private` of Python also has those of documentation.
-# By family: the first address of each, and the bits that its addresses have in common.
+# By family and first byte: the first address of each, and the bits that its addresses have in common.
 PRIVATE = {
-    family: [(int(one.network_address), int(one.netmask)) for one in map(ip_network, networks)]
+    family: {
+        byte: [
+            (int(one.network_address), int(one.netmask))
+            for one in map(ip_network, networks)
+            if one[0].packed[0] <= byte <= one[-1].packed[0]
+        ]
+        for byte in range(256)
+    }
     for family, networks in {
         AF_INET: (
             *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8"),
@@ -73,8 +80,9 @@ def network_of(text: str) -> str:
 def is_private(network: str) -> bool:
     """Returns True if the network, by `network_of`, is a private one."""
     family = AF_INET6 if ":" in network else AF_INET
-    number = int.from_bytes(inet_pton(family, network), "big")
-    return any(number & mask == first for first, mask in PRIVATE[family])
+    packed = inet_pton(family, network)
+    networks = PRIVATE[family][packed[0]]
+    return bool(networks) and any(int.from_bytes(packed, "big") & mask == first for first, mask in networks)
 
 
 def bad_proxies() -> str:

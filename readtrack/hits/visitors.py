@@ -97,7 +97,7 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     if cookie_id:
         return Visitor(cookie_id)
     new = secrets.token_urlsafe(16)
-    return Visitor(digest("visitor", f"cookie:{new}"), fallback_id=address_id(request), new_cookie=new)
+    return Visitor(_cookie_id(new), fallback_id=address_id(request), new_cookie=new)
 
 
 def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
@@ -217,7 +217,11 @@ def _opened(cookie: str) -> tuple[str, int]:
     if not any(secrets.compare_digest(_keyed(body, key).encode(), sent) for key in _signing_keys()):
         return "", 0
     name, _, signed = body.rpartition(":")
-    return digest("visitor", f"cookie:{name}"), int(signed, 16)
+    return _cookie_id(name), int(signed, 16)
+
+
+def _cookie_id(name: str) -> str:
+    return _keyed(f"cookie:{name}", _key("visitor"))  # not by `digest`, whose cache is for what comes again
 
 
 def _source(request: HttpRequest) -> str:

@@ -1,13 +1,14 @@
 """Requests a second of a real server: granian with one worker, with the middleware and without it, in turn."""
 
 import os
+import random
 import selectors
 import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from statistics import median
 from time import monotonic, perf_counter
@@ -31,18 +32,28 @@ PROGRAMS = {
 _numbers = count()
 
 
-def requests_a_second() -> Iterator[tuple[str, tuple[float, float], str]]:
-    """Yields each variant, its requests a second and their ratio to those of the untracked page, and the least one."""
-    speeds: dict[str, list[float]] = {name: [] for name in VARIANTS}
+def requests_a_second(cookies: Iterator[bytes]) -> Iterator[tuple[str, float, float, str]]:
+    """Yields each variant and kind of visitor, its requests a second, their ratio to the untracked ones, and the least.
+
+    `cookies` are those of visitors who have one.
+    """
+    runs = [(name, cookie) for cookie in (repeat(b""), cookies) for name in VARIANTS]
+    speeds: list[list[float]] = [[] for _ in runs]
     with ExitStack() as stack:
         ports = {name: stack.enter_context(Server(name)).port for name in VARIANTS}
         for _ in range(ROUNDS):
-            for name, port in ports.items():
-                speeds[name].append(speed(port))
-    base = speeds["untracked"][1:]  # the first round only warms up
-    for name, least in VARIANTS.items():
-        found = speeds[name][1:]
-        yield name, (median(found), median(one / other for one, other in zip(found, base, strict=True))), least
+            for number in random.sample(range(len(runs)), len(runs)):  # a server that was idle may be slower
+                name, cookie = runs[number]
+                speeds[number].append(speed(ports[name], cookie))
+    for number, (name, cookie) in enumerate(runs):
+        found, base = speeds[number][1:], speeds[number - number % len(VARIANTS)][1:]  # the first round only warms up
+        ratio = median(one / other for one, other in zip(found, base, strict=True))
+        yield (
+            f"{name}, {'with a cookie' if cookie is cookies else 'new visitors'}",
+            median(found),
+            ratio,
+            VARIANTS[name],
+        )
 
 
 class Server:
@@ -71,14 +82,14 @@ class Server:
         self._folder.cleanup()
 
 
-def speed(port: int) -> float:
-    """Returns the pages a second that the server answers, of visitors whom nobody has seen before."""
+def speed(port: int, cookies: Iterator[bytes]) -> float:
+    """Returns the pages a second that the server answers, each to another visitor."""
     answered = 0
     with selectors.DefaultSelector() as selector:
         for _ in range(CONNECTIONS):
             connection = socket.create_connection(("127.0.0.1", port))
             selector.register(connection, selectors.EVENT_READ)
-            connection.sendall(request())
+            connection.sendall(request(next(cookies)))
         start = perf_counter()
         while (passed := perf_counter() - start) < SECONDS:
             for key, _ in selector.select(1):
@@ -88,22 +99,22 @@ def speed(port: int) -> float:
                     if not answer.startswith(b"HTTP/1.1 200"):
                         raise RuntimeError(f"The page does not work: {answer!r}")
                     continue  # the body comes in a segment of its own
-                connection.sendall(request())
+                connection.sendall(request(next(cookies)))
                 answered += 1
         for key in list(selector.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
     return answered / passed
 
 
-def request() -> bytes:
+def request(cookie: bytes) -> bytes:
     """Returns a request as nginx passes it on."""
     number = next(_numbers)
     address = f"93.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-    return HEAD % address.encode()
+    return HEAD % (address.encode(), b"Cookie: %s\r\n" % cookie if cookie else b"")
 
 
 HEAD = (
     b"GET /post/ HTTP/1.1\r\nHost: news.example\r\nAccept: text/html\r\nSec-Fetch-Dest: document\r\n"
     b"User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
-    b"Chrome/142.0.0.0 Safari/537.36\r\nX-Forwarded-For: %s\r\n\r\n"
+    b"Chrome/142.0.0.0 Safari/537.36\r\nX-Forwarded-For: %s\r\n%s\r\n"
 )
