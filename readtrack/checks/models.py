@@ -1,17 +1,17 @@
 """Checks of the site's models, and of the settings that name them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
-from django.db.models.constants import LOOKUP_SEP
+from django.db.models import Model
 
 from readtrack.checks import Check
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.models import CountField, Tracked
+from readtrack.models.tracked import COUNTS
 from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import counted_models, model_with_label, news_links, tracked_models
 
@@ -23,43 +23,31 @@ def unknown_models() -> Iterator[tuple[str, str]]:
                 yield setting, name
 
 
-def unknown_links() -> Iterator[tuple[str, Any]]:
-    """Yields the models and fields of NEWS_FOR that lead to no object."""
+def unfollowed_news() -> Iterator[tuple[str, Any]]:
+    """Yields the settings and attributes that say what news is for, and those of their names that are no relations."""
+    named: dict[str, tuple[type[Model], Any]] = {
+        f"{model._meta.label}.news_for": (model, model.news_for)
+        for model in tracked_models()
+        if model.news_for is not Tracked.news_for
+    }
     for label, names in conf.NEWS_FOR.items():
         if model := model_with_label(str(label)):
-            links = [field.name for field in news_links(model)]
-            named = names if isinstance(names, (list, tuple)) else [names]
-            yield from ((label, name) for name in named if name not in links)
+            named[f"READTRACK['NEWS_FOR']['{label}']"] = model, names
+    for where, (model, names) in named.items():
+        followed = {field.name for field in news_links(model)}
+        listed = names if isinstance(names, (list, tuple)) else [names]
+        yield from ((where, name) for name in listed if name not in followed)
 
 
-COUNTS = ("view_count", "visitor_count")
-
-
-def unknown_news() -> Iterator[tuple[str, str, str]]:
+def unknown_fields() -> Iterator[tuple[str, str, str]]:
     for model in tracked_models():
-        named: dict[str, Sequence[str]] = {
-            "news_for": () if model.news_for is Tracked.news_for else _plain(model.news_for)
-        }
-        named |= {"news_fields": model.news_fields, "news_author": (model.news_author,) if model.news_author else ()}
-        for attribute, names in named.items():
+        author = (model.news_author,) if model.news_author else ()
+        for attribute, names in (("news_fields", model.news_fields), ("news_author", author)):
             for name in names:
                 try:
                     model._meta.get_field(name)
                 except FieldDoesNotExist:
                     yield model._meta.label, attribute, name
-
-
-def _plain(names: Sequence[str]) -> list[str]:
-    return [name for name in names if LOOKUP_SEP not in name]
-
-
-def unfollowed_news() -> Iterator[tuple[str, str]]:
-    for model in tracked_models():
-        followed = {field.name for field in news_links(model)}
-        fields = {field.name for field in model._meta.get_fields()}
-        for name in model.news_for:
-            if name not in followed and (LOOKUP_SEP in name or name in fields):
-                yield model._meta.label, name
 
 
 def own_counts() -> Iterator[tuple[str, str]]:
@@ -86,20 +74,6 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
             yield model._meta.label, app, " and ".join(missing)
 
 
-def uneditable_counts() -> Iterator[tuple[str, str]]:
-    if not apps.is_installed("django.contrib.admin"):
-        return
-    from django.contrib.admin.sites import all_sites
-    from django.contrib.admin.utils import flatten, flatten_fieldsets
-
-    for site in all_sites:
-        for model, admin in site._registry.items():
-            named = flatten_fieldsets(admin.fieldsets) if admin.fieldsets else flatten(admin.fields or ())
-            for name in COUNTS:
-                if issubclass(model, Tracked) and name in named and name not in admin.readonly_fields:
-                    yield type(admin).__name__, name
-
-
 def uncounted_visitors() -> list[tuple[str, str]]:
     if readers.has_whole_ids():
         return []
@@ -122,22 +96,16 @@ CHECKS = (
         hint="Name models as 'app_label.ModelName'.",
     ),
     Check(
-        "readtrack.E050",
-        unknown_links,
-        "READTRACK['NEWS_FOR'] names {1!r} for {0}, which is no foreign key and no many-to-many field of it.",
-        hint="Give a list of fields that lead to the objects which become unread: {{'{0}': ['category']}}.",
-    ),
-    Check(
         "readtrack.E009",
-        unknown_news,
+        unknown_fields,
         "{0}.{1} names '{2}', which is no field of it.",
-        hint="Name its fields: in news_for relations to the objects that become unread, in news_author a foreign key.",
+        hint="Name its fields: in news_fields any, in news_author a foreign key.",
     ),
     Check(
         "readtrack.E044",
         unfollowed_news,
-        "{0}.news_for names '{1}', which is no foreign key or many-to-many field of it, so it makes nothing unread.",
-        hint="Name relations of the model itself. For others, such as 'category__parent' or the tags of taggit, call "
+        "{0} names {1!r}, which is no foreign key or many-to-many field of the model, so it makes nothing unread.",
+        hint="List relations of the model itself. For others, such as 'category__parent' or the tags of taggit, call "
         "tracker.publish_to(objects, [post]) in the transaction that saves the post.",
     ),
     Check(
@@ -158,12 +126,6 @@ CHECKS = (
         missing_migrations,
         "{0} counts views, but no migration adds {2}.",
         hint="Run: manage.py makemigrations {1} && manage.py migrate",
-    ),
-    Check(
-        "readtrack.W015",
-        uneditable_counts,
-        "{0} names '{1}' in its form, which shows an error, because nobody edits a count.",
-        hint="Name it in readonly_fields as well, or let the class extend readtrack.admin.TrackedAdmin, which does.",
     ),
     Check(
         "readtrack.E030",
