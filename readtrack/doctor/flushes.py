@@ -4,9 +4,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from django.apps import apps
-from django.db import connections, router
-from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Min
 
 from readtrack import buckets
@@ -26,19 +23,6 @@ START_BEAT = (
     "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
     f" Without Celery, let cron run: {FLUSH}"
 )
-
-
-def migrations(context: Context) -> Iterator[Finding]:
-    """Examines whether the tables fit the models."""
-    labels = {"readtrack", *(model._meta.app_label for model in tracked_models())}
-    for alias in {router.db_for_write(model) for model in apps.get_models() if model._meta.app_label in labels}:
-        executor = MigrationExecutor(connections[alias])
-        targets = [node for node in executor.loader.graph.leaf_nodes() if node[0] in labels]
-        if missing := [f"{one.app_label}.{one.name}" for one, _ in executor.migration_plan(targets)]:
-            message = f"The database '{alias}' lacks {', '.join(missing)}."
-            yield Finding("error", message, f"Run: manage.py migrate --database {alias}")
-        else:
-            yield Finding("ok", f"The database '{alias}' has every migration.")
 
 
 def flushes(context: Context) -> Iterator[Finding]:

@@ -1,17 +1,28 @@
-"""Examines the Redis server, and how long pages wait for it."""
+"""Examines the Redis server, and what the web processes noted in it."""
 
 from collections.abc import Iterator
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor.findings import Context, Finding, counted, size
+from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.store import server
-from readtrack.store import windows as compact
 from readtrack.store.connection import check_configuration
+from readtrack.store.skips import skips_by_reason
 
 OLDEST = (6, 2)
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 NEARLY_FULL = 0.9  # of maxmemory
 SHOWN = 3  # kinds of keys
+ADVICE: dict[Notice, str] = {
+    "forwarded": (
+        "Set READTRACK['PROXY_COUNT'] to the number of proxies that add to it, such as 2 for a CDN in front of nginx."
+        " If there is no proxy, set it to 0."
+    ),
+    "one address": (
+        "Let the proxy send X-Forwarded-For, and set READTRACK['PROXY_COUNT'] to the number of proxies that add to it."
+    ),
+}
 
 
 def connection(context: Context) -> Iterator[Finding]:
@@ -118,19 +129,20 @@ def memory(context: Context) -> Iterator[Finding]:
 
 def timeouts(context: Context) -> Iterator[Finding]:
     """Examines how long pages would wait for a Redis that hangs."""
-    if conf.TIMEOUT > 1:
-        hint = "Set READTRACK['TIMEOUT'] to about a quarter of a second."
-        yield Finding("warning", f"A page waits up to {conf.TIMEOUT:g} s for a Redis that hangs.", hint)
-    elif conf.CIRCUIT < conf.TIMEOUT:
-        message = f"After a failure pages wait for Redis again in {conf.CIRCUIT:g} s, sooner than one page gives up."
-        hint = "Set READTRACK['CIRCUIT'] to a few seconds, so that only few pages wait for a Redis that hangs."
+    message = f"Pages wait at most {conf.TIMEOUT:g} s for Redis, and after a failure not at all for {conf.CIRCUIT:g} s."
+    if conf.TIMEOUT > 1 or conf.CIRCUIT < conf.TIMEOUT:
+        hint = "Set READTRACK['TIMEOUT'] to about a quarter of a second, and READTRACK['CIRCUIT'] to a few seconds."
         yield Finding("warning", message, hint)
     else:
-        message = f"Pages wait at most {conf.TIMEOUT:g} s for Redis, and after a failure not at all for"
-        yield Finding("ok", f"{message} {conf.CIRCUIT:g} s.")
+        yield Finding("ok", message)
 
 
-def windows(context: Context) -> Iterator[Finding]:
-    """Reports when a visitor's reload counts as another view."""
-    late = f" Compact windows end up to {compact.late():,} s late." if compact.is_compact() else ""
-    yield Finding("ok", f"A reload counts again after {conf.WINDOW:,} s.{late}")
+def addresses(context: Context) -> Iterator[Finding]:
+    """Reports what the web processes noticed about the addresses of new visitors."""
+    found = skips_by_reason(24, at=buckets.now())
+    noticed: list[Notice] = [notice for notice in NOTICES if found[notice]]
+    for notice in noticed:
+        message = f"In the last 24 hours: {NOTICES[notice]} New visitors with the same browser look like one."
+        yield Finding("warning", message, ADVICE[notice])
+    if not noticed:
+        yield Finding("ok", "No sign in the last 24 hours that new visitors share a proxy's address.")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from django.db import Error
 
-from readtrack.doctor import flushes, redis, visitors
+from readtrack.doctor import flushes, redis
 from readtrack.doctor.findings import Context, Finding, failure
 from readtrack.store.connection import RedisError
 from readtrack.store.server import RefusedError
@@ -21,9 +21,7 @@ EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = 
     redis.scripts: REDIS,
     redis.memory: REDIS,
     redis.timeouts: frozenset(),
-    redis.windows: frozenset(),
-    visitors.addresses: REDIS,
-    flushes.migrations: DATABASE,
+    redis.addresses: REDIS,
     flushes.flushes: DATABASE,
     flushes.outbox: DATABASE,
     flushes.locks: DATABASE,
@@ -39,14 +37,13 @@ def examine(*, sample: int, progress: Callable[[int], object] = int) -> Iterator
 
     `sample` limits the keys to measure and the totals to compare. `progress` is called with a number of keys measured.
     """
-    context, failed, has_tables = Context(sample, progress), set[str](), True
+    context, failed = Context(sample, progress), set[str]()
     for look, needs in EXAMINATIONS.items():
         if needs & failed:
             continue
         name = look.__name__
         try:
             for finding in look(context):
-                has_tables = has_tables and (name, finding.level) != ("migrations", "error")
                 yield finding._replace(name=name)
         except RefusedError as error:
             yield Finding("note", f"Not examined: {error}", "Let the Redis user run it, or look at it yourself.", name)
@@ -55,5 +52,4 @@ def examine(*, sample: int, progress: Callable[[int], object] = int) -> Iterator
             yield failure(error)._replace(name=name)
         except Error as error:
             failed |= DATABASE
-            if has_tables:  # otherwise the missing migration is reported already
-                yield failure(error)._replace(name=name)
+            yield failure(error)._replace(name=name)

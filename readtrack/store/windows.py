@@ -2,7 +2,7 @@
 
 A visitor's view of a subject is one 32-bit integer in one of `WINDOW_SHARDS` sets, which Redis stores as packed
 integers up to `set-max-intset-entries` (512) of them. A window is not shortened: it ends with the slice that it
-would end in, at most `late()` seconds late. Two views rarely share shard and integer: a new view is taken for a
+would end in, about one slice late at most. Two views rarely share shard and integer: a new view is taken for a
 repeat once in 2**32 / entries of its shards in a window; with five slices of 400 entries, once in two million.
 """
 
@@ -17,11 +17,6 @@ from readtrack.store import keys
 def is_compact() -> bool:
     """Returns True if the site chose this form."""
     return conf.WINDOW_STORE == "compact"
-
-
-def late() -> int:
-    """Returns how late a window may end at most (s)."""
-    return count() * length() - conf.WINDOW
 
 
 def life() -> int:

@@ -55,7 +55,7 @@ def test_a_server_that_is_stopped_is_one_error_and_no_further_question(start_red
     assert finding.level == "error"
     assert finding.hint.startswith(f"CACHES['default'] points at 127.0.0.1:{valkey.port}. Is Redis running there")
     assert not found("memory")
-    assert found("migrations")
+    assert found("flushes")
 
 
 def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(start_redis: Start, settings: Settings) -> None:
@@ -84,7 +84,7 @@ def test_settings_that_name_no_redis_are_an_error(settings: Settings, cache: dic
     assert words in finding.message
     assert "redis://127.0.0.1:6379/0" in finding.hint
     assert not found("drift")
-    assert found("migrations")
+    assert found("flushes")
 
 
 def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(start_redis: Start, settings: Settings) -> None:
@@ -212,21 +212,3 @@ def test_memory_names_the_largest_kinds_of_keys_and_only_ours(redis: Redis) -> N
 def test_time_outs_that_hold_pages_up_are_a_warning(settings: Settings, overrides: dict[str, Any], level: str) -> None:
     settings.READTRACK = overrides
     assert levels("timeouts") == [level]
-
-
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        ({}, "A reload counts again after 1,800 s."),
-        ({"WINDOW": 60, "WINDOW_STORE": "keys"}, "A reload counts again after 60 s."),
-        (
-            {"WINDOW_STORE": "compact", "WINDOW": 1000, "WINDOW_SLICES": 3},
-            "A reload counts again after 1,000 s. Compact windows end up to 336 s late.",
-        ),
-    ],
-)
-def test_the_doctor_says_how_long_windows_are_and_how_late_they_end(
-    settings: Settings, overrides: dict[str, Any], words: str
-) -> None:
-    settings.READTRACK = overrides
-    assert found("windows")[0][:3] == ("ok", words, "")

@@ -48,7 +48,7 @@ def test_a_warning_gives_status_1_and_says_what_to_do(well: Valkey, settings: Se
     settings.READTRACK = {"TIMEOUT": 5}
     status, text = doctor()
     assert status == 1
-    assert "warning timeouts     A page waits up to 5 s" in text
+    assert "warning timeouts     Pages wait at most 5 s" in text
     assert "                     Set READTRACK['TIMEOUT']" in text
 
 
