@@ -1,4 +1,4 @@
-"""The site's URLs: the newsroom, signing in and out, the admin."""
+"""The site's URLs: the newsroom, signing in and out, the admin, and the address of the pages' script."""
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
@@ -11,6 +11,7 @@ urlpatterns = [
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("live/", include("readtrack.urls")),
     # The admin's pages name no icon, so that browsers ask for this one.
     path("favicon.ico", RedirectView.as_view(url=static("blog/icon.svg"))),
 ]

@@ -11,7 +11,8 @@ POST = {"category": "3", "title": "A test of the presses", "body": "One.\n\nTwo.
 
 
 def sections_with_dot(page: Page) -> set[str]:
-    rows = re.findall(r'<a href="(/category/\d+/)"[^>]*><span>[^<]+</span>(<span class="readtrack-dot")?', page.html)
+    link = r'<a href="(/category/\d+/)"[^>]*><span>[^<]+</span>(<span[^>]* class="readtrack-dot")?'
+    rows = re.findall(link, page.html)
     return {path for path, dot in rows if dot}
 
 
