@@ -10,6 +10,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
+from django.core.signals import setting_changed
 from hiredis import pack_command
 from redis import ConnectionPool, Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -86,8 +87,21 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
 def _connections(patient: bool) -> Connections:  # noqa: FBT001 - a keyword would slow the cache down
     pool = connect(patient=patient).connection_pool
     # A pool by Sentinel must have its connections back, to close those to an earlier primary.
-    return Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, [])
+    _made.append(Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, []))
+    return _made[-1]
 
+
+_made: list[Connections] = []
+
+
+def _close(*, setting: str, **kwargs: Any) -> None:
+    """Closes the connections that scripts keep from before a change of the settings of Redis."""
+    while setting in {"CACHES", "READTRACK"} and _made:
+        for connection in _made.pop().idle:
+            connection.disconnect()
+
+
+setting_changed.connect(_close)
 
 with suppress(AttributeError):  # Windows has no fork
     os.register_at_fork(after_in_child=_connections.cache_clear)  # type: ignore[attr-defined]  # the parent uses them

@@ -16,6 +16,7 @@ from readtrack.store import counters, read_state, recording, scripts
 from readtrack.store.connection import connect
 from readtrack.store.counters import Stored
 from tests.support import factories
+from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
 LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iterdir())
@@ -115,3 +116,12 @@ def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
     assert len(scripts.run(counters.totals(subjects))) == scripts.SLICE
     assert scripts.run(counters.lift(dict.fromkeys(subjects, Stored({"": 2})))) == scripts.SLICE
     assert scripts.run(read_state.publish([read_state.Publication(subject) for subject in subjects])) == scripts.SLICE
+
+
+def test_a_change_of_settings_closes_the_connections_that_scripts_keep(settings: Settings, redis: Redis) -> None:
+    settings.READTRACK = {"TIMEOUT": 5.0}  # closes what other tests left
+    before = {client["id"] for client in redis.client_list()}
+    scripts.run(counters.epoch())
+    assert {client["id"] for client in redis.client_list()} - before
+    settings.READTRACK = {"TIMEOUT": 6.0}
+    assert comes_true(lambda: not {client["id"] for client in redis.client_list()} - before)
