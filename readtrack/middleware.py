@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from readtrack import tracker
-from readtrack.conf import conf, patterns
+from readtrack.conf import cached_setting, conf, patterns
 from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling
@@ -82,11 +82,15 @@ def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
         seen.views.clear()
         seen.reads.clear()
         has_seen = seen.has_seen
-    explains = settings.DEBUG or conf.DEBUG_HEADER
-    if not (has_seen or explains or content is not None):
+    if not (has_seen or content is not None or _explains()):
         return None
     needs_user = has_seen or (content is not None and filling.needs_user(response, content))
-    return ToDo(has_seen, content, needs_user and not seen.is_shared, explains)
+    return ToDo(has_seen, content, needs_user and not seen.is_shared, _explains())
+
+
+@cached_setting("DEBUG")  # to look it up in `settings` takes as long as all that a page without a subject needs
+def _explains() -> bool:
+    return settings.DEBUG or conf.DEBUG_HEADER
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, user: Any | None) -> None:

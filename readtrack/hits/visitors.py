@@ -56,9 +56,7 @@ def signed_in(request: HttpRequest) -> Any | None:
     if _loader_of(user) == AUTHENTICATION:
         # A user who is not loaded was not replaced either, as logging in and out do. Without a session cookie
         # none is loaded, because that would add `Vary: Cookie` to a page whose view never looked at the user.
-        user = getattr(request, "_acached_user", None) or (
-            user if settings.SESSION_COOKIE_NAME in request.COOKIES else None
-        )
+        user = getattr(request, "_acached_user", None) or (user if _session_cookie() in request.COOKIES else None)
     return user if user is not None and user.is_authenticated else None
 
 
@@ -67,9 +65,14 @@ async def asigned_in(request: HttpRequest) -> Any | None:
     loader = _loader_of(getattr(request, "user", None))
     if loader not in {None, AUTHENTICATION}:
         return await sync_to_async(signed_in)(request)
-    if loader == AUTHENTICATION and settings.SESSION_COOKIE_NAME in request.COOKIES:
+    if loader == AUTHENTICATION and _session_cookie() in request.COOKIES:
         await request.auser()
     return signed_in(request)
+
+
+@cached_setting("SESSION_COOKIE_NAME")
+def _session_cookie() -> str:
+    return str(settings.SESSION_COOKIE_NAME)
 
 
 def _loader_of(user: Any) -> str | None:

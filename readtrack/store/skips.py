@@ -44,8 +44,10 @@ class SkipBuffer:
 
     def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
         """Adds a skip of each reason, and what the watch over addresses noticed since the last call."""
-        notices, watch.found = watch.found, set()
-        self.count(key_of(at), (*reasons, *notices))  # now, because another tenant's hit may send them
+        if watch.found:
+            notices, watch.found = watch.found, set()
+            reasons = (*reasons, *notices)  # type: ignore[arg-type]
+        self.count(key_of(at), reasons)  # now, because another tenant's hit may send them
 
     def count(self, key: str, names: Iterable[Reason | Notice]) -> None:
         """Adds a skip or a notice of each name to those of a key."""
