@@ -9,6 +9,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_asy
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.translation import override
 
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
@@ -98,6 +99,8 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, us
     if to_do.content is not None:
         find_reader = None if seen.is_shared else partial(visitors.reader, request, user)
         seen.fill = partial(filling.fill, response, to_do.content, find_reader)
+        if seen.language:
+            seen.fill = override(seen.language)(seen.fill)
     outcome = _record(request, response, user) if to_do.has_seen else Outcome()
     if to_do.explains and any(outcome):
         response["X-Readtrack"] = str(outcome)

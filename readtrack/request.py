@@ -31,6 +31,7 @@ class Recorder:
         self.steps: dict[tuple[str, str], None] = {}
         self.as_of: int | None = None  # Redis's clock (µs) when the page was made, if that was an earlier request
         self.is_script = False  # the page's script tells of a page that was sent before
+        self.language = ""  # the language of that page
         self.has_script = False  # the page has the script, which tells of it again
         self.fill: Callable[..., None] | None = None  # fills in the response, which the middleware still has to do
         self.is_shared = False  # the page is the same for everybody, and only its script tells who reads it

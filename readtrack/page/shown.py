@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 
 from django.core import signing
 from django.db.models import Model
+from django.utils.translation import get_language
 
 from readtrack.conf import conf
 from readtrack.request import Recorder
@@ -59,7 +60,7 @@ class Shown(NamedTuple):
         counted = (self.views, self.reads) if conf.COUNT_BY != "server" else ((), ())
         if not any((*counted, places)):
             return ""
-        told = [*counted, self.as_of, self.path, places[:MOST_PLACES]]
+        told = [*counted, self.as_of, self.path, get_language() or "", places[:MOST_PLACES]]
         return signing.dumps(told, salt=_salt(), compress=True)
 
     def tell(self, recorder: Recorder) -> None:
@@ -69,13 +70,21 @@ class Shown(NamedTuple):
         recorder.as_of, recorder.is_shared = self.as_of, self.is_shared
 
 
-def told(token: str) -> tuple[Shown, Sequence[Sequence[Any]]] | None:
-    """Returns what the page with that token shows, and its placeholders; None for a token not ours, or too old."""
+class Told(NamedTuple):
+    """What a token tells: the page, its language, and its placeholders."""
+
+    shown: Shown
+    language: str
+    places: Sequence[Sequence[Any]]
+
+
+def told(token: str) -> Told | None:
+    """Returns what the token tells; None for one that is not ours, or too old."""
     try:
-        views, reads, as_of, path, places = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
+        views, reads, as_of, path, language, places = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
     except signing.BadSignature:
         return None
-    return Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), places
+    return Told(Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), language, places)
 
 
 def _listed(names: str) -> tuple[str, ...]:

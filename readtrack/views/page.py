@@ -34,7 +34,7 @@ def _told(request: HttpRequest) -> HttpResponse:
     known = shown.told(token) if recorder is not None and token and _is_own(request) else None
     if recorder is None or known is None:
         return JsonResponse({}, status=403)
-    page, places = known
+    page, recorder.language, places = known
     # From here on this is the page's own request, for the middleware to judge, count and fill in.
     recorder.is_script = True
     request.path, request.META["HTTP_REFERER"] = page.path, referrer[:LONGEST_REFERRER]
