@@ -4,14 +4,12 @@ An SQL table is the outbox: what is new is written in the transaction of the pos
 once Redis has it. What is left after a crash is sent by the next flush.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import ManyToManyField, Model
 
 from readtrack.conf import cached_setting, conf
@@ -139,65 +137,27 @@ def _reader(author: str) -> readers.Reader | None:
     return readers.or_none(pk) if author else None
 
 
-class Batch:
-    """The publications of one transaction, with one row in the outbox for each category.
+def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> None:
+    """Writes the publications into the outbox, sends them on commit, and deletes them from there once Redis has them.
 
-    A batch is of one savepoint, so that its rows and its callbacks are kept or rolled back together. Each call of
-    `add` is sent by a callback of its own; the last one deletes the rows.
+    Where the database has no outbox, the app's own one takes what Redis did not get.
     """
-
-    def __init__(self, connection: BaseDatabaseWrapper) -> None:
-        self.outbox = connection.alias if connection.alias in outboxes() else None
-        self.rows: dict[str, UnsentPublication] = {}
-        self._savepoints = list(connection.savepoint_ids)
-        self._first: Callable[[], None] | None = None
-        self._waiting, self._has_failed = 0, False
-
-    def is_open(self, connection: BaseDatabaseWrapper) -> bool:
-        """Returns True if what is published now is committed or rolled back with this batch."""
-        # A callback that was dropped, or that a test ran by itself, stands for a batch that has ended.
-        return (
-            self._waiting > 0
-            and self._savepoints == connection.savepoint_ids
-            and any(entry[1] is self._first for entry in connection.run_on_commit)
-        )
-
-    def add(self, news: Sequence[UnsentPublication], *, using: str) -> None:
-        """Writes rows for categories that have none yet, and sends the publications on commit."""
-        fresh = {row.subject: row for row in news if row.subject not in self.rows}
-        self.rows |= fresh
-        if self.outbox and fresh:
-            UnsentPublication.objects.using(self.outbox).bulk_create(fresh.values())
-
-        def callback() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
-            self._send(news)
-
-        self._first = self._first or callback
-        self._waiting += 1
-        # Robust, because the post is saved by then: an error is logged and the page is served.
-        transaction.on_commit(callback, using=using, robust=True)
-
-    def _send(self, news: Sequence[UnsentPublication]) -> None:
-        self._waiting -= 1
-        if not fail_open(_send, False, [_publication(row) for row in news]):  # noqa: FBT003 - the default result
-            self._has_failed = True
-            lost = [row for row in news if not self.outbox or self.rows[row.subject] is not row]
-            UnsentPublication.objects.using(self.outbox).bulk_create(lost)
-        if self.outbox and not self._waiting and not self._has_failed:
-            _delete(self.rows.values(), self.outbox)
-
-
-_batches: WeakKeyDictionary[BaseDatabaseWrapper, Batch] = WeakKeyDictionary()  # the newest of each connection
-
-
-def _send_on_commit(news: list[UnsentPublication], *, using: str | None) -> None:
     if not news:
         return
-    connection = connections[using or DEFAULT_DB_ALIAS]
-    batch = _batches.get(connection)
-    if batch is None or not batch.is_open(connection):
-        batch = _batches[connection] = Batch(connection)
-    batch.add(news, using=connection.alias)
+    alias = using or DEFAULT_DB_ALIAS
+    outbox = alias if alias in outboxes() else None
+    if outbox:
+        UnsentPublication.objects.using(outbox).bulk_create(news)
+
+    def send() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
+        is_sent = fail_open(_send, False, [_publication(row) for row in news])  # noqa: FBT003 - the default result
+        if is_sent and outbox:
+            _delete(news, outbox)
+        elif not is_sent and not outbox:
+            UnsentPublication.objects.bulk_create(news)
+
+    # Robust, because the post is saved by then: an error is logged and the page is served.
+    transaction.on_commit(send, using=alias, robust=True)
 
 
 def _send(publications: Sequence[Publication]) -> bool:
