@@ -9,7 +9,6 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -34,16 +33,9 @@ LONGEST_PATTERN = 80  # characters
 OTHERS = "(others)"
 
 OVERLAP = timedelta(minutes=1)  # pieces of a rotated log share less, because requests end in another order
-FLAWS = {  # of the lines that show an object: the share above which the report says so, and what it says
-    "no address": (0.0, "have no address, so their visitors cannot be told apart, and they do not count."),
-    "no agent": (0.0, "do not name the user agent, so robots cannot be told from people. --count-robots counts both."),
-    # One address in 256 ends in 0 without a mask.
-    "masked": (0.5, "have a masked address, so people of one network with the same browser are one visitor."),
-    "private": (0.5, "have a private address. If it is a proxy's, people with the same browser are one visitor."),
-}
-PROXIES = 10  # more private addresses than these are people's in a network of their own
+# A log of that many lines with so few addresses may have those of proxies in place of the visitors'.
+MANY_LINES, FEW_ADDRESSES = 1_000, 10
 
-_MASKED = re.compile(r"(?:\d+\.){1,3}(?:(?:0|x+|\*)\.)*(?:0|x+|\*)")  # 192.0.2.0, 192.0.2.xxx, 192.0.*.*
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
 
 
@@ -70,17 +62,6 @@ def _pattern(path: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in _NUMBERS.sub("…", path)[:LONGEST_PATTERN])
 
 
-@lru_cache(maxsize=4096)
-def _flaw(address: str) -> str:
-    """Returns what keeps an address from telling people apart, a key of FLAWS; "" for nothing."""
-    if not address:
-        return "no address"
-    if _MASKED.fullmatch(address):
-        return "masked"
-    network = addresses.network_of(address)
-    return "private" if network and addresses.is_private(network) else ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Format of the logs, and the lines to import."""
@@ -92,15 +73,6 @@ class Options:
     until: datetime | None = None
     count_robots: bool = False  # counts lines of a log without user agents, whoever asked
     dry_run: bool = False
-
-
-class Span(NamedTuple):
-    """The name of a file, the log that it is a piece of, and its first and last time."""
-
-    name: str
-    log: str
-    since: datetime
-    until: datetime
 
 
 class Recent:
@@ -156,9 +128,9 @@ class Importer:
         self._progress = progress
         self._parse = parser(options.form, options.fields)
         self._urls, self._windows, self._batch = Urls(), LogDeduplicator(), Batch()
-        self._flaws: Counter[str] = Counter()  # of new lines that show an object; "" counts all of them
-        self._proxies: set[str] = set()  # private addresses, as far as they may be those of proxies
-        self._spans: dict[str, Span] = {}  # of the logs that were imported before, and in this run, by source
+        self._lines = 0  # new ones that show an object
+        self._addresses: set[str] = set()  # of these lines, as long as there are few
+        self._records: dict[str, Import] = {}  # of the logs that were imported before, and in this run, by source
 
     def run(self, paths: Sequence[str]) -> Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once.
@@ -182,9 +154,7 @@ class Importer:
                 self._progress(sum(file.read for file in files[:known]))
             if files[known:] and not self.options.dry_run:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
-            for record in Import.objects.filter(since__isnull=False):
-                span = Span(record.name, record.log, buckets.now(record.since), buckets.now(record.until))
-                self._spans[record.source] = span
+            self._records = {record.source: record for record in Import.objects.filter(since__isnull=False)}
             for file in files[known:]:
                 self._take(file)
                 self._compare(file)
@@ -213,22 +183,25 @@ class Importer:
 
     def _compare(self, file: LogFile) -> None:
         """Notes other files that have lines of the same times, unless both are named as pieces of logs."""
-        if not file.since or not file.until:
+        record = file.record
+        if record.since is None or record.until is None:
             return
-        self._spans.pop(file.record.source, None)
-        for other in self._spans.values():
-            since, until = max(file.since, other.since), min(file.until, other.until)
-            if until - since >= OVERLAP and not (file.record.log and other.log):
-                times = f"{since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC"
+        self._records.pop(record.source, None)
+        for other in self._records.values():
+            if other.since is None or other.until is None or (record.log and other.log):
+                continue
+            since, until = max(record.since, other.since), min(record.until, other.until)
+            if until - since >= OVERLAP:
+                times = f"{buckets.now(since):%Y-%m-%d %H:%M} to {buckets.now(until):%Y-%m-%d %H:%M} UTC"
                 advice = "If they are pieces of one log, lines count twice: give --log NAME for both."
                 self.report.notes.append(f"{file.name} and {other.name} both have lines of {times}. {advice}")
-        self._spans[file.record.source] = Span(file.name, file.record.log, file.since, file.until)
+        self._records[record.source] = record
 
     def _save(self, file: LogFile, position: int) -> None:
         batch, self._batch = self._batch, Batch()
+        if file.since and file.until:
+            file.record.since, file.record.until = buckets.for_field(file.since), buckets.for_field(file.until)
         if not self.options.dry_run and position > file.record.position:
-            if file.since and file.until:
-                file.record.since, file.record.until = buckets.for_field(file.since), buckets.for_field(file.until)
             ledger.add(file.record, batch, position=position, digest=file.digest)
 
     def _judge(self, file: LogFile, some: Sequence[LogLine]) -> None:
@@ -271,14 +244,13 @@ class Importer:
         address = line.address
         if line.forwarded:
             address = addresses.network({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": line.forwarded}) or address
-        flaw = "no agent" if line.agent is None and not self.options.count_robots else _flaw(address)
-        if report is self.report:
-            self._flaws.update(("", flaw) if flaw else ("",))
-            if flaw == "private" and len(self._proxies) <= PROXIES:
-                self._proxies.add(address)
-        if flaw in {"no address", "no agent"}:
-            report.skipped[flaw] += 1
+        if not address or (line.agent is None and not self.options.count_robots):
+            report.skipped["no agent" if address else "no address"] += 1
             return
+        if report is self.report:
+            self._lines += 1
+            if len(self._addresses) <= FEW_ADDRESSES:
+                self._addresses.add(address)
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             report.skipped["excluded"] += 1
             return
@@ -292,12 +264,9 @@ class Importer:
 
     def _note(self, files: Sequence[LogFile]) -> None:
         """Notes what may make the counts wrong."""
-        if len(self._proxies) > PROXIES:
-            del self._flaws["private"]
-        for flaw, (noted, meaning) in FLAWS.items():
-            share = self._flaws[flaw] / max(1, self._flaws[""])
-            if share > noted:
-                self.report.notes.append(f"{max(share, 0.01) * 100:.0f} % of the lines that show an object {meaning}")
+        if self._lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
+            found = f"{counted(self._lines, 'line')} of {', '.join(sorted(self._addresses))} and of no other address"
+            self.report.notes.append(f"{found}. If that is a proxy's, people with the same browser are one visitor.")
         if forgotten := self._windows.views.forgotten:
             visits = counted(forgotten, "visit")
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")

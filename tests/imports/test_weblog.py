@@ -101,11 +101,11 @@ BEGINNINGS: dict[str, tuple[Callable[[int], str], int, str]] = {
     "IPv6 and port": (lambda n: f"[2001:db8:{n:x}::1]:49152 - -", 1000, ""),
     "vhost_combined": (lambda n: f"www.example.com:443 198.51.{n // 250}.{n % 250 + 1} - -", 1000, ""),
     "vhost_combined with names": (lambda n: f"www.example.com:443 host-{n}.example.net - -", 1000, ""),
-    "masked": (lambda n: f"198.{n // 250}.{n % 250}.xxx - -", 1000, "have a masked address"),
-    "masked by 0": (lambda n: f"198.{n // 250}.{n % 250}.0 - -", 1000, "have a masked address"),
-    "no address": (lambda n: "- - -", 0, "have no address"),
-    "Unix socket": (lambda n: "unix: - -", 0, "have no address"),
-    "proxy": (lambda n: "10.0.0.1 - -", 10, "have a private address"),
+    "masked": (lambda n: f"198.{n // 250}.{n % 250}.xxx - -", 1000, ""),
+    "masked by 0": (lambda n: f"198.{n // 250}.{n % 250}.0 - -", 1000, ""),
+    "no address": (lambda n: "- - -", 0, ""),
+    "Unix socket": (lambda n: "unix: - -", 0, ""),
+    "proxy": (lambda n: "10.0.0.1 - -", 10, "1,000 lines of 10.0.0.1 and of no other address. "),
 }
 
 
@@ -116,9 +116,8 @@ def test_visitors_are_told_apart_or_the_report_says_why_not(name: str, write: Wr
     lines = [line(after=n / 10, agent=f"{BROWSER}.{n % 10}") for n in range(1000)]
     report = take(write(*(text.replace("192.0.2.1 - -", beginning(n), 1) for n, text in enumerate(lines))))
     assert report.counted == counted
-    note = f"100 % of the lines that show an object {note}" if note else ""
     assert [found[: len(note)] for found in report.notes] == [note] * bool(note)
-    assert report.skipped["no address"] == (1000 if "no address" in note else 0)
+    assert report.skipped["no address"] == (0 if counted else 1000)
     assert stored()[1][0] == counted
 
 
@@ -131,21 +130,12 @@ def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
     with override_settings(READTRACK={**options, "WINDOW": 9999}):
         report = take(write(*lines))
     assert report.counted == counted
-    assert [note[:52] for note in report.notes] == ["100 % of the lines that show an object have a privat"] * (
-        counted == 1
-    )
 
 
 @pytest.mark.usefixtures("post")
 def test_people_in_a_network_of_their_own_are_no_proxies(write: Write) -> None:
-    report = take(write(*(line(address=f"10.0.0.{number}") for number in range(1, 21))))
+    report = take(write(*(line(address=f"10.0.0.{number % 20}", after=number) for number in range(1000))))
     assert (report.counted, report.notes) == (20, [])
-
-
-@pytest.mark.usefixtures("post")
-def test_a_few_addresses_that_end_in_0_are_not_mentioned(write: Write) -> None:
-    report = take(write(*(line(address=f"198.51.100.{number}") for number in range(256))))
-    assert (report.counted, report.notes) == (256, [])
 
 
 @pytest.mark.usefixtures("post")
@@ -153,7 +143,7 @@ def test_robots_are_not_imported_from_a_log_without_user_agents(write: Write) ->
     path = write(*(weblogs.nginx(http_user_agent=None, remote_addr=f"192.0.2.{n}") for n in range(9)), weblogs.nginx())
     report = take(path, form="json", dry_run=True)
     assert (report.counted, report.skipped) == (1, {"no agent": 9})
-    assert [note[:40] for note in report.notes] == ["90 % of the lines that show an object do"]
+    assert report.notes == []
     report = take(path, form="json", count_robots=True)
     assert (report.counted, report.notes) == (10, [])
 
