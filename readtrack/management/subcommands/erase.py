@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models import Q
 
 from readtrack import tracker
 from readtrack.doctor.findings import counted
@@ -16,7 +15,7 @@ description = """Erases what Redis holds of one user. That is what they have rea
 visitors of each subject, their windows and rates. Counts stay, because they name nobody.
 
   manage.py readtrack erase alice
-  manage.py readtrack erase 42 --by id        # works after the account was deleted, too
+  manage.py readtrack erase 42 --by id    # works after the account was deleted, too
 
 Looks at every key in Redis, which takes seconds per million keys."""
 after_failure = "What was erased stays erased. Start again."
@@ -29,14 +28,12 @@ REMAINS = """These stay:
 - hashes made with an earlier SECRET or SECRET_KEY, because nothing can compute them any more"""
 
 arguments = {
-    "user": {"metavar": "USER", "help": "id or user name"},
-    "--by": {"choices": ("id", "name"), "help": "how to read USER, if it could be either"},
+    "user": {"metavar": "USER", "help": "user name, or id with --by id"},
+    "--by": {"choices": ("id", "name"), "default": "name", "help": "how to read USER (default: %(default)s)"},
 }
 
 
-def run(
-    command: BaseCommand, *, bar: Callable[..., Any], user: str, by: str | None, verbosity: int, **options: Any
-) -> None:
+def run(command: BaseCommand, *, bar: Callable[..., Any], user: str, by: str, verbosity: int, **options: Any) -> None:
     """Erases, and prints how much was erased and what stays."""
     pk = _primary_key(user, by)
     with bar(desc="Erasing", unit=" keys", total=lifecycle.effort()) as shown:
@@ -47,23 +44,12 @@ def run(
     command.stdout.write(f"Erased {counted(erased.keys, 'key')}, {members} of sets and {bits} of bitmaps.\n{REMAINS}")
 
 
-def _primary_key(text: str, by: str | None) -> Any:
-    """Returns the user's primary key. Raises CommandError for no user, or for two that the text could name."""
+def _primary_key(text: str, by: str) -> Any:
+    """Returns the user's primary key. Raises CommandError if there is no such user, or the text is no id."""
     model = get_user_model()
     try:
-        pk = model._meta.pk.to_python(text)
-    except ValidationError:
-        pk = None
-    if by == "id" and pk is None:
-        raise CommandError(f"{text!r} is not the id of a user.")
-    if by == "id":
-        return pk
-    named = Q(**{model.USERNAME_FIELD: text})
-    if by is None and pk is not None:
-        named |= Q(pk=pk)
-    found = list(model._default_manager.filter(named).values_list("pk", flat=True))
-    if not found:
-        raise CommandError(f"There is no user {text!r}. For a deleted account give its id, and --by id.")
-    if len(found) > 1:
-        raise CommandError(f"{text!r} is the id of one user and the name of another: add --by id or --by name.")
-    return found[0]
+        return model._meta.pk.to_python(text) if by == "id" else model._default_manager.get_by_natural_key(text).pk
+    except ValidationError as error:
+        raise CommandError(f"{text!r} is not the id of a user.") from error
+    except model.DoesNotExist as error:
+        raise CommandError(f"There is no user {text!r}. To name one by id, deleted or not, add --by id.") from error
