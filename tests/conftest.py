@@ -22,6 +22,7 @@ from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
+from tests.support import factories
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 
@@ -50,6 +51,7 @@ def redis(_client: Redis) -> Redis:
     circuit.opened = circuit.slow_since = None
     skip_buffer.clear()
     watch.clear()
+    factories.begin()
     return _client
 
 

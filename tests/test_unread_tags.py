@@ -14,8 +14,8 @@ from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling
 from readtrack.page.placeholders import ELSE, END, Placeholder, dot
 from readtrack.request import TrackedRequest
-from readtrack.store import scripts
 from tests.support import factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
@@ -78,18 +78,11 @@ def test_parts_stand_inside_each_other_with_tags_in_them(user: Any, pair: list[A
     assert page(source, user, read=pair[0], new=pair[1], p=factories.post()) == "57"
 
 
-def test_a_page_of_fifty_rows_is_one_round_trip(user: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    trips: list[int] = []
-    run_all = scripts.run_all
-
-    def counted(*calls: Any) -> list[Any]:
-        trips.append(len(calls))
-        return run_all(*calls)
-
-    monkeypatch.setattr(scripts, "run_all", counted)
+def test_a_page_of_fifty_rows_is_one_round_trip(user: Any, wire: Wire) -> None:
     categories = [factories.category() for _ in range(50)]
     source = f"{{% for c in cs %}}{ROW}{{% unread_dot c %}}{{% unread_count c %}}{{% endfor %}}"
-    assert page(source, user, cs=categories).count("<b>") == 50
+    with wire.counted() as trips:
+        assert page(source, user, cs=categories).count("<b>") == 50
     assert trips == [1]
 
 

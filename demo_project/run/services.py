@@ -60,7 +60,9 @@ class Services:
         self.redis_url = cleared(options.redis_url) if options.redis_url else self._valkey()
         self.database_url = self._database(options)
         self.own = self._own(options)
-        self.env = {**os.environ, **self.own, "PYTHONUNBUFFERED": "1"}  # the last words of a process that crashes
+        # Temporary files of a process that is killed go with the demo's own.
+        self.env = {**os.environ, **self.own, "TMPDIR": str(folder)}
+        self.env["PYTHONUNBUFFERED"] = "1"  # the last words of a process that crashes
         if options.redis_url:
             self.env.setdefault("CELERY_BROKER_URL", self.redis_url)  # it may have one database only
             ends.callback(leave, self.redis_url)
