@@ -4,9 +4,7 @@ import re
 from typing import Any
 
 from django.conf import settings
-from django.middleware.gzip import GZipMiddleware
 from django.urls import NoReverseMatch, reverse
-from django.utils.module_loading import import_string
 
 from readtrack.checks import Check, problem_if
 from readtrack.checks.values import unusable_prefix
@@ -62,16 +60,6 @@ def _precedes(first: str, second: str) -> bool:
     """Returns True if both are in MIDDLEWARE, in that order. The second sees each response first."""
     order = settings.MIDDLEWARE
     return first in order and second in order[order.index(first) + 1 :]
-
-
-def _compresses(path: str) -> bool:
-    if COMPRESSOR.search(path):
-        return True
-    try:
-        found = import_string(path)
-    except ImportError:  # Django reports it
-        return False
-    return isinstance(found, type) and issubclass(found, GZipMiddleware)
 
 
 def missing_urls() -> list[tuple[Any, ...]]:
@@ -130,7 +118,7 @@ CHECKS = (
     ),
     Check(
         "readtrack.E016",
-        lambda: [(path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and _compresses(path)],
+        lambda: [(path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and COMPRESSOR.search(path)],
         "'{0}' comes after ReadTrackMiddleware and compresses pages before counts and dots are filled in.",
         hint=f"Move '{{0}}' above '{MIDDLEWARE}' in MIDDLEWARE.",
     ),

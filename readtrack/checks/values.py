@@ -14,7 +14,7 @@ from readtrack.hits import addresses, bots, dimensions, exclusions
 from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
-LONGEST_BUFFER = 60  # seconds
+FUNCTIONS = ("READ_QUERYSET", "CONSENT")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
@@ -167,12 +167,6 @@ CHECKS = (
         "expressions in 'paths', of addresses in 'networks'; and in 'function' the path of a function (request).",
     ),
     Check(
-        "readtrack.W027",
-        lambda: problem_if(conf.BUFFER > LONGEST_BUFFER, conf.BUFFER),
-        "READTRACK['BUFFER'] lets views wait for {0} s, so the flush of every minute may miss them.",
-        hint="Set it to 60 at most; 1 saves nearly as much.",
-    ),
-    Check(
         "readtrack.E040",
         lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
         "READTRACK['READERS'] = 'id' has no numbers for anonymous visitors, but ANONYMOUS_READERS is on.",
@@ -180,14 +174,9 @@ CHECKS = (
     ),
     Check(
         "readtrack.E041",
-        lambda: problem_if(conf.READ_QUERYSET and not _is_function(conf.READ_QUERYSET), conf.READ_QUERYSET),
-        "READTRACK['READ_QUERYSET'] names '{0}', which is no function.",
-        hint="Give the path of a function (request, queryset) that returns the rows which the user may see.",
-    ),
-    Check(
-        "readtrack.E043",
-        lambda: problem_if(conf.CONSENT and not _is_function(conf.CONSENT), conf.CONSENT),
-        "READTRACK['CONSENT'] names '{0}', which is no function.",
-        hint="Give the path of a function (request) that returns True once a cookie may be set. Until then none is.",
+        lambda: [(name, path) for name in FUNCTIONS if (path := getattr(conf, name)) and not _is_function(path)],
+        "READTRACK['{0}'] names '{1}', which is no function.",
+        hint="Give the path of a function: READ_QUERYSET takes (request, queryset) and returns the rows which the user "
+        "may see; CONSENT takes (request) and returns True once a cookie may be set. Until then none is.",
     ),
 )

@@ -114,7 +114,6 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"WINDOW": 0, "RATE_WINDOW": 0}, []),
         ({"RATE_LIMIT": 0, "UNIQUE_DAYS": 0}, []),
         ({"BUFFER": 60}, []),
-        ({"BUFFER": 61}, ["readtrack.W027"]),
         ({"BUFFER": 0.5}, ["readtrack.E002"]),
         ({"WINDOW_STORE": "disk"}, ["readtrack.E002"]),
         ({"WINDOW_STORE": "compact"}, []),

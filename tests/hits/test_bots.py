@@ -134,7 +134,7 @@ def test_a_judge_that_fails_breaks_no_page(settings: Settings, caplog: pytest.Lo
         ({"COOKIE": ""}, "readtrack.E023"),
         ({"COOKIE": "two words"}, "readtrack.E023"),
         ({"ANONYMOUS": "maybe"}, "readtrack.E002"),
-        ({"CONSENT": "tests.nowhere.may"}, "readtrack.E043"),
+        ({"CONSENT": "tests.nowhere.may"}, "readtrack.E041"),
     ],
 )
 @pytest.mark.django_db
