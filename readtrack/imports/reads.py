@@ -76,12 +76,6 @@ def run(
     return report
 
 
-def size(label: str) -> int:
-    """Returns the number of rows of the model, 0 if there is none."""
-    model = model_with_label(label)
-    return databases.rows(model).count() if model else 0
-
-
 def _link(model: type[Model], name: str) -> Any:
     try:
         link = model._meta.get_field(name)

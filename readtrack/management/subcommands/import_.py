@@ -10,7 +10,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from readtrack.imports import hitcount, reads, weblog
 from readtrack.imports.ledger import ImportRefusedError
@@ -41,13 +40,9 @@ def _field(text: str) -> tuple[str, str]:
     return name, path
 
 
-def _time(text: str) -> datetime:
-    try:
-        at = parse_datetime(text) or parse_datetime(f"{text}T00:00")
-    except ValueError:
-        at = None
-    if at is None:
-        raise ArgumentTypeError(f"{text!r} is no time such as 2026-11-01 or 2026-11-01T12:30:00+01:00")
+def time(text: str) -> datetime:
+    """Returns the aware time. Raises ValueError, of which argparse makes "invalid time value"."""
+    at = datetime.fromisoformat(text)
     return at if at.tzinfo else timezone.make_aware(at)
 
 
@@ -66,8 +61,8 @@ arguments = {
     "--format": {"dest": "form", "choices": ["combined", "common", "json"], "default": "combined"},
     "--field": {"action": "append", "type": _field, "default": [], "metavar": "NAME=PATH", "help": FIELD},
     "--log": {"default": "", "metavar": "NAME", "help": "the files are pieces of this log and may overlap"},
-    "--since": {"type": _time, "metavar": "TIME", "help": "pass over what is earlier"},
-    "--until": {"type": _time, "metavar": "TIME", "help": "pass over what is not earlier"},
+    "--since": {"type": time, "metavar": "TIME", "help": "pass over what is earlier, such as 2026-11-01T12:30+01:00"},
+    "--until": {"type": time, "metavar": "TIME", "help": "pass over what is not earlier"},
     "--database": {"default": "default", "metavar": "ALIAS", "help": "where the app's tables are"},
     "--count-robots": {"action": "store_true", "help": "count lines of a log without user agents, robots included"},
     "--dry-run": {"action": "store_true", "help": "only report"},
@@ -102,7 +97,7 @@ def _hitcount(*, bar: Callable[..., Any], database: str, dry_run: bool, **option
 
 def _reads(*, bar: Callable[..., Any], dry_run: bool, **options: Any) -> reads.Report:
     label, user, category = (options[name] for name in ("reads", "user_field", "category_field"))
-    with bar(desc="Importing", unit=" rows", total=reads.size(label)) as shown:
+    with bar(desc="Importing", unit=" rows") as shown:
         return reads.run(label, user=user, category=category, dry_run=dry_run, progress=shown.update)
 
 
