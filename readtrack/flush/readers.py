@@ -1,29 +1,22 @@
 """The number of readers of each category, by the hour. A publication sets it to zero."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from readtrack import buckets
-from readtrack.sql import databases, history
+from readtrack.sql import history
 from readtrack.store import read_state
 from readtrack.store.scripts import SLICE
-from readtrack.subjects import read_state_models, subject_column, subject_of_row
+from readtrack.subjects import read_state_models, subject_column
+from readtrack.unread.starting import subjects_of_rows
 
 
 def store(*, at: datetime) -> int:
     """Stores the numbers that changed, for the hour of `at`. Returns how many. Raises redis.RedisError."""
     hour = buckets.hour_index(at)
     # By the site's own rows, because SCAN would miss categories whose key a publication removed.
-    return sum(_store(subjects, hour=hour) for model in read_state_models() for subjects in _subjects(model))
-
-
-def _subjects(model: Any) -> Iterator[list[str]]:
-    rows = databases.rows(model).order_by("pk").values_list("pk", flat=True)
-    page = list(rows[:SLICE])
-    while page:
-        yield [subject_of_row(model, pk) for pk in page]
-        page = list(rows.filter(pk__gt=page[-1])[:SLICE])
+    portions = (some for model in read_state_models() for some in subjects_of_rows(model, SLICE))
+    return sum(_store(subjects, hour=hour) for subjects in portions)
 
 
 def _store(subjects: Sequence[str], *, hour: int) -> int:

@@ -28,7 +28,7 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     as_of = server_time(patient=True)
     read_state.begin(as_of)
     highest, count = number_readers() if readers.has_ordinals() else highest_position(), 0
-    for subjects in _portions(model, max(1, min(scripts.SLICE, AT_ONCE // size_of(highest)))):
+    for subjects in subjects_of_rows(model, max(1, min(scripts.SLICE, AT_ONCE // size_of(highest)))):
         count += scripts.run(read_state.fill(subjects, highest=highest, as_of=as_of), patient=True)
         progress(len(subjects))
     return count
@@ -59,15 +59,17 @@ def start_reader(pk: Any) -> None:
     """Marks every category read for a new account. Raises redis.RedisError."""
     reader = readers.or_none(pk)
     for model in read_state_models() if reader is not None else []:
-        for subjects in _portions(model, scripts.SLICE):
+        for subjects in subjects_of_rows(model, scripts.SLICE):
             record(Hit(Visitor(""), buckets.now(), reads=tuple(subjects), reader=reader))
 
 
-def _portions(model: type[Model], size: int) -> Iterator[list[str]]:
-    pks = _rows(model).values_list("pk", flat=True).iterator(chunk_size=scripts.SLICE)
-    subjects = (subject_of_row(model, pk) for pk in pks)
-    while some := list(islice(subjects, size)):
-        yield some
+def subjects_of_rows(model: type[Model], size: int) -> Iterator[list[str]]:
+    """Yields the subjects of all rows of the model, `size` at once. No cursor stays open in between."""
+    rows = _rows(model).order_by("pk").values_list("pk", flat=True)
+    page = list(rows[:size])
+    while page:
+        yield [subject_of_row(model, pk) for pk in page]
+        page = list(rows.filter(pk__gt=page[-1])[:size])
 
 
 def _rows(model: type[Model]) -> "QuerySet[Any]":
