@@ -140,11 +140,11 @@ class HitBuffer:
             # A view that is sent again counts once for as long as its window is open.
             if self._batch and monotonic() - self._first_sent > (conf.WINDOW or 1) / 2:
                 self._give_up()
-            if not self._batch:
-                hits = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
-                self._batch = [hit if isinstance(hit, Waiting) else Waiting.of(hit) for hit in hits]
-                self._first_sent = monotonic()
             try:
+                if not self._batch:
+                    hits = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+                    self._batch = [hit if isinstance(hit, Waiting) else Waiting.of(hit) for hit in hits]
+                    self._first_sent = monotonic()
                 if (self._batch or skip_buffer.skips) and fail_open(self._send, None) is None:
                     self._work.set()  # to try again
                     return
