@@ -34,10 +34,10 @@ from readtrack.page.placeholders import (
 from readtrack.page.shown import LONGEST_PATH, VERSION, Shown
 from readtrack.reports import live
 from readtrack.request import Recorder
-from readtrack.store import scripts
 from readtrack.store.circuit import in_this_page
 
 FindReader = Callable[[], Reader | None]
+Run = Callable[..., list[Any]]  # runs calls, as `scripts.run_all` does
 
 GZIP = b"\x1f\x8b"  # the first bytes
 SCRIPT_HINT = SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->")
@@ -136,9 +136,7 @@ def may_query(content: bytes) -> bool:
     return bool(WITHOUT_COUNT.search(content))
 
 
-def fill(
-    response: Any, content: bytes, find_reader: FindReader | None, *, run: Callable[..., list[Any]] = scripts.run_all
-) -> None:
+def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run | None = None) -> None:
     """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip.
 
     `run` takes it. Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the
@@ -192,7 +190,7 @@ def filled(
     *,
     is_json: bool = False,
     branches: list[bool] | None = None,
-    run: Callable[..., list[Any]] = scripts.run_all,
+    run: Run | None = None,
 ) -> bytes:
     """Returns the content with every signed placeholder replaced, in one round trip.
 

@@ -104,7 +104,7 @@ def page_state(
     counts: Mapping[str, int | None] = {},
     dots: Sequence[str] = (),
     reader: Reader | None = None,
-    run: Callable[..., list[Any]] = scripts.run_all,
+    run: Callable[..., list[Any]] | None = None,
 ) -> PageState:
     """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts, and no read state.
 
@@ -117,7 +117,8 @@ def page_state(
         stored.update(_read(lacking))
     totals = [counters.totals(some) for some in scripts.sliced(list(stored))]
     read = [read_state.unread(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
-    answers = fail_open(run, [], *totals, *read)
+    ask: Callable[..., list[Any]] = run or scripts.run_all
+    answers = fail_open(ask, [], *totals, *read)
     return PageState(_shown(stored, ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
 
 
