@@ -57,39 +57,28 @@ def bars(
         disable_xml_declaration=True,
         range=(0, max([4, *(value or 0 for value in values)])),
         truncate_label=-1,
+        show_minor_x_labels=False,
         max_scale=7,
         style=Style(label_font_size=shape.font_size, major_label_font_size=shape.font_size),
         value_formatter=lambda value: exact(int(value)),
     )
-    chart.x_labels = list(labels)
+    chart.x_labels, chart.x_labels_major = list(labels), _written(labels, steps=steps, shape=shape)
     chart.add(title, list(values))
-    shown = _shown(labels, steps=steps, shape=shape)
-    chart.add_xml_filter(lambda root: _thin_out(root, shown=shown))
     chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, shape=shape))
     return SafeString(chart.render(is_unicode=True))  # an XML writer has escaped it
 
 
-def _shown(labels: Sequence[str], *, steps: Sequence[int], shape: Shape) -> set[int]:
-    """Returns the places of the labels that are written out."""
+def _written(labels: Sequence[str], *, steps: Sequence[int], shape: Shape) -> list[str]:
+    """Returns the labels that are written out. pygal knows them by their text."""
     widest = max((_width(label) for label in labels), default=0.0)
     room = PLOT * shape.width / max(1, len(labels)) / shape.font_size
     step = next((step for step in steps if step * room >= widest + GAP), steps[-1])
-    return set(range(len(labels) - 1, -1, -step))
+    return [labels[place] for place in range(len(labels) - 1, -1, -step)]
 
 
 def _width(label: str) -> float:
     """Returns the approximate width of a label, in font sizes."""
     return sum(1.0 if east_asian_width(letter) in "WF" else LETTER for letter in label)
-
-
-def _thin_out(root: Any, *, shown: set[int]) -> Any:
-    """Removes all other labels from the horizontal axis. pygal itself knows labels by their text, which may repeat."""
-    for axis in root.iter("g"):
-        if axis.get("class", "").startswith("axis x"):
-            for place, guide in enumerate(axis.findall("g")):
-                if place not in shown:
-                    axis.remove(guide)
-    return root
 
 
 def _plain(root: Any, *, title: str, description: str, shape: Shape) -> Any:

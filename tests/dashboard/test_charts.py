@@ -81,12 +81,6 @@ def test_labels_are_written_out_where_there_is_room(
     assert written(ElementTree.fromstring(drawing)) == shown
 
 
-def test_two_hours_of_one_name_stay_apart_where_clocks_are_set_back() -> None:
-    labels = ["01:00", "02:00", "02:00", "03:00"]
-    drawing = charts.bars("Views", labels, [1, 2, 3, 4], description="", steps=(2,))
-    assert written(ElementTree.fromstring(drawing)) == ["02:00", "03:00"]
-
-
 def test_text_cannot_break_out_of_the_drawing() -> None:
     root = draw([1], title="</svg><script>alert(1)</script>", labels=["<b>"])
     assert root[0].text == "</svg><script>alert(1)</script>"
