@@ -3,12 +3,11 @@
 import gzip
 import secrets
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from readtrack import buckets
 from readtrack.imports import ledger
 from readtrack.imports.lines import LONGEST
 from readtrack.models import Import
@@ -38,7 +37,6 @@ class LogFile:
     position = lost = 0  # where its import goes on, and the bytes before that which were passed over
     since: datetime | None = None  # first and last time of its lines
     until: datetime | None = None
-    elsewhere: Sequence[tuple[datetime, datetime]] = ()  # first and last times of other pieces of the same log
 
     def __init__(self, file: BinaryIO) -> None:
         """Raises ImportRefusedError for a file in another form than text and gzip."""
@@ -87,20 +85,15 @@ class LogFile:
                 return state.hexdigest()
         return None
 
-    def identify(self, *, log: str = "", dry_run: bool = False) -> None:
-        """Finds the record of an earlier import of the file, or makes one. `log` is the log that it is a piece of."""
+    def identify(self, *, dry_run: bool = False) -> None:
+        """Finds the record of an earlier import of the file, or makes one."""
         first_line = blake2b(self.first(), digest_size=16).hexdigest()
         self.record = self._known(first_line) or Import(
             source=secrets.token_hex(8), name=self.name[-255:], first_line=first_line, digest=self.digest
         )
-        self.record.log = log or self.record.log
         self.position, self.lost = ledger.resume(self.record, digest=self.digest_at, dry_run=dry_run)
-        if not dry_run:
-            self.record.save(update_fields=["log"] if self.record.pk else None)
-        if self.record.log:
-            others = Import.objects.filter(log=self.record.log, since__isnull=False).exclude(pk=self.record.pk)
-            times = others.values_list("since", "until")
-            self.elsewhere = [(buckets.now(since), buckets.now(until)) for since, until in times]
+        if not dry_run and self.record.pk is None:
+            self.record.save()
 
     def _known(self, first_line: str) -> Import | None:
         """Returns the record with the same first line and the same content up to its position.

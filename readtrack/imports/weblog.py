@@ -68,7 +68,6 @@ class Options:
 
     form: str = "combined"
     fields: Mapping[str, str] = field(default_factory=dict)  # for JSON: where the log keeps what
-    log: str = ""  # name of the log that all files are pieces of, whose overlaps are passed over
     since: datetime | None = None
     until: datetime | None = None
     count_robots: bool = False  # counts lines of a log without user agents, whoever asked
@@ -142,7 +141,7 @@ class Importer:
             # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
             files = sorted((file for file in files if file.first()), key=self._begins)
             for file in files:
-                file.identify(log=self.options.log, dry_run=self.options.dry_run)
+                file.identify(dry_run=self.options.dry_run)
                 if file.lost:
                     lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
                     self.report.notes.append(f"{file.name}: {lost}")
@@ -182,20 +181,19 @@ class Importer:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
 
     def _compare(self, file: LogFile) -> None:
-        """Notes other files that have lines of the same times, unless both are named as pieces of logs."""
+        """Notes other files that have lines of the same times."""
         record = file.record
         if record.since is None or record.until is None:
             return
-        self._records.pop(record.source, None)
-        for other in self._records.values():
-            if other.since is None or other.until is None or (record.log and other.log):
+        self._records[record.source] = record
+        for source, other in self._records.items():
+            if source == record.source or other.since is None or other.until is None:
                 continue
             since, until = max(record.since, other.since), min(record.until, other.until)
             if until - since >= OVERLAP:
                 times = f"{buckets.now(since):%Y-%m-%d %H:%M} to {buckets.now(until):%Y-%m-%d %H:%M} UTC"
-                advice = "If they are pieces of one log, lines count twice: give --log NAME for both."
+                advice = "If they are pieces of one log, lines count twice; --since and --until leave times out."
                 self.report.notes.append(f"{file.name} and {other.name} both have lines of {times}. {advice}")
-        self._records[record.source] = record
 
     def _save(self, file: LogFile, position: int) -> None:
         batch, self._batch = self._batch, Batch()
@@ -230,8 +228,6 @@ class Importer:
         if (since and line.at < since) or (until and line.at >= until):
             return "outside the times"
         file.see(line.at)
-        if any(first <= line.at <= last for first, last in file.elsewhere):
-            return "outside the times"
         return judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True)
 
     def _count(self, line: Line, subject: str | None, *, report: Report) -> None:

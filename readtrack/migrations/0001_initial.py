@@ -101,7 +101,6 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('source', models.CharField(max_length=64, unique=True)),
                 ('name', models.CharField(max_length=255, verbose_name='name')),
-                ('log', models.CharField(blank=True, max_length=100, verbose_name='log')),
                 ('first_line', models.CharField(blank=True, db_index=True, max_length=32)),
                 ('digest', models.CharField(blank=True, max_length=32)),
                 ('position', models.PositiveBigIntegerField(default=0, verbose_name='position')),

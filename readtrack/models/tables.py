@@ -174,7 +174,6 @@ class Import(models.Model):
     # Names the position in Redis. A primary key could be handed out again once this database was restored.
     source = models.CharField(max_length=64, unique=True)
     name = models.CharField(_("name"), max_length=255)
-    log = models.CharField(_("log"), max_length=100, blank=True)
     first_line = models.CharField(max_length=32, blank=True, db_index=True)  # its digest
     digest = models.CharField(max_length=32, blank=True)  # of everything up to the position
     position = models.PositiveBigIntegerField(_("position"), default=0)  # what is before it is in SQL's counts

@@ -367,15 +367,6 @@ def test_another_log_with_the_same_first_line_is_another_log(write: Write) -> No
     assert (report.counted, Import.objects.count()) == (3, 2)
 
 
-@pytest.mark.usefixtures("post")
-def test_pieces_of_one_log_that_overlap_are_counted_once(write: Write) -> None:
-    lines = [line(address=f"192.0.2.{number}", after=number) for number in range(30)]
-    take(write(*lines[:20]), log="www")
-    report = take(write(*lines[10:]), log="www")
-    assert (report.skipped["outside the times"], report.counted) == (10, 10)
-    assert stored() == {1: (30, 30)}
-
-
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.usefixtures("post")
 def test_files_whose_times_overlap_are_noticed(write: Write, *, dry_run: bool) -> None:
@@ -384,7 +375,7 @@ def test_files_whose_times_overlap_are_noticed(write: Write, *, dry_run: bool) -
     report = take(one, two, dry_run=dry_run)
     assert report.notes == [
         f"{two} and {one} both have lines of 2026-03-01 12:01 to 2026-03-01 12:03 UTC. "
-        "If they are pieces of one log, lines count twice: give --log NAME for both."
+        "If they are pieces of one log, lines count twice; --since and --until leave times out."
     ]
     assert report.counted == 40 - 10  # one run sees the windows of both
 
@@ -400,20 +391,10 @@ def test_a_file_whose_times_were_imported_before_is_noticed(write: Write) -> Non
 
 
 @pytest.mark.usefixtures("post")
-def test_pieces_that_follow_each_other_and_logs_with_names_may_overlap(write: Write) -> None:
+def test_pieces_that_follow_each_other_are_not_mentioned(write: Write) -> None:
     lines = [line(address=f"192.0.2.{number}", after=10 * number) for number in range(30)]
     assert take(write(*lines[:20], name="one.log"), write(*lines[15:], name="two.log"), dry_run=True).notes == []
-    assert take(write(*lines[:20], name="one.log"), log="www").notes == []
-    assert take(write(*lines[10:], name="two.log"), log="api").notes == []
     assert take(write("nonsense", name="three.log")).notes == []
-
-
-@pytest.mark.usefixtures("post")
-def test_lines_that_the_times_left_out_can_come_with_another_piece(write: Write) -> None:
-    lines = [line(address=f"192.0.2.{number}", after=number) for number in range(30)]
-    take(write(*lines), log="www", until=START + timedelta(seconds=10))
-    assert take(write(*lines[5:]), log="www").counted == 20
-    assert stored() == {1: (30, 30)}
 
 
 @pytest.mark.usefixtures("post")

@@ -60,7 +60,6 @@ arguments = {
     },
     "--format": {"dest": "form", "choices": ["combined", "common", "json"], "default": "combined"},
     "--field": {"action": "append", "type": _field, "default": [], "metavar": "NAME=PATH", "help": FIELD},
-    "--log": {"default": "", "metavar": "NAME", "help": "the files are pieces of this log and may overlap"},
     "--since": {"type": time, "metavar": "TIME", "help": "pass over what is earlier, such as 2026-11-01T12:30+01:00"},
     "--until": {"type": time, "metavar": "TIME", "help": "pass over what is not earlier"},
     "--database": {"default": "default", "metavar": "ALIAS", "help": "where the app's tables are"},
@@ -102,7 +101,7 @@ def _reads(*, bar: Callable[..., Any], dry_run: bool, **options: Any) -> reads.R
 
 
 def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, str]], **options: Any) -> weblog.Report:
-    names = ("form", "log", "since", "until", "count_robots", "dry_run")
+    names = ("form", "since", "until", "count_robots", "dry_run")
     wanted = weblog.Options(fields=dict(field), **{name: options[name] for name in names})
     size = sum(Path(file).stat().st_size for file in files)
     with bar(desc="Importing", unit="B", total=size, unit_scale=True) as shown:
