@@ -633,3 +633,11 @@ def test_the_answer_is_the_same_served_by_asgi(post: Post) -> None:
     answer = ask("/readtrack/page.js", token(response), content_type="text/plain", headers=headers)
     assert "1 view" in "".join(answer.json()["html"].values())
     assert views(post) == 1
+
+
+def test_a_page_out_of_cache_page_counts_without_its_script_as_well(post: Post, category: Category) -> None:
+    user = factories.user()
+    for number, reader in enumerate((None, None, user)):
+        factories.browser(reader, headers={"User-Agent": other(number)}).get(f"/cached/{post.pk}/")
+    assert views(post) == 3
+    assert reports.unread(user, [category]) == set()
