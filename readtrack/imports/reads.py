@@ -52,17 +52,16 @@ def run(
         raise ImportRefusedError(f"{label} has to point at a user by {user!r}, and by {category!r} at read state.")
     as_of = 0 if dry_run else _as_of(f"reads:{model._meta.label_lower}:{user}:{category}")
     report = Report()
-    rows = databases.rows(model).values_list(f"{user}__pk", f"{category}__pk").iterator(chunk_size=scripts.SLICE)
+    named = databases.rows(model).filter(**{f"{user}__isnull": False, f"{category}__isnull": False})
+    rows = named.values_list(f"{user}__pk", f"{category}__pk").iterator(chunk_size=scripts.SLICE)
     while some := list(islice(rows, scripts.SLICE)):
         reads: defaultdict[Any, list[str]] = defaultdict(list)
         for reader_pk, category_pk in some:
-            reader = None if reader_pk is None else readers.or_none(reader_pk)
-            if reader is None or category_pk is None:
-                report.skipped[
-                    "no user or no category" if None in (reader_pk, category_pk) else "id out of bounds"
-                ] += 1
-                continue
-            reads[reader].append(subject_of_row(links[1].related_model, category_pk))
+            reader = readers.or_none(reader_pk)
+            if reader is None:
+                report.skipped["id out of bounds"] += 1
+            else:
+                reads[reader].append(subject_of_row(links[1].related_model, category_pk))
         if dry_run:
             report.read += sum(map(len, reads.values()))
         else:

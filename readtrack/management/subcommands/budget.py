@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentTypeError
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ visitor. Readers of some posts and visitors of many make that too much. On a sit
 taken to come within a month."""
 
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")
+ROW = "  {:36} {:>13} {:>9} {:>9}"
 SHOWN = 0.01  # share of the memory from which on a kind of key has a line of its own
 
 
@@ -69,7 +70,7 @@ def run(command: BaseCommand, *, as_json: bool, **options: Any) -> None:
 
 
 def _text(found: Budget) -> list[str]:
-    ways = [(way.name, size(way.each), size(way.total), way.answers) for way in found.strategies]
+    ways = [f"  {way.name:26} {size(way.each):>9} {size(way.total):>9}  {way.answers}" for way in found.strategies]
     site = found.numbers
     advice = (
         f"No advice, because {found.reason}. Give numbers of a site, such as --posts 1000 --active 0.2 --visitors 300."
@@ -85,27 +86,22 @@ def _text(found: Budget) -> list[str]:
         f" {site.readers:,} of {counted(site.categories, 'object')} with dots:",
         *_kinds(found.projected),
         "",
-        *_table([("ways to count visitors", "a post", "all posts", ""), *ways], right=2),
+        f"  {'ways to count visitors':26} {'a post':>9} {'all posts':>9}",
+        *ways,
         "",
         advice,
     ]
 
 
-def _kinds(found: Mapping[str, KeyKind]) -> list[str]:
-    """Returns a table of kinds of keys; small ones share a line."""
-    total = sum(kind.total for kind in found.values())
-    large = {name: kind for name, kind in found.items() if kind.total >= SHOWN * total}
-    rows = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in large.items()]
-    if small := [kind.total for name, kind in found.items() if name not in large]:
-        rows.append((counted(len(small), "smaller kind"), "", "", size(sum(small))))
-    return _table([("key", "keys", "each", "all"), *rows, ("", "", "", size(total))])
-
-
-def _table(rows: Sequence[tuple[str, ...]], *, right: int = 3) -> list[str]:
-    """Returns the rows as lines, the first one as the head. That many columns after the first are aligned right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others[:right], widths[1:], strict=False)]
-        lines.append("  ".join(["  " + first.ljust(widths[0]), *cells, *others[right:]]).rstrip())
-    return lines
+def _kinds(found: Mapping[str, KeyKind]) -> Iterator[str]:
+    """Yields a table of kinds of keys; small ones share a line."""
+    total, small = sum(kind.total for kind in found.values()), []
+    yield ROW.format("key", "keys", "each", "all")
+    for name, kind in found.items():
+        if kind.total >= SHOWN * total:
+            yield ROW.format(name, f"{kind.keys:,}", size(kind.each), size(kind.total))
+        else:
+            small.append(kind.total)
+    if small:
+        yield ROW.format(counted(len(small), "smaller kind"), "", "", size(sum(small)))
+    yield ROW.format("", "", "", size(total))

@@ -51,12 +51,12 @@ arguments = {
     "files": {"nargs": "*", "metavar": "FILE", "help": "plain or gzip"},
     "--from": {"dest": "app", "choices": ["hitcount"], "help": "take over an app's tables instead"},
     "--reads": {"metavar": "APP.MODEL", "help": "take over a table of what users have read instead"},
-    "--user": {"dest": "user_field", "default": "user", "metavar": "FIELD", "help": "its key to the user"},
+    "--user": {"dest": "user_field", "default": "user", "metavar": "KEY", "help": "its key to the user"},
     "--category": {
         "dest": "category_field",
         "default": "category",
-        "metavar": "FIELD",
-        "help": "its key to what was read",
+        "metavar": "KEY",
+        "help": "its key to categories",
     },
     "--format": {"dest": "form", "choices": ["combined", "common", "json"], "default": "combined"},
     "--field": {"action": "append", "type": _field, "default": [], "metavar": "NAME=PATH", "help": FIELD},
@@ -94,10 +94,10 @@ def _hitcount(*, bar: Callable[..., Any], database: str, dry_run: bool, **option
         return hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
 
 
-def _reads(*, bar: Callable[..., Any], dry_run: bool, **options: Any) -> reads.Report:
-    label, user, category = (options[name] for name in ("reads", "user_field", "category_field"))
+def _reads(*, bar: Callable[..., Any], user_field: str, category_field: str, **options: Any) -> reads.Report:
+    label, dry_run = options["reads"], options["dry_run"]
     with bar(desc="Importing", unit=" rows") as shown:
-        return reads.run(label, user=user, category=category, dry_run=dry_run, progress=shown.update)
+        return reads.run(label, user=user_field, category=category_field, dry_run=dry_run, progress=shown.update)
 
 
 def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, str]], **options: Any) -> weblog.Report:
