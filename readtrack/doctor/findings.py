@@ -30,7 +30,6 @@ class Context(NamedTuple):
     """Input of every examination."""
 
     sample: int  # most keys to measure, and most totals to compare
-    progress: Callable[[int], object]  # called with a number of keys just measured
     info: Callable[[], Mapping[str, Any]] = server.info
 
 

@@ -119,7 +119,7 @@ def scripts(context: Context) -> Iterator[Finding]:
 
 def memory(context: Context) -> Iterator[Finding]:
     """Reports the memory of Redis, and what readtrack's keys take of it."""
-    kinds = server.key_kinds(context.sample, progress=context.progress)
+    kinds = server.key_kinds(context.sample)
     ours = {name: kind for name, kind in kinds.items() if name != "other"}
     some = [f"{name} {size(kind.total)} in {counted(kind.keys, 'key')}" for name, kind in ours.items()][:SHOWN]
     total = f"about {size(sum(kind.total for kind in ours.values()))}, most of it by {'; '.join(some)}"

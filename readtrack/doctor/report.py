@@ -32,12 +32,12 @@ EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = 
 }
 
 
-def examine(*, sample: int, progress: Callable[[int], object] = int) -> Iterator[Finding]:
+def examine(*, sample: int) -> Iterator[Finding]:
     """Yields the findings as they are made. Examinations of a server that failed are left out from then on.
 
-    `sample` limits the keys to measure and the totals to compare. `progress` is called with a number of keys measured.
+    `sample` limits the keys to measure and the totals to compare.
     """
-    context, failed = Context(sample, progress), set[str]()
+    context, failed = Context(sample), set[str]()
     for look, needs in EXAMINATIONS.items():
         if needs & failed:
             continue

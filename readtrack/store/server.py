@@ -76,11 +76,11 @@ def try_scripts() -> None:
     scripts.run(counters.epoch(), patient=True)
 
 
-def key_kinds(limit: int = SCANNED, *, progress: Callable[[int], object] = int) -> dict[str, KeyKind]:
+def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
     """Returns readtrack's keys by their pattern in the key table, and all others as "other"; largest kind first.
 
     Looks at `limit` keys at most. SCAN goes through the keys in the order of their hashes, so the first ones are a
-    random sample, and the figures are an estimate. `progress` is called with a number of keys just weighed.
+    random sample, and the figures are an estimate.
     """
     client: Any = connect(patient=True)
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
@@ -92,7 +92,6 @@ def key_kinds(limit: int = SCANNED, *, progress: Callable[[int], object] = int) 
     for name, group in groups.items():
         each, count = _weigh(client, group[:WEIGHED]) + overheads.get(name, 0), round(len(group) * scale)
         found[name] = KeyKind(count, round(each, 1), round(each * count))
-        progress(len(group[:WEIGHED]))
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
 
 

@@ -16,8 +16,7 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
             tracker.record(factories.hit("site.post:1", "site.post:2"))
         redis.set("a cache's own", "x" * 1000)
         redis.set(":1:views.decorators.cache.cache_page.x", "somebody else's")
-        weighed: list[int] = []
-        kinds = server.key_kinds(progress=weighed.append)
+        kinds = server.key_kinds()
     assert {name: kind.keys for name, kind in kinds.items()} == {
         "views:total:{subject}": 2,
         "views:hour:{hour}:{subject}": 2,
@@ -29,7 +28,6 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
         "trending:bucket:{minute}": 1,
         "other": 2,
     }
-    assert sum(weighed) == 20
     assert kinds["other"].total > 1000
     assert 50 < kinds["views:total:{subject}"].each < 150
     assert next(iter(kinds)) == "other"

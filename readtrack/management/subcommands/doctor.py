@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -28,12 +27,9 @@ arguments = {
 }
 
 
-def run(
-    command: BaseCommand, *, bar: Callable[..., Any], as_json: bool, sample: int, verbosity: int, **options: Any
-) -> None:
+def run(command: BaseCommand, *, as_json: bool, sample: int, verbosity: int, **options: Any) -> None:
     """Prints the findings. Exits with their status, unless all is well."""
-    with bar(desc="Measuring", unit=" keys") as shown:
-        found = list(examine(sample=max(1, sample), progress=shown.update))
+    found = list(examine(sample=max(1, sample)))
     if as_json:
         answer = {"status": status(found), "findings": [finding._asdict() for finding in found]}
         command.stdout.write(json.dumps(answer, indent=2))
