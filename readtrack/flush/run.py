@@ -22,7 +22,7 @@ from readtrack.flush import archiving, readers, resets
 from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun
 from readtrack.signals import flushed
-from readtrack.sql import databases, history, runs
+from readtrack.sql import databases, history, popular, runs
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys, uniques
 from readtrack.store.connection import server_time
@@ -153,6 +153,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
     if is_full:
         if conf.HISTORY:
             readers.store(at=at)
+            popular.renew(at=at)
         flushes.note_full(run.redis_time)
         runs.prune(run)
     if run.kind == Kind.ARCHIVE:

@@ -130,6 +130,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Popular',
+            fields=[
+                ('subject', models.CharField(max_length=200)),
+                ('pk', models.CompositePrimaryKey('subject', 'days', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('days', models.PositiveSmallIntegerField()),
+                ('since', models.PositiveIntegerField()),
+                ('until', models.PositiveIntegerField()),
+                ('views', models.PositiveBigIntegerField()),
+                ('visitors', models.PositiveBigIntegerField()),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='ReaderHistory',
             fields=[
                 ('subject', models.CharField(max_length=200)),

@@ -128,6 +128,17 @@ class History(SubjectRow):
     visitors = models.PositiveBigIntegerField()
 
 
+class Popular(SubjectRow):
+    """One of the most viewed subjects of the last so many days, and its counts in them. Full flushes renew the rows."""
+
+    pk = models.CompositePrimaryKey("subject", "days")
+    days = models.PositiveSmallIntegerField()
+    since = models.PositiveIntegerField()  # first of the hours (since 1970, UTC)
+    until = models.PositiveIntegerField()  # exclusive
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+
+
 class ReaderHistory(SubjectRow):
     """The number of readers of a category at the end of an hour in which it changed; a publication sets it to 0."""
 

@@ -15,7 +15,8 @@ from readtrack.reports.live import (
     unread_counts,
     views,
 )
-from readtrack.reports.site import Trend, most_viewed, skips, trending
+from readtrack.reports.popular import most_viewed, views_in
+from readtrack.reports.site import Trend, skips, trending
 from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
 from readtrack.reports.unique_visitors import UniquesError, has_seen, visitors, visitors_together
 
@@ -43,6 +44,7 @@ __all__ = [
     "unread",
     "unread_counts",
     "views",
+    "views_in",
     "visitors",
     "visitors_together",
 ]

@@ -2,34 +2,51 @@
 
 from collections import Counter
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django.db.models import Model, QuerySet, Sum
+from django.db.models import Model, Sum
 
 from readtrack import buckets
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.models import FlushRun
+from readtrack.reports.popular import most_viewed
 from readtrack.sql import row_counts, runs
+from readtrack.sql.popular import DAYS
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import skips_by_reason
 from readtrack.store.trending import MINUTES, top_subjects
-from readtrack.subjects import AnyModel, counted_models, label_of, rows_by_model, subject_of, why_not_counted
+from readtrack.subjects import counted_models, label_of, rows_by_model, subject_of
 
 
 class Trend(NamedTuple):
-    """A trending object, and its views in the last hour or minutes."""
+    """A trending object, and its views in these hours or minutes."""
 
     obj: Model
     views: int
 
 
 def trending(
-    limit: int = 10, *, minutes: int = MINUTES, model: type[Model] | None = None, at: datetime | None = None
+    limit: int = 10,
+    *,
+    minutes: int = MINUTES,
+    hours: int | None = None,
+    model: type[Model] | None = None,
+    at: datetime | None = None,
 ) -> list[Trend]:
     """Returns the most viewed objects of the last hour or of fewer minutes, most viewed first; none that are deleted.
 
-    The list is some 30 seconds old, because a task computes it. Raises ValueError unless `minutes` is 1 to 60.
+    The list is some 30 seconds old, because a task computes it. With `hours` (24, 168, 720 or 2160) they are those of
+    `most_viewed` in the last days, of one model or of all. Raises ValueError for others, or unless `minutes` is 1 to
+    60.
     """
+    if hours is not None:
+        if hours not in [days * 24 for days in DAYS]:
+            raise ValueError(f"Trending is kept for {', '.join(str(days * 24) for days in DAYS)} hours, not {hours}.")
+        models = [model] if model else counted_models()
+        lists: list[Any] = [most_viewed(one, limit, days=hours // 24) for one in models]
+        trends = (Trend(obj, obj.in_period) for objs in lists for obj in objs)
+        return sorted(trends, key=attrgetter("views"), reverse=True)[:limit]
     if not 1 <= minutes <= MINUTES:
         raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes.")
     label = label_of(model) if model else ""
@@ -50,17 +67,6 @@ def stored_views() -> int:
     """Returns the sum of all views that SQL stores, of all counted models."""
     all_held = map(row_counts.held, counted_models())
     return sum(held.rows.aggregate(sum=Sum(held.views, default=0))["sum"] for held in all_held)
-
-
-def most_viewed(of: "type[AnyModel] | QuerySet[AnyModel]", limit: int = 10) -> list[AnyModel]:
-    """Returns the rows of a model or of a queryset with the highest counts in SQL, most viewed first.
-
-    Rows without views are left out. Raises TypeError for a model whose views are not counted.
-    """
-    rows = of._default_manager.all() if isinstance(of, type) else of
-    if problem := why_not_counted(rows.model):
-        raise TypeError(problem)
-    return [row for row, _ in row_counts.most_viewed(rows, limit)]
 
 
 def top(limit: int = 10) -> list[tuple[Any, int]]:

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 from django.db.models import Model
 
-from readtrack.models import Archive, Breakdown, History, SubjectCount
+from readtrack.models import Archive, Breakdown, History, Popular, SubjectCount
 from readtrack.sql import databases
 from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100
 OWN: tuple[type[Model], ...] = (Archive, Breakdown)
+COUNTS: tuple[type[Model], ...] = (History, Popular, SubjectCount)
 
 
 class Archived(NamedTuple):
@@ -54,7 +55,7 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
     found.filter(count__lte=floor).delete()
 
 
-def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, History, SubjectCount)) -> None:
+def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, *COUNTS)) -> None:
     """Deletes what the app's own tables hold of the subjects."""
     columns = [subject_column(subject) for subject in subjects]
     for model in models:

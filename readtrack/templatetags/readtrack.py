@@ -1,9 +1,10 @@
-"""`{% load readtrack %}`: counts and dots. A tag never writes, and all tags of a page share one round trip."""
+"""`{% load readtrack %}`: counts and dots. A tag never writes, and all placeholders of a page share one trip."""
 
 from functools import partial
 from typing import Any
 
 from django import template
+from django.apps import apps
 from django.conf import settings
 from django.db.models import Model
 from django.template.base import FilterExpression, Parser, Token
@@ -16,6 +17,7 @@ from readtrack import numerals, reports
 from readtrack.page import filling, placeholders
 from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
 from readtrack.reports import live
+from readtrack.sql.popular import DAYS, By
 from readtrack.subjects import subject_of
 from readtrack.views import outbound
 
@@ -82,6 +84,43 @@ def readtrack_honeypot() -> str:
         return HONEYPOT_HINT if settings.DEBUG else ""
     # Without text, so that it needs no style, which a policy may forbid and robots look for.
     return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
+
+
+@register.simple_tag
+def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "views") -> Any:
+    """`{% most_viewed "blog.Post" days=7 limit=5 as posts %}` sets the posts, of the last 1, 7, 30 or 90 days.
+
+    Each has its number as `in_period`. Without `days` they are those of all time. A queryset may stand in place of the
+    model's name, and with `by="visitors"` they are those with the most new visitors.
+    """
+    if days not in (None, *DAYS):
+        raise ValueError(f"most_viewed has lists of {', '.join(map(str, DAYS))} days, not of {days}.")
+    return reports.most_viewed(_model(of), limit, days=days, by=by)
+
+
+@register.simple_tag
+def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[reports.Trend]:
+    """`{% trending limit=5 as trends %}` sets the objects of the last hour: `{{ trend.obj }}`, `{{ trend.views }}`.
+
+    `hours=24` makes it the last day, `of="blog.Post"` a single model.
+    """
+    return reports.trending(limit, hours=hours, model=_model(of) if of else None)
+
+
+@register.simple_tag
+def visitor_count(obj: Any) -> int | str:
+    """`{% visitor_count post %}` shows the unique visitors. Each asks Redis for itself."""
+    return reports.visitors(obj) if Placeholder.of(COUNT, obj) else ""
+
+
+@register.simple_tag
+def views_in(obj: Any, days: int = 7) -> int | str:
+    """`{% views_in post days=7 %}` shows the views of the last days. Each makes two queries and asks Redis."""
+    return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
+
+
+def _model(of: Any) -> Any:
+    return apps.get_model(of) if isinstance(of, str) else of
 
 
 @register.simple_tag(takes_context=True)

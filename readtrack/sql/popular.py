@@ -1,0 +1,96 @@
+"""Views and new visitors of subjects in a period, and lists of the most viewed ones of the last days.
+
+A full flush renews the list of so many days once it is as many hours old. So each list costs the same: in an hour, to
+read the rows of history of one day.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from django.db import transaction
+from django.db.models import Max, Q, Sum
+
+from readtrack import buckets
+from readtrack.models import History, Popular
+from readtrack.sql import databases
+from readtrack.sql.history import BASELINE
+from readtrack.sql.row_counts import RowCounts
+from readtrack.sql.runs import lock_epoch
+from readtrack.store import scripts
+from readtrack.subjects import counted_models, label_of
+
+DAYS = (1, 7, 30, 90)  # that have a list
+LISTED = 1_000  # subjects of each model by views, and by visitors
+
+By = Literal["views", "visitors"]
+
+
+def entries(label: str, *, days: int, by: By) -> Any:
+    """Returns the subjects in the list of so many days or in a shorter one, those with the highest bounds first.
+
+    Each with a bound of its number by now but for the last hour; then since, until and number of the list, or None.
+    """
+    rows = databases.rows(Popular).filter(subject__startswith=f"{label}:", days__lte=days).values("subject")
+    own = Q(days=days)
+    found = rows.annotate(first=Max("since", filter=own), end=Max("until", filter=own), own=Sum(by, filter=own))
+    # Shorter lists end later, so they have what came after this one.
+    ordered = found.annotate(bound=Sum(by)).order_by("-bound", "subject")
+    return ordered.values_list("subject", "bound", "first", "end", "own")
+
+
+def renew(*, at: datetime) -> None:
+    """Computes the lists that are due anew, each by one query."""
+    until = buckets.hour_index(at)
+    ends = dict(databases.rows(Popular).values("days").annotate(end=Max("until")).values_list("days", "end"))
+    labels = [label_of(model) for model in counted_models()]
+    for days in (days for days in reversed(DAYS) if labels and not 0 <= until - ends.get(days, 0) < days):
+        since = until + 1 - days * 24
+        found = most(labels, since=since, until=until)
+        rows = [Popular(subject=row[0], days=days, since=since, until=until, **row[1]._asdict()) for row in found]
+        if not rows and not ends:
+            return  # a shorter list has none either
+        with transaction.atomic(using=databases.of(Popular).alias):
+            lock_epoch()  # because another flush may do the same
+            databases.rows(Popular).filter(days=days).delete()
+            databases.rows(Popular).bulk_create(rows)
+
+
+def most(labels: Sequence[str], *, since: int, until: int) -> list[tuple[str, RowCounts]]:
+    """Returns each model's most viewed and most visited subjects in these hours. Reads all history of these hours."""
+    best = "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s ORDER BY {} DESC LIMIT {}) best"
+    both = " UNION ".join(best.format(by, LISTED) for _ in labels for by in ("views", "visitors"))
+    patterns = [f"{label}:%" for label in labels]
+    among = f"({' OR '.join('subject LIKE %s' for _ in labels)})"
+    values = [*patterns, *(pattern for pattern in patterns for _ in range(2))]
+    return _gains(f"WITH gains AS ({{}}) {both}", among, values, since=since, until=until)
+
+
+def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowCounts]:
+    """Returns the views and new visitors of those of the subjects that have rows in these hours."""
+    found: dict[str, RowCounts] = {}
+    for some in scripts.sliced([*columns]) if since < until else ():
+        among = f"subject IN ({', '.join('%s' for _ in some)})"
+        found.update(_gains("{}", among, some, since=since, until=until))
+    return found
+
+
+def _gains(statement: str, condition: str, values: Any, *, since: int, until: int) -> list[tuple[str, RowCounts]]:
+    connection, since = databases.of(History), max(since, BASELINE + 1)
+    table = connection.ops.quote_name(History._meta.db_table)
+    before = (
+        f"FROM {table} past WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1"
+    )
+    source = (
+        # A count that fell was reset in between. Unsigned columns bear no difference below zero.
+        "SELECT subject, SUM(CASE WHEN views < old_views THEN views ELSE views - old_views END) AS views,"
+        " SUM(CASE WHEN views < old_views THEN visitors WHEN visitors < old_visitors THEN 0"
+        " ELSE visitors - old_visitors END) AS visitors FROM (SELECT subject, views, visitors,"
+        f" COALESCE(LAG(views) OVER hours, (SELECT past.views {before}), 0) AS old_views,"
+        f" COALESCE(LAG(visitors) OVER hours, (SELECT past.visitors {before}), 0) AS old_visitors"
+        f" FROM {table} this WHERE hour >= {since} AND hour < {until} AND {condition}"
+        " WINDOW hours AS (PARTITION BY subject ORDER BY hour)) AS steps GROUP BY subject"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement.format(source), values)
+        return [(subject, RowCounts(int(views), int(visitors))) for subject, views, visitors in cursor.fetchall()]
