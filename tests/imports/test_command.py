@@ -56,9 +56,9 @@ def test_an_import_says_what_counted_and_why_the_rest_did_not(path: str, capsys:
         "lines": "4",
         "counted": "2",
         "skipped": "1",
-        "  repeat": "1",
+        "  repeat (25% of the lines)": "1",
         "not resolved": "1",
-        "  /x/": "1",
+        "  /x/ (25% of the lines)": "1",
     }
     assert Post.objects.get().view_count == 2
 
@@ -88,7 +88,7 @@ def test_a_log_without_user_agents_counts_when_that_is_asked_for(
     factories.post(pk=1)
     path = weblogs.write(tmp_path / "a.log", [line().rpartition(' "-" ')[0]])
     found = output(capsys, path, "--format", "common", "--dry-run")
-    assert (figures(found)["counted"], figures(found)["  no agent"]) == ("0", "1")
+    assert (figures(found)["counted"], figures(found)["  no agent (100% of the lines)"]) == ("0", "1")
     assert figures(output(capsys, path, "--format", "common", "--count-robots"))["counted"] == "1"
 
 

@@ -116,4 +116,7 @@ def _figures(report: hitcount.Report | reads.Report | weblog.Report) -> Iterator
             yield name, value
         if isinstance(value, Counter):
             yield name, value.total()
-            yield from ((f"  {part}", count) for part, count in value.most_common(SHOWN) if count)
+            of = getattr(report, "lines", 0)
+            for part, count in value.most_common(SHOWN):
+                if count:
+                    yield f"  {part} ({count / of:.0%} of the lines)" if of else f"  {part}", count
