@@ -21,7 +21,7 @@ from tests.support import factories
 POSTS = int(os.environ.get("READTRACK_BENCHMARK_POPULAR", "1000000"))
 DAYS = 90
 HOURLY, DAILY = POSTS // 250, POSTS // 25  # posts viewed every hour, and every day; the others once
-CATEGORIES = 100
+CATEGORIES = 20
 ROUNDS = 9
 
 
