@@ -26,7 +26,8 @@ def agent(version: str) -> str:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The browser, while the block runs."""
-    arguments = ["--disable-dev-shm-usage"]  # small in containers
+    # Shared memory is small in containers, and servers have no graphics card, which takes time to imitate.
+    arguments = ["--disable-dev-shm-usage", "--disable-gpu", "--disable-software-rasterizer"]
     if os.geteuid() == 0:
         arguments += ["--no-sandbox"]  # with it, Chromium refuses to run as root
     with sync_playwright() as playwright:

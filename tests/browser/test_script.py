@@ -21,7 +21,7 @@ from tests.support.waiting import ENOUGH, comes_true
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls("tests.browser.urls"), pytest.mark.long]
 
-READERS = examples(4)
+READERS = examples(2)
 expect.set_options(timeout=ENOUGH * 1000)  # a busy machine may be slow
 versions = count(140)
 

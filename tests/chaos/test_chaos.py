@@ -8,10 +8,11 @@ import pytest
 from tests.chaos.__main__ import table
 from tests.chaos.run import Result
 from tests.chaos.watcher import Decrease, Watcher
+from tests.support.depth import DEEP
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", [[], ["--lose-redis"]], ids=["nothing lost", "Redis loses"])
+@pytest.mark.parametrize("options", [["--lose-redis"], []] if DEEP else [["--lose-redis"]])
 def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None:
     command = [sys.executable, "-m", "tests.chaos", "--seconds", "4", "--recorders", "2", *options]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
