@@ -74,6 +74,12 @@ def test_a_signed_in_reader_is_known_to_an_async_page(redis: Redis) -> None:
     assert b"readtrack-dot" not in anonymous.content
 
 
+def test_an_async_page_that_shows_nothing_takes_no_round_trip(wire: Wire) -> None:
+    with wire.counted() as trips:
+        assert factories.fetch_async(AsyncClient(), "/nothing/").status_code == 404
+    assert trips == [0]
+
+
 def test_the_first_view_of_the_next_window_counts_again(redis: Redis) -> None:
     post, browser = factories.post(), factories.browser()
     browser.get(f"/posts/{post.pk}/")

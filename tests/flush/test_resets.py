@@ -334,6 +334,8 @@ def test_a_model_is_reset_by_hand(site: dict[str, Any], name: str, count: int, r
     assert model
     call_command("readtrack", "reset", model=name)
     assert capsys.readouterr().out == f"Reset 1 object of {model._meta.label}.\n"
+    call_command("readtrack", "reset", model=name, verbosity=0)
+    assert capsys.readouterr().out == ""
     assert lasting(redis) == {"site.post", "site.manual", "site.category"} - {name.lower()}
     flush()
     stored = {"site.post": Post.objects.get().view_count, "site.manual": site_count("site.manual")}

@@ -67,7 +67,7 @@ def packed(request: Any) -> HttpResponse:
 
 
 def mistaken(request: Any) -> HttpResponse:
-    return HttpResponse(b"as it is", headers={"Content-Encoding": "gzip"})
+    return HttpResponse(request.GET["begins"].encode("latin-1") + b"as it is", headers={"Content-Encoding": "gzip"})
 
 
 def dots(request: Any) -> StreamingHttpResponse:
@@ -190,8 +190,10 @@ def test_a_page_that_its_view_packed_is_filled_in(redis: Redis) -> None:
     assert response["Content-Length"] == str(len(response.content))
 
 
-def test_a_response_with_a_wrong_content_encoding_stays_as_it_is() -> None:
-    assert factories.browser(factories.user()).get("/mistaken/").content == b"as it is"
+@pytest.mark.parametrize("begins", ["", "\x1f\x8b"])
+def test_a_response_with_a_wrong_content_encoding_stays_as_it_is(begins: str) -> None:
+    response = factories.browser(factories.user()).get("/mistaken/", {"begins": begins})
+    assert response.content == begins.encode("latin-1") + b"as it is"
 
 
 def test_a_response_with_a_content_length_gets_the_new_length() -> None:

@@ -160,6 +160,15 @@ def test_what_is_read_does_not_wait(redis: Redis) -> None:
     assert "readtrack-dot__text" not in browser.get("/list/").text
 
 
+def test_visitors_by_a_hash_of_the_day_wait_as_well(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash"}
+    post = factories.post()
+    for _ in range(2):
+        assert factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
+    send()
+    assert redis.get(f"views:total:site.post:{post.pk}") == "1"
+
+
 def test_a_step_does_not_wait_and_counts_the_view_before_it(redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {**BUFFERED, "FUNNELS": True}
     post, browser = factories.post(), factories.browser()
