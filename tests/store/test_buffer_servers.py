@@ -3,7 +3,7 @@
 import http.client
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from itertools import count
 from threading import Thread
 from time import monotonic
@@ -35,19 +35,21 @@ class Load:
             thread.start()
 
     def _ask(self) -> None:
+        # Closed in any case, because a server that is killed may leave a request half sent.
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
-        while True:
-            number = next(_numbers)
-            address = f"93.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-            try:
-                self.sent += 1
-                connection.request("GET", "/post/", headers={"User-Agent": BROWSER, "X-Forwarded-For": address})
-                response = connection.getresponse()
-                response.read()
-            except (OSError, http.client.HTTPException):
-                return
-            assert response.status == 200
-            self.answered.append(monotonic())
+        with closing(connection), suppress(OSError, http.client.HTTPException):
+            while True:
+                self._ask_once(connection)
+
+    def _ask_once(self, connection: http.client.HTTPConnection) -> None:
+        number = next(_numbers)
+        address = f"93.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        self.sent += 1
+        connection.request("GET", "/post/", headers={"User-Agent": BROWSER, "X-Forwarded-For": address})
+        with connection.getresponse() as response:
+            response.read()
+        assert response.status == 200
+        self.answered.append(monotonic())
 
     def end(self) -> None:
         for thread in self._threads:
