@@ -22,7 +22,7 @@ from readtrack.flush import archiving, readers, resets
 from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun
 from readtrack.signals import flushed
-from readtrack.sql import databases, history, popular, runs
+from readtrack.sql import databases, history, partitions, popular, runs
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys, uniques
 from readtrack.store.connection import server_time
@@ -105,7 +105,7 @@ def _begin(run: FlushRun, *, only_changed: bool) -> tuple[bool, list[datetime]]:
     run.kind = (Kind.ARCHIVE if _is_archive_due(run.flushed_until) else Kind.FULL) if is_full else Kind.CHANGED
     run.save()
     if is_full and conf.HISTORY:
-        history.prepare(at=now)
+        partitions.add_months(at=now)
     since = since if is_known else now - REACH
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 

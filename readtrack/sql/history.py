@@ -89,11 +89,6 @@ def last(subject: str) -> History | None:
     return databases.rows(History).filter(subject=subject).order_by("hour").last()
 
 
-def prepare(*, at: datetime) -> None:
-    """Makes room for the rows of the months to come, where history is divided by month."""
-    partitions.add_months(at=at)
-
-
 def thin(*, at: datetime) -> int:
     """Leaves one row a day after HISTORY_DAYS, and none after HISTORY_YEARS. Returns the number of rows deleted.
 

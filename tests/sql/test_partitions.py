@@ -100,9 +100,9 @@ def test_it_is_divided_in_the_transaction_of_a_migration_too() -> None:
 
 def test_the_months_to_come_are_added_once(divided: None) -> None:
     for _ in range(2):
-        history.prepare(at=START)
+        partitions.add_months(at=START)
     assert months() == ["2026_05", "past"]
-    history.prepare(at=START + 100 * DAY)
+    partitions.add_months(at=START + 100 * DAY)
     assert months() == ["2026_05", "2026_06", "2026_07", "2026_08", "past"]
     for days in (0, 60, 120, 170):
         keep(START + days * DAY, days)
@@ -111,7 +111,7 @@ def test_the_months_to_come_are_added_once(divided: None) -> None:
 
 def test_two_processes_add_the_months_once(divided: None) -> None:
     def add() -> None:
-        history.prepare(at=START + 100 * DAY)
+        partitions.add_months(at=START + 100 * DAY)
         connections.close_all()
 
     threads = [threading.Thread(target=add) for _ in range(4)]
@@ -129,7 +129,7 @@ def test_a_full_flush_adds_the_months_that_it_needs(divided: None) -> None:
 
 @TWO_YEARS
 def test_old_months_are_dropped_and_no_chart_shows_their_views(divided: None) -> None:
-    history.prepare(at=YEARS_LATER)
+    partitions.add_months(at=YEARS_LATER)
     for days, views in ((100, 20), (101, 30), (800, 36), (1_000, 40)):
         keep(START + days * DAY, views)
     assert len(months()) == 38
@@ -142,7 +142,7 @@ def test_old_months_are_dropped_and_no_chart_shows_their_views(divided: None) ->
 
 @TWO_YEARS
 def test_what_a_killed_process_left_of_a_month_is_dropped_by_the_next_one(divided: None) -> None:
-    history.prepare(at=YEARS_LATER)
+    partitions.add_months(at=YEARS_LATER)
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE readtrack_history DETACH PARTITION readtrack_history_2026_05")
     history.thin(at=YEARS_LATER)
@@ -152,7 +152,7 @@ def test_what_a_killed_process_left_of_a_month_is_dropped_by_the_next_one(divide
 @TWO_YEARS
 def test_nobody_waits_for_months_that_are_detached(divided: None) -> None:
     """A transaction that has written to history makes the detaching wait, and nobody waits for that."""
-    history.prepare(at=YEARS_LATER)
+    partitions.add_months(at=YEARS_LATER)
     keep(START + 100 * DAY, 20)
     failed: list[Exception] = []
 
@@ -185,7 +185,7 @@ def test_nobody_waits_for_months_that_are_detached(divided: None) -> None:
 
 @TWO_YEARS
 def test_in_a_transaction_old_rows_go_one_by_one(divided: None) -> None:
-    history.prepare(at=YEARS_LATER)
+    partitions.add_months(at=YEARS_LATER)
     keep(START + 100 * DAY, 20)
     with transaction.atomic():
         assert history.thin(at=YEARS_LATER) == 2
