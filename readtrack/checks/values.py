@@ -9,11 +9,12 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from readtrack.checks import Check, problem_if
-from readtrack.conf import TYPES, conf
+from readtrack.conf import TYPES, conf, patterns
 from readtrack.hits import addresses, bots, dimensions, exclusions
 from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
+PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("READ_QUERYSET", "CONSENT")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
@@ -119,7 +120,7 @@ CHECKS = (
     ),
     Check(
         "readtrack.E020",
-        bots.bad_patterns,
+        lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],
         "READTRACK['{0}'] has {1!r}, which is no regular expression: {2}.",
         hint="Correct it. Escape special characters, as re.escape does. Until then the pattern is ignored.",
     ),

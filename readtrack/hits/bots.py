@@ -74,11 +74,6 @@ def is_named(user_agent: str) -> bool:
     return _matches("BOTS", user_agent) and not _matches("NOT_BOTS", user_agent)
 
 
-def bad_patterns() -> list[tuple[str, str, str]]:
-    """Returns the setting, pattern and error of each invalid regular expression."""
-    return [bad for name in ("BOTS", "NOT_BOTS", "SHARED_PATHS") for bad in patterns(name)[1]]
-
-
 def bad_judge() -> str:
     """Returns the error in IS_BOT, or ""."""
     try:
