@@ -7,6 +7,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -139,6 +140,14 @@ def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str
         except (re.error, TypeError) as error:
             invalid.append((name, pattern, str(error)))
     return valid, invalid
+
+
+def function_problem(path: Any) -> str:
+    """Returns the reason why a dotted path names no function; "" if it names one."""
+    try:
+        return "" if callable(import_string(path)) else f"{path} is not callable"
+    except (ImportError, AttributeError, TypeError, ValueError) as error:  # no such function, or no path
+        return str(error)
 
 
 TYPES: dict[str, Any] = Conf.__annotations__

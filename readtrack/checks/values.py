@@ -6,16 +6,15 @@ from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin
 
 from django.conf import settings
-from django.utils.module_loading import import_string
 
 from readtrack.checks import Check, problem_if
-from readtrack.conf import TYPES, conf, patterns
-from readtrack.hits import addresses, bots, dimensions, exclusions
+from readtrack.conf import TYPES, conf, function_problem, patterns
+from readtrack.hits import addresses, dimensions, exclusions
 from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
-FUNCTIONS = ("READ_QUERYSET", "CONSENT")
+FUNCTIONS = ("IS_BOT", "READ_QUERYSET", "CONSENT")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
@@ -89,11 +88,11 @@ def unusable_dimensions() -> Iterator[tuple[str, str]]:
             yield path, f"another one is also called '{name}'"
 
 
-def _is_function(path: str) -> bool:
-    try:
-        return callable(import_string(path))
-    except ImportError:
-        return False
+def unusable_functions() -> Iterator[tuple[str, str, str]]:
+    for name in FUNCTIONS:
+        path = getattr(conf, name)
+        if path and (problem := function_problem(path)):
+            yield name, path, problem
 
 
 def unusable_prefix() -> list[tuple[Any, ...]]:
@@ -123,12 +122,6 @@ CHECKS = (
         lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],
         "READTRACK['{0}'] has {1!r}, which is no regular expression: {2}.",
         hint="Correct it. Escape special characters, as re.escape does. Until then the pattern is ignored.",
-    ),
-    Check(
-        "readtrack.E021",
-        lambda: problem_if(error := bots.bad_judge(), error),
-        "READTRACK['IS_BOT'] cannot be used: {0}.",
-        hint="Give the path 'package.module.name' of a function that takes a user agent and returns True for a robot.",
     ),
     Check(
         "readtrack.E022",
@@ -175,9 +168,10 @@ CHECKS = (
     ),
     Check(
         "readtrack.E041",
-        lambda: [(name, path) for name in FUNCTIONS if (path := getattr(conf, name)) and not _is_function(path)],
-        "READTRACK['{0}'] names '{1}', which is no function.",
-        hint="Give the path of a function: READ_QUERYSET takes (request, queryset) and returns the rows which the user "
-        "may see; CONSENT takes (request) and returns True once a cookie may be set. Until then none is.",
+        unusable_functions,
+        "READTRACK['{0}'] names '{1}', which is no function: {2}.",
+        hint="Give the path of a function: IS_BOT takes a user agent and returns True for a robot; READ_QUERYSET takes "
+        "(request, queryset) and returns the rows which the user may see; CONSENT takes (request) and returns True "
+        "once a cookie may be set. Until then none is.",
     ),
 )

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 from is_bot import Bots
 
-from readtrack.conf import cached_setting, conf, patterns
+from readtrack.conf import cached_setting, conf, function_problem, patterns
 
 LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
 
@@ -74,17 +74,8 @@ def is_named(user_agent: str) -> bool:
     return _matches("BOTS", user_agent) and not _matches("NOT_BOTS", user_agent)
 
 
-def bad_judge() -> str:
-    """Returns the error in IS_BOT, or ""."""
-    try:
-        judge = import_string(conf.IS_BOT) if conf.IS_BOT else _known.is_bot
-    except ImportError as error:
-        return str(error)
-    return "" if callable(judge) else f"{conf.IS_BOT} is not callable"
-
-
 def _is_judged_bot(user_agent: str) -> bool:
-    if conf.IS_BOT and not bad_judge():
+    if conf.IS_BOT and not function_problem(conf.IS_BOT):
         try:
             return bool(import_string(conf.IS_BOT)(user_agent))
         except Exception:  # the page is made already, and a visitor can send any agent

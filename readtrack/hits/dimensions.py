@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from readtrack.conf import conf
+from readtrack.conf import conf, function_problem
 from readtrack.hits import addresses
 from readtrack.hits.bots import user_agent_of
 
@@ -63,10 +63,9 @@ def problem(path: str) -> str:
     try:
         if module:
             import_module(module)
-        is_callable = callable(_callable(path))
     except ImportError as error:
-        return f"{error}; pip install readtrack[dimensions]" if module else str(error)
-    return "" if is_callable else "it is not callable"
+        return f"{error}; pip install readtrack[dimensions]"
+    return "" if path in BUILT_IN else function_problem(path)
 
 
 def clean(value: Any) -> str:

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import Resolver404, resolve
 from django.utils.module_loading import import_string
 
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting, conf, function_problem
 from readtrack.hits import addresses
 from readtrack.hits.visitors import says_true
 
@@ -43,10 +43,7 @@ def rules() -> Rules:
                 found[name].append(_rule(name, value))
             except (ValueError, re.error):
                 problems.append((name, value))
-    try:
-        is_function = function == "" or callable(import_string(function))
-    except (ImportError, AttributeError):  # no such function, or no text
-        is_function = False
+    is_function = function == "" or not function_problem(function)
     problems += [] if is_function else [("function", function)]
     return Rules([*problems, *given.items()], staff is True, function if is_function else "", **found)
 

@@ -128,8 +128,8 @@ def test_a_judge_that_fails_breaks_no_page(settings: Settings, caplog: pytest.Lo
     [
         ({"BOTS": ["(", "fine"]}, "readtrack.E020"),
         ({"NOT_BOTS": ["*", "fine"]}, "readtrack.E020"),
-        ({"IS_BOT": "tests.nowhere.judge"}, "readtrack.E021"),
-        ({"IS_BOT": "tests.hits.test_bots.ROBOTS"}, "readtrack.E021"),
+        ({"IS_BOT": "tests.nowhere.judge"}, "readtrack.E041"),
+        ({"IS_BOT": "tests.hits.test_bots.ROBOTS"}, "readtrack.E041"),
         ({"TRUSTED_PROXIES": ["nonsense"]}, "readtrack.E022"),
         ({"COOKIE": ""}, "readtrack.E023"),
         ({"COOKIE": "two words"}, "readtrack.E023"),
