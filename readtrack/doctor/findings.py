@@ -9,11 +9,12 @@ from django.db import Error
 from readtrack.conf import conf
 from readtrack.store import server
 from readtrack.store.connection import AuthenticationError, RedisError, UnusableError, address
+from readtrack.store.keys import DAY, HOUR, MINUTE
 
 Level = Literal["ok", "note", "warning", "error"]
 
 STATUS: Mapping[Level, int] = {"ok": 0, "note": 0, "warning": 1, "error": 2}
-UNITS = ((86_400, "days"), (3600, "h"), (60, "min"), (1, "s"))
+UNITS = ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (1, "s"))
 FLUSH = "manage.py readtrack flush"
 
 
