@@ -1,4 +1,4 @@
-"""What a page shows: a tag says it while the page is made, a signed token tells it to the page's script.
+"""The content of a page: a tag says it while the page is made, a signed token tells it to the page's script.
 
 The token says nothing about the reader, so whoever gets the page may give the token back, for SCRIPT_AGE seconds.
 """
@@ -71,7 +71,7 @@ class Shown(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a token tells: the page, its language, and its placeholders."""
+    """The content of a token: the page, its language, and its placeholders."""
 
     shown: Shown
     language: str
