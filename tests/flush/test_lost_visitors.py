@@ -35,6 +35,14 @@ def come(post: Post, visitors: range) -> None:
         assert tracker.record(hit).counted
 
 
+def come_after_a_loss(post: Post, visitors: range, *, before: range, redis: Redis) -> None:
+    """Lets visitors come and be flushed, empties Redis, and lets others come."""
+    come(post, before)
+    flush()
+    redis.flushdb()
+    come(post, visitors)
+
+
 def visitors(post: Post) -> int:
     post.refresh_from_db()
     assert reports.visitors(post) == post.visitor_count
@@ -47,10 +55,7 @@ def test_sixty_and_forty_are_a_hundred(
     post: Post, redis: Redis, settings: Settings, strategy: str, only_changed: bool
 ) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
-    come(post, range(60))
-    flush()
-    redis.flushdb()
-    come(post, range(100, 140))
+    come_after_a_loss(post, range(100, 140), before=range(60), redis=redis)
     flush(only_changed=only_changed)
     assert stored(post) == 100
     assert visitors(post) == pytest.approx(100, abs=2 if strategy == "hll" else 0)
@@ -64,10 +69,7 @@ def test_visitors_who_return_after_a_loss_count_again_but_in_a_sketch(
     post: Post, redis: Redis, settings: Settings, strategy: str
 ) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
-    come(post, range(60))
-    flush()
-    redis.flushdb()
-    come(post, range(10))
+    come_after_a_loss(post, range(10), before=range(60), redis=redis)
     flush()
     assert visitors(post) == pytest.approx(60, abs=2) if strategy == "hll" else visitors(post) == 70
 
@@ -118,10 +120,7 @@ def test_visitors_who_come_during_a_lift_are_not_lost(
     post: Post, redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
-    come(post, range(6))
-    flush()
-    redis.flushdb()
-    come(post, range(6, 10))
+    come_after_a_loss(post, range(6, 10), before=range(6), redis=redis)
     flush()
     snapshot = dump(redis)
     for _ in range(3):
@@ -145,10 +144,7 @@ def test_visitors_who_come_during_a_lift_are_not_lost(
 @pytest.mark.parametrize("strategy", NUMBERED)
 def test_a_reset_begins_at_nothing_again(post: Post, redis: Redis, settings: Settings, strategy: str) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
-    come(post, range(10))
-    flush()
-    redis.flushdb()
-    come(post, range(10, 12))
+    come_after_a_loss(post, range(10, 12), before=range(10), redis=redis)
     flush()
     assert visitors(post) == 12
     tracker.reset_views(post)
