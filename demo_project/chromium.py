@@ -9,12 +9,14 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+WHOLE = ("chromium", "chromium-browser", "google-chrome")
+# Shows the same pages in a third of the time, but keeps none for the Back button.
+QUICK = ("chromium-headless-shell",)
 
 
-def program() -> str:
-    """Where the browser is; empty where there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), "")
+def program(*, is_whole: bool = False) -> str:
+    """Returns the path of the quickest browser, or of a whole one; "" where there is none."""
+    return next(filter(None, map(shutil.which, WHOLE if is_whole else QUICK + WHOLE)), "")
 
 
 def agent(version: str) -> str:
@@ -24,14 +26,18 @@ def agent(version: str) -> str:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """The browser, while the block runs."""
+def chromium(*, is_whole: bool = False) -> Iterator[Browser]:
+    """The browser, while the block runs. A whole one also keeps pages for the Back button."""
     # Shared memory is small in containers, and servers have no graphics card, which takes time to imitate.
     arguments = ["--disable-dev-shm-usage", "--disable-gpu", "--disable-software-rasterizer"]
     if os.geteuid() == 0:
         arguments += ["--no-sandbox"]  # with it, Chromium refuses to run as root
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program(), args=arguments)
+        browser = playwright.chromium.launch(
+            executable_path=program(is_whole=is_whole),
+            args=arguments,
+            ignore_default_args=["--disable-back-forward-cache"] if is_whole else [],
+        )
         try:
             yield browser
         finally:

@@ -1,13 +1,12 @@
 """The script of pages in a real browser: each reader counts once, whatever delivered the page."""
 
-import os
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
 import pytest
 from django.core.cache import caches
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 from redis import Redis
@@ -16,6 +15,7 @@ from demo_project import chromium
 from tests.browser.urls import POLICY, asked
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.browsers import real_browser
 from tests.support.depth import examples
 from tests.support.waiting import ENOUGH, comes_true
 
@@ -29,20 +29,10 @@ Reader = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
-def display(django_db_setup: None) -> Iterator[Browser]:
-    """Starts a real browser that keeps pages for the Back button, which playwright would forbid."""
-    if not chromium.program():
-        reason = "no Chromium on this machine (Debian: apt install chromium)"
-        pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
-    with pytest.MonkeyPatch.context() as environment, sync_playwright() as playwright:
-        environment.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright runs an event loop in this thread
-        browser = playwright.chromium.launch(
-            executable_path=chromium.program(),
-            args=["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])],
-            ignore_default_args=["--disable-back-forward-cache"],
-        )
+def display(request: pytest.FixtureRequest, django_db_setup: None) -> Iterator[Browser]:
+    """Starts a real browser."""
+    with real_browser(is_whole=getattr(request, "param", False)) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -143,6 +133,7 @@ def test_each_reader_counts_once(reader: Reader, post: Post, views: Callable[[],
         assert not asked[""]
 
 
+@pytest.mark.parametrize("display", [True], ids=["whole"], indirect=True)
 def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, views: Callable[[], int]) -> None:
     page = reader()
     plain(page, post)

@@ -13,6 +13,7 @@ import pytest
 
 from demo_project.engines.process import Child, free_port
 from demo_project.traffic.browser import Browser
+from tests.support.browsers import real_browser
 from tests.support.waiting import comes_true
 
 if TYPE_CHECKING:
@@ -80,13 +81,7 @@ def reader(demo_url: str) -> Callable[[str], Browser]:
 @pytest.fixture(scope="module")
 def display() -> Iterator[Display]:
     """Starts a real browser."""
-    # Here, so that the other tests do without playwright.
-    from demo_project.chromium import chromium, program
-
-    if not program():
-        reason = "no Chromium on this machine (Debian: apt install chromium)"
-        pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
-    with chromium() as browser:
+    with real_browser() as browser:
         yield browser
 
 

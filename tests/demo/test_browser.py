@@ -190,22 +190,22 @@ def test_the_chart_takes_its_colours_from_the_admin(tab: Callable[[str], Page]) 
     assert schemes[0] != schemes[1]
 
 
-@pytest.mark.parametrize("width", [390, 800, 1280])
 @pytest.mark.parametrize("chosen", ["day", "week", "month", "year"])
-def test_the_charts_labels_can_be_read_at_every_width(tab: Callable[[str], Page], chosen: str, width: int) -> None:
+def test_the_charts_labels_can_be_read_at_every_width(tab: Callable[[str], Page], chosen: str) -> None:
     page = tab("admin")
-    page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{DASHBOARD}?range={chosen}")
-    shown = page.locator("svg.readtrack-chart:visible")
-    expect(shown).to_have_count(1)
-    left, right = shown.evaluate(EDGES)
-    labels = shown.locator(".axis.x text").evaluate_all(BOXES)
-    assert len(labels) >= 3
-    assert all(height >= 11 for _, _, height in [*labels, *shown.locator(".axis.y text").evaluate_all(BOXES)])
-    ends = [left, *(end for _, end, _ in labels)]
-    begins = [*(begin for begin, _, _ in labels), right]
-    assert all(end < begin for end, begin in zip(ends, begins, strict=True))
-    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for width in (390, 800, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        shown = page.locator("svg.readtrack-chart:visible")
+        expect(shown).to_have_count(1)
+        left, right = shown.evaluate(EDGES)
+        labels = shown.locator(".axis.x text").evaluate_all(BOXES)
+        assert len(labels) >= 3
+        assert all(height >= 11 for _, _, height in [*labels, *shown.locator(".axis.y text").evaluate_all(BOXES)])
+        ends = [left, *(end for _, end, _ in labels)]
+        begins = [*(begin for begin, _, _ in labels), right]
+        assert all(end < begin for end, begin in zip(ends, begins, strict=True))
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
