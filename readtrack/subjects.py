@@ -13,8 +13,7 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 
 from readtrack.conf import cached_setting, conf
-from readtrack.models import Tracked
-from readtrack.models.tables import SUBJECT_LENGTH
+from readtrack.models import SUBJECT_LENGTH, Tracked
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 

@@ -1,35 +1,211 @@
-"""The models: `Tracked`, which a site's own model extends, and the tables of the app."""
+"""The models: `Tracked`, which a site's own model extends, and the tables of the app.
 
-from readtrack.models.tables import (
-    Archive,
-    Breakdown,
-    Dashboard,
-    FlushRun,
-    History,
-    Import,
-    KnownEpoch,
-    Popular,
-    ReaderHistory,
-    Reset,
-    SubjectCount,
-    UnsentPublication,
-)
-from readtrack.models.tracked import CountField, Tracked, TrackedQuerySet
+The tables hold flushes, imports, and data of subjects that has no place in the site's rows.
+"""
 
-__all__ = [
-    "Archive",
-    "Breakdown",
-    "CountField",
-    "Dashboard",
-    "FlushRun",
-    "History",
-    "Import",
-    "KnownEpoch",
-    "Popular",
-    "ReaderHistory",
-    "Reset",
-    "SubjectCount",
-    "Tracked",
-    "TrackedQuerySet",
-    "UnsentPublication",
-]
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from readtrack import buckets
+from readtrack.models.tracked import CountField as CountField
+from readtrack.models.tracked import Tracked as Tracked
+from readtrack.models.tracked import TrackedQuerySet as TrackedQuerySet
+
+SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
+
+
+class UnsentPublication(models.Model):
+    """A publication that Redis may not have. It is written with the post, and deleted once Redis has it."""
+
+    # Made here, so that a row is deleted without having been read, and unlike a number never in use again.
+    token = models.UUIDField(primary_key=True, default=uuid4)
+    subject = models.TextField()
+    items = models.PositiveIntegerField(default=1)
+    author = models.TextField(default="")  # primary key of the user who gets no dot
+    is_own = models.BooleanField(default=False)
+    written = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+class FlushRun(models.Model):
+    """The record of one flush."""
+
+    class Kind(models.TextChoices):
+        """The extent of a flush."""
+
+        CHANGED = "changed", _("what changed")
+        FULL = "full", _("everything")
+        ARCHIVE = "archive", _("everything, sketches and breakdowns too")
+
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
+    started = models.DateTimeField(_("started"))
+    ended = models.DateTimeField(_("ended"), null=True)
+    # Redis's time at the end, or at least at the start (µs): tells a Redis that was restored from a snapshot.
+    redis_time = models.BigIntegerField(default=0, editable=False)
+    # Redis's time at the start (µs): everything recorded before it is stored if this run ends well.
+    flushed_until = models.BigIntegerField(default=0, editable=False)
+    read = models.PositiveBigIntegerField(_("read"), default=0)
+    written = models.PositiveBigIntegerField(_("written"), default=0)
+    settled = models.PositiveBigIntegerField(_("settled"), default=0)
+    lifted = models.PositiveBigIntegerField(_("lifted"), default=0)
+    orphans = models.PositiveBigIntegerField(_("orphans"), default=0)
+    locked = models.PositiveBigIntegerField(_("locked"), default=0)
+    error = models.TextField(_("error"), blank=True)
+
+    class Meta:
+        verbose_name = _("flush")
+        verbose_name_plural = _("flushes")
+        get_latest_by = "started"
+        ordering = ("-started",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.started:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def began(self) -> datetime:
+        """Returns the start as aware UTC, with and without USE_TZ."""
+        return buckets.now(self.started)
+
+    @property
+    def took(self) -> timedelta | None:
+        """Returns the time from start to end; None while it runs or if it was killed."""
+        return self.ended - self.started if self.ended else None
+
+
+class SubjectRow(models.Model):
+    """A row about one subject, which the flush writes and reads."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH)
+
+    class Meta:
+        abstract = True
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+class Archive(SubjectRow):
+    """The counts and the sketch of a subject, which outlive a key that Redis lost or removed as idle."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+    sketch = models.BinaryField()
+    hour = models.PositiveIntegerField()  # since 1970; the last one in which a change of views was seen
+
+
+class SubjectCount(SubjectRow):
+    """The counts of a row whose own table has no columns for them: of a model that COUNTED_MODELS names."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+
+
+class Breakdown(SubjectRow):
+    """One count of a subject's hashes: a stage of the funnel, or a value of a dimension."""
+
+    pk = models.CompositePrimaryKey("subject", "kind", "field")
+    kind = models.CharField(max_length=40)
+    field = models.CharField(max_length=100)
+    count = models.PositiveBigIntegerField()
+
+
+class History(SubjectRow):
+    """The absolute counts at the end of an hour in which they changed. The views of a range are a difference of two.
+
+    `subject` is the subject of a row, or the label of a model (`blog.post`). Hour 0 holds what a subject had before.
+    """
+
+    pk = models.CompositePrimaryKey("subject", "hour")
+    hour = models.PositiveIntegerField()  # since 1970, UTC: half the size of a time, and the same in all databases
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+
+
+class Popular(SubjectRow):
+    """One of the most viewed subjects of the last so many days, and its counts in them. Full flushes renew the rows."""
+
+    pk = models.CompositePrimaryKey("subject", "days")
+    days = models.PositiveSmallIntegerField()
+    since = models.PositiveIntegerField()  # first of the hours (since 1970, UTC)
+    until = models.PositiveIntegerField()  # exclusive
+    views = models.PositiveBigIntegerField()
+    visitors = models.PositiveBigIntegerField()
+
+
+class ReaderHistory(SubjectRow):
+    """The number of readers of a category at the end of an hour in which it changed; a publication sets it to 0."""
+
+    pk = models.CompositePrimaryKey("subject", "hour")
+    hour = models.PositiveIntegerField()
+    readers = models.PositiveIntegerField()
+
+
+class Reset(SubjectRow):
+    """A subject that was set to zero. If an old snapshot of Redis is restored, its views must not come back."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    redis_time = models.BigIntegerField()
+    full_subject = models.TextField()
+
+
+class KnownEpoch(models.Model):
+    """The newest epoch that SQL knows of each list of unsettled counters that Redis ever began (see sql/runs.py)."""
+
+    origin = models.BigIntegerField(primary_key=True)
+    epoch = models.BigIntegerField(default=0)
+    until = models.BigIntegerField(default=0)  # when the newest counter began that was settled (µs)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.epoch)
+
+
+class Dashboard(FlushRun):
+    """The dashboard's name in the admin's app list, and its permission."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("dashboard")
+        verbose_name_plural = _("dashboard")
+        default_permissions = ("view",)
+
+
+class Import(models.Model):
+    """One log or table whose views were taken over, and how far."""
+
+    # Names the position in Redis. A primary key could be handed out again once this database was restored.
+    source = models.CharField(max_length=64, unique=True)
+    name = models.CharField(_("name"), max_length=255)
+    first_line = models.CharField(max_length=32, blank=True, db_index=True)  # its digest
+    digest = models.CharField(max_length=32, blank=True)  # of everything up to the position
+    position = models.PositiveBigIntegerField(_("position"), default=0)  # what is before it is in SQL's counts
+    intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
+    part = models.TextField(blank=True, editable=False)  # what that adds to history, as JSON
+    since = models.DateTimeField(_("since"), null=True)
+    until = models.DateTimeField(_("until"), null=True)
+    started = models.DateTimeField(_("started"), default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("import")
+        verbose_name_plural = _("imports")
+        get_latest_by = "started"
+        ordering = ("-started",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.name

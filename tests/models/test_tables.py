@@ -2,14 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from readtrack import models
-from readtrack.models import tables
-from readtrack.models.tables import FlushRun
+from readtrack.models import Archive, Dashboard, FlushRun, Import
 
 
 def test_the_apps_models_are_where_django_looks_for_them() -> None:
-    assert models.FlushRun is tables.FlushRun
-    assert {model._meta.app_label for model in (tables.Archive, tables.Import, tables.Dashboard)} == {"readtrack"}
+    assert {model._meta.app_label for model in (Archive, FlushRun, Import, Dashboard)} == {"readtrack"}
 
 
 def test_a_flush_knows_how_long_it_took(noon: datetime) -> None:
