@@ -1,7 +1,7 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import django
 from django.contrib import admin
@@ -18,14 +18,8 @@ from readtrack.dashboard.context import dashboard_context
 from readtrack.models import Dashboard, FlushRun, Tracked
 from readtrack.numerals import exact
 
-# The type stubs make it generic, Django does not.
-if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Any]
-else:
-    ModelAdmin = admin.ModelAdmin
 
-
-class TrackedAdmin(ModelAdmin):
+class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable column of views.
 
     Counts that `fields` or `fieldsets` name are shown, and cannot be edited.
@@ -45,7 +39,7 @@ class TrackedAdmin(ModelAdmin):
         return [*super().get_list_display(request), "stored_views"]
 
 
-class ReadOnlyAdmin(ModelAdmin):
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """An admin of rows that only the app writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:

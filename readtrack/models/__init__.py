@@ -18,7 +18,20 @@ from readtrack.models.tracked import TrackedQuerySet as TrackedQuerySet
 SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
 
 
-class UnsentPublication(models.Model):
+class SubjectRow(models.Model):
+    """A row about one subject, which only the app writes and reads."""
+
+    subject = models.CharField(max_length=SUBJECT_LENGTH)
+
+    class Meta:
+        abstract = True
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+class UnsentPublication(SubjectRow):
     """A publication that Redis may not have. It is written with the post, and deleted once Redis has it."""
 
     # Made here, so that a row is deleted without having been read, and unlike a number never in use again.
@@ -28,12 +41,6 @@ class UnsentPublication(models.Model):
     author = models.TextField(default="")  # primary key of the user who gets no dot
     is_own = models.BooleanField(default=False)
     written = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return self.subject
 
 
 class FlushRun(models.Model):
@@ -80,19 +87,6 @@ class FlushRun(models.Model):
     def took(self) -> timedelta | None:
         """Returns the time from start to end; None while it runs or if it was killed."""
         return self.ended - self.started if self.ended else None
-
-
-class SubjectRow(models.Model):
-    """A row about one subject, which the flush writes and reads."""
-
-    subject = models.CharField(max_length=SUBJECT_LENGTH)
-
-    class Meta:
-        abstract = True
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return self.subject
 
 
 class Archive(SubjectRow):

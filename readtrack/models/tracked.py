@@ -16,6 +16,9 @@ from django.utils.translation import gettext_lazy as _
 COUNTS = ("view_count", "visitor_count")
 KNOWN = "_readtrack_known"
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 # Sent before and after the row of a model's own table is written, in one transaction if a receiver of the first one
 # returns True. Django's post_save comes after the commit.
 row_saving, row_saved = Signal(), Signal()
@@ -69,15 +72,6 @@ def remember_fields(instance: Model, values: Mapping[str, Any]) -> None:
     instance.__dict__[KNOWN] = {**instance.__dict__.get(KNOWN, {}), **values}
 
 
-# The type stubs make it generic, Django does not.
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    _PositiveBigIntegerField = models.PositiveBigIntegerField[Any, Any]
-else:
-    _PositiveBigIntegerField = models.PositiveBigIntegerField
-
-
 class StoredCount(int):
     """A count that is in a row. A new row that is given one is a copy of that row, and starts at 0."""
 
@@ -89,7 +83,7 @@ def mark_stored(instance: Any) -> None:
             instance.__dict__[name] = StoredCount(count)
 
 
-class CountField(_PositiveBigIntegerField):
+class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
     """The stored value of a count. Only the flush changes it: an UPDATE by `save()` sets it to itself."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
