@@ -48,7 +48,7 @@ def flushes(context: Context) -> Iterator[Finding]:
         yield Finding("warning", message, "Flush less often, and set READTRACK['FLUSH_INTERVAL'] to the new interval.")
 
 
-def outbox(context: Context) -> Iterator[Finding]:
+def outbox(context: Context) -> Finding:
     """Examines whether publications reach Redis."""
     waiting = [
         UnsentPublication.objects.using(alias).aggregate(number=Count("pk"), oldest=Min("written"))
@@ -56,88 +56,78 @@ def outbox(context: Context) -> Iterator[Finding]:
     ]
     number = sum(found["number"] for found in waiting)
     if not number:
-        yield Finding("ok", "Every publication has reached Redis.")
-        return
+        return Finding("ok", "Every publication has reached Redis.")
     age = buckets.now() - min(buckets.now(found["oldest"]) for found in waiting if found["number"])
     message = f"{counted(number, 'publication')} not sent to Redis yet, the oldest for {duration(age)}"
     if age > runs.late_after():
-        yield Finding("warning", f"{message}. Their dots are off.", f"Flushes send them. Run: {FLUSH}")
-    else:
-        yield Finding("ok", f"{message}. The next flush sends them.")
+        return Finding("warning", f"{message}. Their dots are off.", f"Flushes send them. Run: {FLUSH}")
+    return Finding("ok", f"{message}. The next flush sends them.")
 
 
-def locks(context: Context) -> Iterator[Finding]:
+def locks(context: Context) -> Finding:
     """Examines whether another transaction keeps flushes from writing rows."""
     good = runs.last_good()
     if good is None or not good.locked:
-        yield Finding("ok", "The last flush found no row locked.")
-        return
+        return Finding("ok", "The last flush found no row locked.")
     found = [lock for model in tracked_models() if (lock := databases.oldest_lock(model))]
     message = f"The last flush left {counted(good.locked, 'row')} of which another transaction has a lock"
     if not found:
-        yield Finding("ok", f"{message}. The next flush writes them.")
-        return
+        return Finding("ok", f"{message}. The next flush writes them.")
     session, age, statement = max(found, key=itemgetter(1))
     message = f"{message}: session {session}, open for {duration(age)}, last statement: {statement[:STATEMENT]}"
     hint = (
         f"Let it commit. If it hangs, end session {session}: pg_terminate_backend({session}), in MySQL KILL {session}."
     )
-    yield Finding("warning", message, hint)
+    return Finding("warning", message, hint)
 
 
-def unsettled(context: Context) -> Iterator[Finding]:
+def unsettled(context: Context) -> Finding:
     """Examines whether counters that began anew are given SQL's count."""
     number, seconds = server.unsettled()
     age, message = timedelta(seconds=seconds), f"{counted(number, 'counter')} without SQL's count"
     if not number:
-        yield Finding("ok", "Every counter includes SQL's count.")
-    elif age > runs.late_after():
-        yield Finding("warning", f"{message}, the oldest for {duration(age)}.", f"Flushes add it. Run: {FLUSH}")
-    else:
-        yield Finding("ok", f"{message}. The next flush adds it.")
+        return Finding("ok", "Every counter includes SQL's count.")
+    if age > runs.late_after():
+        return Finding("warning", f"{message}, the oldest for {duration(age)}.", f"Flushes add it. Run: {FLUSH}")
+    return Finding("ok", f"{message}. The next flush adds it.")
 
 
-def totals(context: Context) -> Iterator[Finding]:
+def totals(context: Context) -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
     number, broken = server.broken_totals()
     if not broken:
-        yield Finding("ok", f"{counted(number, 'total')} looked at, and all of them are numbers.")
-        return
+        return Finding("ok", f"{counted(number, 'total')} looked at, and all of them are numbers.")
     message = f"Not a number in Redis: {counted(len(broken), 'total')}, such as {', '.join(broken[:SHOWN])}."
     hint = "Its views do not count, and pages show SQL's. Delete the key in Redis: it then goes on from SQL's."
-    yield Finding("error", message, hint)
+    return Finding("error", message, hint)
 
 
-def epoch(context: Context) -> Iterator[Finding]:
+def epoch(context: Context) -> Finding:
     """Examines whether Redis has its data of the last flush."""
     if runs.last_good() is None:
-        yield Finding("ok", "No flush has succeeded yet, so Redis cannot have fallen behind SQL.")
-        return
+        return Finding("ok", "No flush has succeeded yet, so Redis cannot have fallen behind SQL.")
     # SQL is read first: a flush between the two reads advances Redis by one epoch, and Redis keeps the previous one.
     known = runs.known_epoch(scripts.run(counters.epoch(), patient=True).origin)
     found = scripts.run(counters.epoch(), patient=True)
     if known is not None and known.current in (found.current, found.previous):
-        yield Finding("ok", "Redis has its data of the last flush.")
-    else:
-        message = "Redis was emptied, or restored from a snapshot, since the last flush."
-        yield Finding("warning", message, f"The next flush merges Redis and SQL. Run: {FLUSH}")
+        return Finding("ok", "Redis has its data of the last flush.")
+    message = "Redis was emptied, or restored from a snapshot, since the last flush."
+    return Finding("warning", message, f"The next flush merges Redis and SQL. Run: {FLUSH}")
 
 
-def drift(context: Context) -> Iterator[Finding]:
+def drift(context: Context) -> Finding:
     """Compares totals with SQL. They may differ by the views since the last flush."""
     # Read first, because views from here on may be in the totals, and then are in the minute buckets.
     now, good = buckets.now(), runs.last_good()
     if good is None or now - good.began > REMEMBERED:
         message = "Redis and SQL cannot be compared, because no flush succeeded in the last hour."
-        yield Finding("note", message, f"Run: {FLUSH}")
-        return
+        return Finding("note", message, f"Run: {FLUSH}")
     totals = {subject: total for subject, total in server.some_totals(context.sample).items() if total.is_settled}
     message = f"{counted(len(totals), 'total')} compared with SQL"
     if different := _different(totals, since=good.began):
         message = f"{message}, {len(different):,} different, such as {', '.join(different[:SHOWN])}."
-        yield Finding("warning", message, f"Run: {FLUSH}")
-    else:
-        yield Finding("ok", f"{message}, none different.")
+        return Finding("warning", message, f"Run: {FLUSH}")
+    return Finding("ok", f"{message}, none different.")
 
 
 def _different(totals: Mapping[str, Total], *, since: datetime) -> list[str]:

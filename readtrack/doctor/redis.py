@@ -25,18 +25,17 @@ ADVICE: dict[Notice, str] = {
 }
 
 
-def connection(context: Context) -> Iterator[Finding]:
+def connection(context: Context) -> Finding:
     """Measures how long a page waits for an answer."""
     check_configuration()
     took = server.ping()
     message = f"A PING takes {took * 1000:.2f} ms."
     if took > SLOW:
-        yield Finding("warning", message, "Every page waits this long. Move Redis closer to the web servers.")
-    else:
-        yield Finding("ok", message)
+        return Finding("warning", message, "Every page waits this long. Move Redis closer to the web servers.")
+    return Finding("ok", message)
 
 
-def version(context: Context) -> Iterator[Finding]:
+def version(context: Context) -> Finding:
     """Examines whether the server knows the commands that the scripts call."""
     info = context.info()
     # Valkey also names a version of Redis, which is not its own.
@@ -45,46 +44,43 @@ def version(context: Context) -> Iterator[Finding]:
     message = f"The server is {name} {found}."
     if not found:
         hint = "It has to be Redis 6.2 or newer, or Valkey."
-        yield Finding("note", "The server does not tell its version.", hint)
-    elif tuple(int(part) for part in found.split(".")[:2]) < OLDEST:
-        yield Finding("error", message, "Upgrade it to Redis 6.2 or newer, or to Valkey.")
-    else:
-        yield Finding("ok", message)
+        return Finding("note", "The server does not tell its version.", hint)
+    if tuple(int(part) for part in found.split(".")[:2]) < OLDEST:
+        return Finding("error", message, "Upgrade it to Redis 6.2 or newer, or to Valkey.")
+    return Finding("ok", message)
 
 
-def role(context: Context) -> Iterator[Finding]:
+def role(context: Context) -> Finding:
     """Examines whether the server takes writes and holds all keys."""
     info = context.info()
     if int(info.get("cluster_enabled", 0)):
         hint = f"Point CACHES['{conf.CACHE}'] at a Redis outside of a cluster: Redis Cluster is not supported yet."
-        yield Finding("error", "The server is part of a cluster.", hint)
-    elif info.get("role") == "slave":
+        return Finding("error", "The server is part of a cluster.", hint)
+    if info.get("role") == "slave":
         hint = f"Point CACHES['{conf.CACHE}'] at the primary."
-        yield Finding("error", "The server is a replica and takes no writes.", hint)
-    else:
-        replicas = counted(int(info.get("connected_slaves", 0)), "replica")
-        yield Finding("ok", f"The server is a primary with {replicas}.")
+        return Finding("error", "The server is a replica and takes no writes.", hint)
+    replicas = counted(int(info.get("connected_slaves", 0)), "replica")
+    return Finding("ok", f"The server is a primary with {replicas}.")
 
 
-def eviction(context: Context) -> Iterator[Finding]:
+def eviction(context: Context) -> Finding:
     """Examines whether Redis deletes counts when its memory is full."""
     info = context.info()
     policy = str(info.get("maxmemory_policy", ""))
     limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
     message = f"maxmemory-policy is {policy}"
     if not policy:
-        yield Finding("note", "The server does not tell its maxmemory-policy.", "It has to be noeviction.")
-    elif policy.startswith("allkeys"):
+        return Finding("note", "The server does not tell its maxmemory-policy.", "It has to be noeviction.")
+    if policy.startswith("allkeys"):
         hint = "Set maxmemory-policy to noeviction, and give caches a Redis of their own."
-        yield Finding("error", f"{message}: Redis may delete counts.", hint)
-    elif policy != "noeviction":
+        return Finding("error", f"{message}: Redis may delete counts.", hint)
+    if policy != "noeviction":
         hint = "Set maxmemory-policy to noeviction. Until then a reload may count as another view."
-        yield Finding("warning", f"{message}: Redis may delete the keys that mark repeated views.", hint)
-    elif limit and used > limit * NEARLY_FULL:
+        return Finding("warning", f"{message}: Redis may delete the keys that mark repeated views.", hint)
+    if limit and used > limit * NEARLY_FULL:
         message = f"Redis uses {size(used)} of {size(limit)} (maxmemory). Once that is full, nothing is counted."
-        yield Finding("warning", message, "Raise maxmemory.")
-    else:
-        yield Finding("ok", f"{message}.")
+        return Finding("warning", message, "Raise maxmemory.")
+    return Finding("ok", f"{message}.")
 
 
 def persistence(context: Context) -> Iterator[Finding]:
@@ -106,15 +102,14 @@ def persistence(context: Context) -> Iterator[Finding]:
         yield Finding("warning", "Redis keeps nothing over a restart.", hint)
 
 
-def scripts(context: Context) -> Iterator[Finding]:
+def scripts(context: Context) -> Finding:
     """Examines whether the Redis user may run the Lua scripts."""
     try:
         server.try_scripts()
     except server.RefusedError as error:
         hint = "Nothing is counted without them. Let the Redis user run EVAL, EVALSHA, SCRIPT LOAD and what they call."
-        yield Finding("error", f"Redis refuses the Lua scripts: {error}", hint)
-    else:
-        yield Finding("ok", "The Lua scripts load and run.")
+        return Finding("error", f"Redis refuses the Lua scripts: {error}", hint)
+    return Finding("ok", "The Lua scripts load and run.")
 
 
 def memory(context: Context) -> Iterator[Finding]:
@@ -127,14 +122,13 @@ def memory(context: Context) -> Iterator[Finding]:
     yield Finding("ok", f"Redis uses {size(int(context.info()['used_memory']))}. {message}")
 
 
-def timeouts(context: Context) -> Iterator[Finding]:
+def timeouts(context: Context) -> Finding:
     """Examines how long pages would wait for a Redis that hangs."""
     message = f"Pages wait at most {conf.TIMEOUT:g} s for Redis, and after a failure not at all for {conf.CIRCUIT:g} s."
     if conf.TIMEOUT > 1 or conf.CIRCUIT < conf.TIMEOUT:
         hint = "Set READTRACK['TIMEOUT'] to about a quarter of a second, and READTRACK['CIRCUIT'] to a few seconds."
-        yield Finding("warning", message, hint)
-    else:
-        yield Finding("ok", message)
+        return Finding("warning", message, hint)
+    return Finding("ok", message)
 
 
 def addresses(context: Context) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from readtrack.store.server import RefusedError
 REDIS, DATABASE = frozenset({"Redis"}), frozenset({"database"})
 
 # Functions that look at one thing each, in the order of the report, and the servers that they ask.
-EXAMINATIONS: Mapping[Callable[[Context], Iterator[Finding]], frozenset[str]] = {
+EXAMINATIONS: Mapping[Callable[[Context], Finding | Iterator[Finding]], frozenset[str]] = {
     redis.connection: REDIS,
     redis.version: REDIS,
     redis.role: REDIS,
@@ -43,13 +43,11 @@ def examine(*, sample: int) -> Iterator[Finding]:
             continue
         name = look.__name__
         try:
-            for finding in look(context):
+            found = look(context)
+            for finding in [found] if isinstance(found, Finding) else found:
                 yield finding._replace(name=name)
         except RefusedError as error:
             yield Finding("note", f"Not examined: {error}", "Let the Redis user run it, or look at it yourself.", name)
-        except RedisError as error:
-            failed |= REDIS
-            yield failure(error)._replace(name=name)
-        except Error as error:
-            failed |= DATABASE
+        except (RedisError, Error) as error:
+            failed |= REDIS if isinstance(error, RedisError) else DATABASE
             yield failure(error)._replace(name=name)

@@ -177,12 +177,12 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
     ],
 )
 def test_versions_are_judged_by_the_servers_own(info: dict[str, Any], finding: tuple[str, str]) -> None:
-    [(level, message, *_)] = redis.version(Context(1, lambda: info))
+    level, message, *_ = redis.version(Context(1, lambda: info))
     assert (level, message) == finding
 
 
 def test_a_server_that_hides_its_eviction_policy_is_a_note() -> None:
-    [(level, message, hint, _name)] = redis.eviction(Context(1, lambda: {"redis_version": "7.2.4"}))
+    level, message, hint, _name = redis.eviction(Context(1, lambda: {"redis_version": "7.2.4"}))
     assert (level, message) == ("note", "The server does not tell its maxmemory-policy.")
     assert hint == "It has to be noeviction."
 
