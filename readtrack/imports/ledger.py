@@ -29,9 +29,8 @@ from django.db import transaction
 from readtrack import buckets
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush, write_subjects
-from readtrack.imports import backfill
 from readtrack.models import Import
-from readtrack.sql import databases
+from readtrack.sql import backfill, databases
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
 from readtrack.store.imports import Batch

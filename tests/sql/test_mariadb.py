@@ -15,7 +15,7 @@ FILES = [
     "tests/sql/test_databases.py",
     "tests/sql/test_history.py",
     "tests/reports/test_popular.py",
-    "tests/imports/test_backfill.py",
+    "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",
     "tests/flush/test_locks.py",
     "tests/flush/test_readers.py",

@@ -12,12 +12,12 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
-from readtrack.imports import backfill, ledger
+from readtrack.imports import ledger
 from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.weblog import Importer, Options
 from readtrack.models import History, Import
 from readtrack.reports import series
-from readtrack.sql import history
+from readtrack.sql import backfill, history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts

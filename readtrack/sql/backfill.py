@@ -1,0 +1,112 @@
+"""Charts of the past: adds the views of a batch to the history of their subjects and of their models.
+
+A history row holds the total at the end of its hour, so a view of the past raises the row of its hour and all later
+rows. No view is in a chart twice:
+
+- Subjects: a row that the flush writes after the batch was added in Redis holds the live total, and so the batch.
+  Such rows are told by their value: all rows from before are below the total right after the batch was added.
+- Models: Redis counts the views of their last hours, the batch included, and the flush writes those rows. Only
+  earlier hours are filled here.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import OnConflict
+
+from readtrack.conf import conf
+from readtrack.models import History
+from readtrack.sql import databases
+from readtrack.sql.runs import lock_epoch
+from readtrack.store.imports import Batch, first_hour
+from readtrack.subjects import subject_column
+
+FOREVER = 2**31 - 1  # an hour (since 1970) that no row reaches
+NO_LIMIT = 2**63 - 1  # views that no row reaches
+
+Gain = tuple[int, str, int, int, int]  # views to add to a subject's rows from one hour until another, below a limit
+
+
+def part(batch: Batch, *, at: datetime) -> str:
+    """Returns as JSON what `fill` needs to know of the batch; empty if no history is kept."""
+    if not conf.HISTORY:
+        return ""
+    hours = [[*key, count] for key, count in batch.hours.items()]
+    return json.dumps({"subjects": list(batch.views), "hours": hours, "first_live_hour": first_hour(at)})
+
+
+def fill(part: str, totals: Sequence[int]) -> None:
+    """Raises the history by the part. `totals` are those of its subjects right after the batch was added.
+
+    A row that is inserted begins with the counts of the row before it. Call it once, in the transaction that confirms
+    the batch.
+    """
+    found = json.loads(part)
+    limits = dict(zip(found["subjects"], totals, strict=True))
+    gained: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
+    for subject, hour, count in found["hours"]:
+        gained[subject_column(subject), limits[subject]][hour] += count
+        if hour < found["first_live_hour"]:
+            gained[subject.partition(":")[0], NO_LIMIT][hour] += count
+    gains: list[Gain] = []
+    for (subject, limit), counts in sorted(gained.items()):
+        hours = sorted(counts)
+        # Each row gains the views of its own hour and of all earlier ones.
+        sums = accumulate(counts[hour] for hour in hours)
+        steps = zip(sums, hours, [*hours[1:], FOREVER], strict=True)
+        gains += [(views, subject, since, until, limit) for views, since, until in steps]
+    if not gains:
+        return
+    # Other writers of sums wait, because this would neither see nor raise a row that they insert meanwhile.
+    lock_epoch()
+    connection = databases.of(History)
+    add = _add_postgresql if connection.vendor == "postgresql" else _add_portable
+    add(connection, connection.ops.quote_name(History._meta.db_table), gains)
+
+
+def _add_postgresql(connection: BaseDatabaseWrapper, table: str, gains: Sequence[Gain]) -> None:
+    views, subjects, *hours, limits = zip(*gains, strict=True)
+    columns = [databases.array(views), list(subjects), *map(databases.array, hours), databases.array(limits)]
+    new = (
+        "FROM unnest(%s::bigint[], %s::varchar[], %s::integer[], %s::integer[], %s::bigint[])"
+        " AS new(views, subject, since, until, below)"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} (subject, hour, views, visitors)"
+            f" SELECT new.subject, new.since, COALESCE(past.views, 0), COALESCE(past.visitors, 0) {new}"
+            f" LEFT JOIN LATERAL (SELECT views, visitors FROM {table} WHERE subject = new.subject AND hour < new.since"
+            f" ORDER BY hour DESC LIMIT 1) AS past ON true ON CONFLICT DO NOTHING",
+            columns,
+        )
+        cursor.execute(
+            f"UPDATE {table} AS row SET views = row.views + new.views {new}"
+            f" WHERE row.subject = new.subject AND row.hour >= new.since AND row.hour < new.until"
+            # Without the second condition on the subject a large table is read as a whole.
+            f" AND row.views < new.below AND row.subject = ANY(%s::varchar[])",
+            [*columns, list(dict.fromkeys(subjects))],
+        )
+
+
+def _add_portable(connection: BaseDatabaseWrapper, table: str, gains: Sequence[Gain]) -> None:
+    ops = connection.ops
+    fields: list[Any] = [History._meta.get_field(name) for name in ("subject", "hour", "views", "visitors")]
+    subject, hour, views, visitors = (ops.quote_name(field.column) for field in fields)
+    past = f"FROM {table} past WHERE past.{subject} = %s AND past.{hour} < %s ORDER BY past.{hour} DESC LIMIT 1"
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"{ops.insert_statement(on_conflict=OnConflict.IGNORE)} {table} ({subject}, {hour}, {views}, {visitors})"
+            f" SELECT %s, %s, COALESCE((SELECT past.{views} {past}), 0), COALESCE((SELECT past.{visitors} {past}), 0)"
+            f" {ops.on_conflict_suffix_sql(fields, OnConflict.IGNORE, [], [])}",
+            [gain[1:3] * 3 for gain in gains],
+        )
+        cursor.executemany(
+            f"UPDATE {table} SET {views} = {views} + %s"
+            f" WHERE {subject} = %s AND {hour} >= %s AND {hour} < %s AND {views} < %s",
+            gains,
+        )
