@@ -3,15 +3,34 @@
 from typing import Any
 
 from django.apps import apps
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
-from django.db.migrations.state import ProjectState
 
 from readtrack import buckets
 from readtrack.sql import partitions
 
 
-class SetFillfactor(Operation):
+class PostgreSQLOperation(Operation):
+    """An operation on a table that leaves the models, and other databases, as they are."""
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """The models stay as they are."""
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        self.apply(app_label, schema_editor, to_state, is_forwards=True)
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        self.apply(app_label, schema_editor, to_state, is_forwards=False)
+
+    def apply(self, app_label: str, schema_editor: Any, state: Any, *, is_forwards: bool) -> None:
+        """Changes the table, or takes the change back."""
+        raise NotImplementedError
+
+    def applies_to(self, connection: Any, model: Any) -> bool:
+        """Returns True if the model's table is in that database, and the database is PostgreSQL."""
+        return connection.vendor == "postgresql" and bool(self.allow_migrate_model(connection.alias, model))
+
+
+class SetFillfactor(PostgreSQLOperation):
     """`SetFillfactor("Post")` leaves room in each page of the table, so that a flush moves no row and no index.
 
     PostgreSQL then updates counts in place (heap-only tuples), three times as fast, as long as no index has
@@ -23,31 +42,17 @@ class SetFillfactor(Operation):
         self.model_name = model_name
         self.percent = percent
 
-    def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        """The models stay as they are."""
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
-        self._set(app_label, schema_editor, to_state, f"SET (fillfactor = {int(self.percent)})")
-
-    def database_backwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
-        self._set(app_label, schema_editor, to_state, "RESET (fillfactor)")
-
-    def _set(self, app_label: str, schema_editor: Any, state: ProjectState, change: str) -> None:
+    def apply(self, app_label: str, schema_editor: Any, state: Any, *, is_forwards: bool) -> None:
         model = state.apps.get_model(app_label, self.model_name)
-        if schema_editor.connection.vendor == "postgresql" and self.allow_migrate_model(
-            schema_editor.connection.alias, model
-        ):
+        change = f"SET (fillfactor = {int(self.percent)})" if is_forwards else "RESET (fillfactor)"
+        if self.applies_to(schema_editor.connection, model):
             schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(model._meta.db_table)} {change}")
 
     def describe(self) -> str:
         return f"Set the fillfactor of {self.model_name} to {self.percent}"
 
 
-class PartitionHistory(Operation):
+class PartitionHistory(PostgreSQLOperation):
     """`PartitionHistory()` divides readtrack's table of history by month, for sites with many millions of rows.
 
     PostgreSQL then drops old months as a whole, and looks for hours in few of them. The flush adds the months to come.
@@ -57,24 +62,14 @@ class PartitionHistory(Operation):
 
     atomic = False
 
-    def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        """The models stay as they are."""
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
-        if self._applies(schema_editor.connection):
-            partitions.divide(schema_editor.connection, at=buckets.now())
-
-    def database_backwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
-        if self._applies(schema_editor.connection):
-            partitions.unite(schema_editor.connection)
-
-    def _applies(self, connection: Any) -> bool:
-        history = apps.get_model("readtrack", "History")
-        return connection.vendor == "postgresql" and bool(self.allow_migrate_model(connection.alias, history))
+    def apply(self, app_label: str, schema_editor: Any, state: Any, *, is_forwards: bool) -> None:
+        connection = schema_editor.connection
+        if not self.applies_to(connection, apps.get_model("readtrack", "History")):
+            return
+        if is_forwards:
+            partitions.divide(connection, at=buckets.now())
+        else:
+            partitions.unite(connection)
 
     def describe(self) -> str:
         return "Divide history by month"

@@ -119,10 +119,8 @@ def _parts(cursor: Any) -> list[Part]:
     )
     found = ((name, re.findall(r"\d+", bound), is_pending) for name, bound, is_pending in cursor.fetchall())
     # The first one begins with MINVALUE.
-    return sorted((Part(name, int(ends[0]), int(ends[-1]), is_pending) for name, ends, is_pending in found), key=_until)
-
-
-_until = attrgetter("until")
+    parts = (Part(name, int(ends[0]), int(ends[-1]), is_pending) for name, ends, is_pending in found)
+    return sorted(parts, key=attrgetter("until"))
 
 
 def _end(cursor: Any) -> int:
