@@ -34,19 +34,14 @@ HARMLESS = re.compile(
 
 # Robots that is-bot takes for people: agents without a word that browsers have in common, browsers without an engine,
 # those that are "compatible" with nothing, and programs by their names. docs/howto/robots.md has the shares found.
-MORE_BOTS = [
-    re.compile(
-        r"^(?!.*(?:Mozilla|Opera|Dalvik|MIDP|Browser|UCWEB|WAP|HbbTV|AppleWebKit|DoCoMo|SmartTV|Nintendo))",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"^Mozilla/(?!.*(?:Gecko|WebKit|MSIE|Presto|Opera|NetFront|Safari|Firefox|Browser|Android|TV|Play))",
-        re.IGNORECASE,
-    ),
-    re.compile(r"\(compatible; (?!MSIE|Konqueror|ANTGalio|Polaris)[^()]*\)$|like Gecko; compatible;", re.IGNORECASE),
-    re.compile(r"\(Unknown; Linux (?:x86|i686)|jsdom|GTmetrix|Siege/|claude-web|screen-?shot", re.IGNORECASE),
-    re.compile(r"ms-?office|Microsoft (?:Office|Outlook)", re.IGNORECASE),
-]
+MORE_BOTS = re.compile(
+    r"^(?!.*(?:Mozilla|Opera|Dalvik|MIDP|Browser|UCWEB|WAP|HbbTV|AppleWebKit|DoCoMo|SmartTV|Nintendo))"
+    r"|^Mozilla/(?!.*(?:Gecko|WebKit|MSIE|Presto|Opera|NetFront|Safari|Firefox|Browser|Android|TV|Play))"
+    r"|\(compatible; (?!MSIE|Konqueror|ANTGalio|Polaris)[^()]*\)$|like Gecko; compatible;"
+    r"|\(Unknown; Linux (?:x86|i686)|jsdom|GTmetrix|Siege/|claude-web|screen-?shot"
+    r"|ms-?office|Microsoft (?:Office|Outlook)",
+    re.IGNORECASE,
+)
 
 logger = logging.getLogger("readtrack")
 
@@ -83,7 +78,7 @@ def _is_judged_bot(user_agent: str) -> bool:
     if PEOPLE.search(user_agent):
         return False
     rest = HARMLESS.sub("", ANDROID.sub("(Linux; Android)", user_agent))
-    return _known.is_bot(rest) or any(pattern.search(rest) for pattern in MORE_BOTS)
+    return bool(_known.is_bot(rest) or MORE_BOTS.search(rest))
 
 
 def _matches(name: str, user_agent: str) -> bool:
