@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from ipaddress import ip_network
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Any, Literal
 
@@ -16,25 +15,12 @@ from readtrack.conf import cached_setting, conf
 LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, because proxies append to it
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
 WITH_PORT = re.compile(r"\[(?P<v6>.*)\](:\d+)?|(?P<v4>[\d.]+):\d+")  # some load balancers append the port
-# Loopback, private, link-local and shared (RFC 6598) networks. `is_private` of Python also has those of documentation.
-# By family and first byte: the first address of each, and the bits that its addresses have in common.
-PRIVATE = {
-    family: {
-        byte: [
-            (int(one.network_address), int(one.netmask))
-            for one in map(ip_network, networks)
-            if one[0].packed[0] <= byte <= one[-1].packed[0]
-        ]
-        for byte in range(256)
-    }
-    for family, networks in {
-        AF_INET: (
-            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8"),
-            *("169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
-        ),
-        AF_INET6: ("::/64", "fc00::/7", "fe80::/10"),
-    }.items()
-}
+# Loopback, private, link-local and shared (RFC 6598) networks, as `network_of` writes them. `is_private` of Python also
+# has those of documentation.
+PRIVATE = re.compile(
+    r"(?:0|10|127)\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\."
+    r"|::$|f[cd]\w\w:|fe[89ab]\w:"
+)
 MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address begins with it where it is written as one of IPv6
 SAMPLE = 20  # visitors in a row, known by their addresses, that a process judges together
 MANY = 5  # different user agents in a sample: no one person's
@@ -77,14 +63,6 @@ def network_of(text: str) -> str:
     return inet_ntop(AF_INET6, packed[: HOUSEHOLD // 8] + bytes(16 - HOUSEHOLD // 8))
 
 
-def is_private(network: str) -> bool:
-    """Returns True if the network, by `network_of`, is a private one."""
-    family = AF_INET6 if ":" in network else AF_INET
-    packed = inet_pton(family, network)
-    networks = PRIVATE[family][packed[0]]
-    return bool(networks) and any(int.from_bytes(packed, "big") & mask == first for first, mask in networks)
-
-
 def bad_proxies() -> str:
     """Returns the error in PROXY_COUNT or TRUSTED_PROXIES, or ""."""
     try:
@@ -116,7 +94,7 @@ def _public(text: str) -> str:
     if ":" in text and (with_port := WITH_PORT.fullmatch(text)):
         text = with_port["v6"] or with_port["v4"] or ""
     found = network_of(text)
-    return "" if not found or is_private(found) else found
+    return "" if PRIVATE.match(found) else found
 
 
 @cached_setting()

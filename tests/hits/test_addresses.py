@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Iterable
+from ipaddress import ip_network
 from itertools import product
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -72,6 +74,26 @@ def test_by_default_the_last_public_address_that_a_private_peer_forwards_is_beli
     peer: str, forwarded: str, client: str
 ) -> None:
     assert network({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded}) == client
+
+
+PRIVATE_NETWORKS = [
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
+    *("::/64", "fc00::/7", "fe80::/10"),
+]
+
+
+@pytest.mark.parametrize("name", PRIVATE_NETWORKS)
+def test_a_private_network_ends_where_its_standard_says(name: str) -> None:
+    private: Any = ip_network(name)
+
+    def has_public_client(address: Any) -> bool:
+        return network({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": str(address)}) != ""
+
+    assert not has_public_client(private[0])
+    assert not has_public_client(private[-1])
+    assert has_public_client(private[-1] + 1)
+    if int(private[0]):
+        assert has_public_client(private[0] - 1)
 
 
 @pytest.mark.parametrize("forwarded", ["", " ", ",", "unknown", "10.1.2.3", "10.1.2.3, 192.168.0.1", "::1", "[::1]:80"])
