@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 class Context(NamedTuple):
     """Input of every examination."""
 
-    sample: int  # most keys to measure, and most totals to compare
+    sample: int  # most totals to compare with SQL
     info: Callable[[], Mapping[str, Any]] = server.info
 
 

@@ -13,7 +13,6 @@ from readtrack.store.skips import skips_by_reason
 OLDEST = (6, 2)
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 NEARLY_FULL = 0.9  # of maxmemory
-SHOWN = 3  # kinds of keys
 ADVICE: dict[Notice, str] = {
     "forwarded": (
         "Set READTRACK['PROXY_COUNT'] to the number of proxies that add to it, such as 2 for a CDN in front of nginx."
@@ -110,16 +109,6 @@ def scripts(context: Context) -> Finding:
         hint = "Nothing is counted without them. Let the Redis user run EVAL, EVALSHA, SCRIPT LOAD and what they call."
         return Finding("error", f"Redis refuses the Lua scripts: {error}", hint)
     return Finding("ok", "The Lua scripts load and run.")
-
-
-def memory(context: Context) -> Iterator[Finding]:
-    """Reports the memory of Redis, and what readtrack's keys take of it."""
-    kinds = server.key_kinds(context.sample)
-    ours = {name: kind for name, kind in kinds.items() if name != "other"}
-    some = [f"{name} {size(kind.total)} in {counted(kind.keys, 'key')}" for name, kind in ours.items()][:SHOWN]
-    total = f"about {size(sum(kind.total for kind in ours.values()))}, most of it by {'; '.join(some)}"
-    message = f"readtrack uses {total if some else 'none of it, because it has no keys yet'}."
-    yield Finding("ok", f"Redis uses {size(int(context.info()['used_memory']))}. {message}")
 
 
 def timeouts(context: Context) -> Finding:

@@ -19,7 +19,6 @@ EXAMINATIONS: Mapping[Callable[[Context], Finding | Iterator[Finding]], frozense
     redis.eviction: REDIS,
     redis.persistence: REDIS,
     redis.scripts: REDIS,
-    redis.memory: REDIS,
     redis.timeouts: frozenset(),
     redis.addresses: REDIS,
     flushes.flushes: DATABASE,
@@ -35,7 +34,7 @@ EXAMINATIONS: Mapping[Callable[[Context], Finding | Iterator[Finding]], frozense
 def examine(*, sample: int) -> Iterator[Finding]:
     """Yields the findings as they are made. Examinations of a server that failed are left out from then on.
 
-    `sample` limits the keys to measure and the totals to compare.
+    `sample` limits the totals to compare with SQL.
     """
     context, failed = Context(sample), set[str]()
     for look, needs in EXAMINATIONS.items():

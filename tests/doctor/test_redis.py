@@ -54,7 +54,7 @@ def test_a_server_that_is_stopped_is_one_error_and_no_further_question(start_red
     [finding] = found("connection")
     assert finding.level == "error"
     assert finding.hint.startswith(f"CACHES['default'] points at 127.0.0.1:{valkey.port}. Is Redis running there")
-    assert not found("memory")
+    assert not found("version")
     assert found("flushes")
 
 
@@ -149,7 +149,6 @@ def test_a_server_far_away_is_a_warning() -> None:
     [
         ("-info", {"version": "note", "role": "note", "eviction": "note", "persistence": "note", "scripts": "ok"}),
         ("-config", {"version": "ok", "persistence": "note", "scripts": "ok"}),
-        ("-memory", {"memory": "note", "scripts": "ok"}),
         ("-ping", {"connection": "note", "version": "ok"}),
         ("-evalsha", {"scripts": "error", "version": "ok"}),
         ("-script|load", {"scripts": "error"}),
@@ -190,19 +189,6 @@ def test_a_server_that_hides_its_eviction_policy_is_a_note() -> None:
 def test_a_log_that_cannot_be_written_is_an_error() -> None:
     first, *_ = redis.persistence(Context(1, lambda: {"aof_enabled": 1, "aof_last_write_status": "err"}))
     assert first[:2] == ("error", "The last write to the log (AOF) of Redis failed.")
-
-
-def test_memory_names_the_largest_kinds_of_keys_and_only_ours(redis: Redis) -> None:
-    assert "it has no keys yet" in found("memory")[0].message
-    redis.set("session:1", "x" * 10_000)
-    redis.set("views:total:site.post:1", 7)
-    message = found("memory")[0].message
-    assert message.startswith("Redis uses ")
-    assert "most of it by views:total:{subject} " in message
-    assert " B in 1 key." in message
-    for name in ("views:hll:site.post:1", "viewed:a:site.post:1", "rate:a"):
-        redis.set(name, "x" * 1000)
-    assert "views:total" not in found("memory")[0].message
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ description = """Examines the running system: Redis, flushes, and whether SQL ag
 Exit status: 0 all well (notes included), 1 warnings, 2 errors. A note is given where the Redis user may not run
 INFO, CONFIG or the like."""
 
-SAMPLED = "most keys to measure and most totals to compare with SQL (default: %(default)s)"
+SAMPLED = "most totals to compare with SQL (default: %(default)s)"
 arguments = {
     "--json": {"action": "store_true", "dest": "as_json", "help": "print one JSON object"},
     "--sample": {"type": int, "default": 1000, "metavar": "N", "help": SAMPLED},
