@@ -4,7 +4,7 @@ One rule weighs every row of the key table: the parts of its pattern and its lif
 type says what a key grows with, and a key of that size is written and weighed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import exp, prod
@@ -53,26 +53,15 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way to count unique visitors: bytes of a post, and of all posts."""
-
-    name: str
-    each: int
-    total: int
-    answers: str
-
-
-@dataclass(frozen=True, slots=True)
 class Budget:
     """Everything that the command prints."""
 
     kinds: Mapping[str, KeyKind]
     numbers: Numbers
     projected: Mapping[str, KeyKind]  # largest first; without rows that the settings leave out
-    strategies: Sequence[Way]
+    strategies: Mapping[str, KeyKind]  # by name: what counts the unique visitors of each post
     advised: str  # name of a strategy; "" while there is nothing to choose by
     reason: str
-    warnings: Sequence[str]
 
 
 def own_numbers() -> Numbers:
@@ -114,12 +103,11 @@ def budget(**given: Any) -> Budget:
     all_kinds = _weighed(numbers)
     used = [row for row in keys.KEYS if row not in _unused()]
     projected = {row.pattern: all_kinds[row] for row in sorted(used, key=lambda row: -all_kinds[row].total)}
-    ways = []
-    for strategy in STRATEGIES.values():
+    ways = {}
+    for name, strategy in STRATEGIES.items():
         total = sum(all_kinds[row].total for row in strategy.rows)
-        ways.append(Way(strategy.name, round(total / max(1, numbers.viewed)), total, strategy.answers))
-    advised, reason = _advice(numbers, {way.name: way.each for way in ways})
-    return Budget(server.key_kinds(), numbers, projected, ways, advised, reason, list(_warnings(numbers)))
+        ways[name] = KeyKind(numbers.viewed, round(total / max(1, numbers.viewed)), total)
+    return Budget(server.key_kinds(), numbers, projected, ways, *_advice(numbers, ways))
 
 
 def _unused() -> set[Key]:
@@ -178,25 +166,12 @@ def _weighed(numbers: Numbers) -> dict[Key, KeyKind]:
     return found
 
 
-def _advice(numbers: Numbers, sizes: Mapping[str, int]) -> tuple[str, str]:
+def _advice(numbers: Numbers, ways: Mapping[str, KeyKind]) -> tuple[str, str]:
     """Returns the name of a strategy ("" for none), and the reason."""
     if not numbers.visitors:
         return "", "no post has visitors that were flushed, so there is nothing to measure yet"
-    counts_all = conf.ANONYMOUS == "none" and not _is_sparse(numbers)  # a strategy of signed-in readers suffices
+    is_sparse = numbers.visitors < numbers.readers * SPARSE
+    counts_all = conf.ANONYMOUS == "none" and not is_sparse  # a strategy of signed-in readers suffices
     fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
-    least = min(fitting, key=lambda one: (max(sizes[one.name], SMALL), not one.is_exact, sizes[one.name]))
+    least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
     return least.name, least.suits
-
-
-def _warnings(numbers: Numbers) -> Iterator[str]:
-    """Yields the reasons against a bitmap."""
-    if conf.ANONYMOUS != "none":
-        yield "A bitmap would count signed-in users only, and this site counts anonymous visitors, too."
-    if numbers.visitors and _is_sparse(numbers):
-        share = f"{100 * numbers.visitors / numbers.readers:.2f} % of {numbers.readers:,} bits would be set"
-        yield f"A bitmap would be mostly empty: {share}."
-
-
-def _is_sparse(numbers: Numbers) -> bool:
-    """Returns True if most bits of a bitmap would stay unset."""
-    return numbers.visitors < numbers.readers * SPARSE

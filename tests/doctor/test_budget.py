@@ -20,7 +20,6 @@ from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys
 from readtrack.store.trending import refresh_trending
-from readtrack.store.uniques import STRATEGIES
 from tests.conftest import Start
 from tests.support import factories
 
@@ -44,29 +43,26 @@ def test_a_site_is_known_by_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("visitors", "readers", "anonymous", "advised", "warnings"),
+    ("visitors", "readers", "anonymous", "advised"),
     [
-        (5, 1000, "none", "set", ["mostly empty"]),
-        (100_000, 10_000_000, "none", "hll", ["mostly empty"]),
-        (100_000, 1_000_000, "none", "hll", []),
-        (900, 1000, "none", "bitmap", []),
-        (900, 1000, "cookie", "hll", ["signed-in users only"]),
-        (900, 1000, "hash", "hll", ["signed-in users only"]),
-        (5, 1000, "cookie", "set", ["signed-in users only", "mostly empty"]),
-        (0, 0, "none", "", []),
-        (0, 1000, "none", "", []),
+        (5, 1000, "none", "set"),
+        (100_000, 10_000_000, "none", "hll"),
+        (100_000, 1_000_000, "none", "hll"),
+        (900, 1000, "none", "bitmap"),
+        (900, 1000, "cookie", "hll"),
+        (900, 1000, "hash", "hll"),
+        (5, 1000, "cookie", "set"),
+        (0, 0, "none", ""),
+        (0, 1000, "none", ""),
     ],
 )
 def test_the_advice_follows_the_numbers_and_who_is_counted(
-    capsys: pytest.CaptureFixture[str], visitors: int, readers: int, anonymous: str, advised: str, warnings: list[str]
+    capsys: pytest.CaptureFixture[str], visitors: int, readers: int, anonymous: str, advised: str
 ) -> None:
     numbers = ["--posts=1000", "--active=0.05", f"--visitors={visitors}", f"--readers={readers}", "--views=7"]
     with override_settings(READTRACK={"ANONYMOUS": anonymous}):
         budget = found(capsys, *numbers)
     assert budget["advised"] == advised
-    assert len(budget["warnings"]) == len(warnings)
-    for told, words in zip(budget["warnings"], warnings, strict=True):
-        assert words in told
     sizes = {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers, "views": 7, "categories": 0}
     assert budget["numbers"] == sizes
 
@@ -100,12 +96,9 @@ def test_one_is_in_the_singular(capsys: pytest.CaptureFixture[str], posts: int, 
 
 def test_the_strategies_describe_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     budget = found(capsys, "--posts=1000", "--active=0.05", "--visitors=100000", "--readers=80000000", "--views=50000")
-    ways = {way["name"]: way for way in budget["strategies"]}
+    ways = budget["strategies"]
     textbook = {"set": 50 * 100_000, "daily": 50 * 2 * 1000, "hll": 12_288, "bitmap": 80_000_000 // 8}
     assert all(0.6 < ways[name]["each"] / size < 2.4 for name, size in textbook.items())
-    assert {name: way["answers"] for name, way in ways.items()} == {
-        name: strategy.answers for name, strategy in STRATEGIES.items()
-    }
     assert ways["hll"]["total"] == pytest.approx(50 * ways["hll"]["each"], rel=0.001)
 
 
@@ -118,7 +111,6 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(re.findall(r"^  \d+ smaller kinds? +[\d.]+ K?B$", text, re.MULTILINE)) == 1
     assert re.search(r"^  hll +\S+ \S+ +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
     assert "Advice: READTRACK['UNIQUE'] = 'set', because a post has few visitors" in text
-    assert "0.30 % of 1,000 bits would be set" in text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from readtrack.doctor.budget import Budget, budget
 from readtrack.doctor.findings import counted, size
 from readtrack.store.server import KeyKind
+from readtrack.store.uniques import STRATEGIES
 
 description = """Prints the memory that readtrack takes of Redis now, and would take for a site of another size.
 
@@ -65,12 +66,13 @@ def run(command: BaseCommand, *, as_json: bool, **options: Any) -> None:
         command.stdout.write(json.dumps(asdict(found), indent=2))
         return
     command.stdout.write("\n".join(_text(found)))
-    for warning in found.warnings:
-        command.stdout.write(command.style.WARNING(warning))
 
 
 def _text(found: Budget) -> list[str]:
-    ways = [f"  {way.name:26} {size(way.each):>9} {size(way.total):>9}  {way.answers}" for way in found.strategies]
+    ways = [
+        f"  {name:26} {size(way.each):>9} {size(way.total):>9}  {STRATEGIES[name].answers}"
+        for name, way in found.strategies.items()
+    ]
     site = found.numbers
     advice = (
         f"No advice, because {found.reason}. Give numbers of a site, such as --posts 1000 --active 0.2 --visitors 300."
