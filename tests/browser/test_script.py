@@ -17,6 +17,7 @@ from tests.site.models import Post
 from tests.support import factories
 from tests.support.browsers import real_browser
 from tests.support.depth import examples
+from tests.support.nginx import nginx
 from tests.support.waiting import ENOUGH, comes_true
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls("tests.browser.urls"), pytest.mark.long]
@@ -46,7 +47,7 @@ def reader(display: Browser, live_server: LiveServer, settings: Settings) -> Ite
 
     def open_one(*, agent: str = "", **options: Any) -> Page:
         agent = agent or chromium.agent(str(next(versions)))
-        opened.append(display.new_context(base_url=live_server.url, user_agent=agent, **options))
+        opened.append(display.new_context(user_agent=agent, **{"base_url": live_server.url, **options}))
         opened[-1].set_default_timeout(ENOUGH * 1000)
         return opened[-1].new_page()
 
@@ -106,6 +107,21 @@ def visit(page: Page, post: Post) -> None:
     page.reload()
 
 
+def boosted(page: Page, post: Post) -> None:
+    """Opens the post as htmx does it: without loading a page."""
+    page.goto(f"/boosted/?pk={post.pk}")
+    with told(page):
+        page.click(f"#post{post.pk}")
+    expect(page.locator("#views")).to_be_visible()
+
+
+def app(page: Page, post: Post) -> None:
+    """Asks for data and tells the token, as an app does that keeps its cookie."""
+    token = page.request.get(f"/data/{post.pk}/").json()["token"]
+    for _ in range(2):
+        assert page.request.post("/assets/page.js", data=token).ok
+
+
 WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
     "plain": (plain, {}),
     "one agent": (plain, {"agent": chromium.agent("140")}),
@@ -115,6 +131,8 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
     "prefetch": (lambda page, post: ahead(page, post, "prefetch"), {}),
     "prerender": (lambda page, post: ahead(page, post, "prerender"), {}),
     "history": (history, {}),
+    "htmx": (boosted, {}),
+    "app": (app, {}),
     "script blocked": (blocked, {}),
     "no JavaScript": (visit, {"java_script_enabled": False}),
 }
@@ -124,13 +142,57 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
 def test_each_reader_counts_once(reader: Reader, post: Post, views: Callable[[], int], way: str) -> None:
     go, options = WAYS[way]
     for _ in range(READERS):
-        page = reader(**options)
-        go(page, post)
-    assert comes_true(lambda: views() >= READERS), (views(), asked)
-    assert views() == READERS
+        go(reader(**options), post)
+    check_all_are_counted(views)
     if way in {"prefetch", "prerender"}:
         assert asked.total() == READERS
         assert not asked[""]
+
+
+def check_all_are_counted(views: Callable[[], int]) -> None:
+    assert comes_true(lambda: views() >= READERS), (views(), asked)
+    assert views() == READERS
+
+
+def test_each_reader_of_a_page_that_nginx_keeps_counts_once(
+    reader: Reader, post: Post, views: Callable[[], int], live_server: LiveServer
+) -> None:
+    with nginx(live_server.url) as url:
+        for _ in range(READERS):
+            plain(reader(base_url=url), post, "shared")
+    check_all_are_counted(views)
+    assert asked.total() == 1
+
+
+@pytest.mark.parametrize("kind", ["post", "shared"])
+def test_each_reader_counts_once_behind_the_cache_of_the_whole_site(
+    reader: Reader, post: Post, views: Callable[[], int], settings: Settings, kind: str
+) -> None:
+    update, fetch = (f"django.middleware.cache.{name}CacheMiddleware" for name in ("Update", "FetchFrom"))
+    settings.MIDDLEWARE = [update, *settings.MIDDLEWARE, fetch]
+    settings.CACHE_MIDDLEWARE_ALIAS = "pages"
+    server = LiveServer("localhost")
+    try:
+        for _ in range(READERS):
+            plain(reader(base_url=server.url), post, kind)
+    finally:
+        server.stop()
+    check_all_are_counted(views)
+    assert kind == "post" or asked.total() == 1
+
+
+def test_a_page_that_htmx_fetches_while_the_mouse_is_over_a_link_counts_once_it_is_opened(
+    reader: Reader, post: Post, views: Callable[[], int]
+) -> None:
+    for _ in range(READERS):
+        page = reader()
+        page.goto(f"/boosted/?pk={post.pk}")
+        with page.expect_response(f"**/post/{post.pk}/"):
+            page.hover(f"#post{post.pk}")
+    assert views() == 0
+    with told(page):
+        page.click(f"#post{post.pk}")
+    assert views() == 1
 
 
 @pytest.mark.parametrize("display", [True], ids=["whole"], indirect=True)

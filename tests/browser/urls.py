@@ -1,9 +1,10 @@
 """Pages for a real browser."""
 
 from collections import Counter
+from importlib.resources import files
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from django.template import engines
 from django.urls import include, path
 from django.views.decorators.cache import cache_page
@@ -22,6 +23,11 @@ LIST = """{% load readtrack %}<!doctype html><title>List</title><link rel="icon"
 {% for post, token in posts %}
 <a id="post{{ post.pk }}" href="/{{ kind }}/{{ post.pk }}/" data-token="{{ token }}">{{ post }}</a>
 {% endfor %}{% readtrack_script %}"""
+
+# htmx fetches the pages behind links by itself, and puts their bodies in place of this one's.
+BOOSTED = """<!doctype html><title>List</title><link rel="icon" href="data:,"><script src="/htmx-2.min.js"></script>
+<script src="/ext/hx-preload-2.min.js"></script><body hx-boost="true" hx-ext="preload">
+<a id="post{0}" href="/post/{0}/" preload="mouseover">Post</a></body>"""
 
 POLICY: dict[str, str] = {}
 asked: Counter[str] = Counter()  # requests for posts by what they were for
@@ -55,6 +61,21 @@ def index(request: Any) -> HttpResponse:
     return HttpResponse(engines["django"].from_string(LIST).render(context, request))
 
 
+def boosted(request: Any) -> HttpResponse:
+    return HttpResponse(BOOSTED.format(request.GET["pk"]))
+
+
+def library(request: Any, name: str) -> HttpResponse:
+    """A file of htmx."""
+    content = files("django_htmx").joinpath("static", "django_htmx", *name.split("/")).read_bytes()
+    return HttpResponse(content, content_type="text/javascript")
+
+
+def data(request: Any, pk: int) -> JsonResponse:
+    """The post as an app asks for it."""
+    return JsonResponse({"token": page_token(request, views=[Post.objects.get(pk=pk)])})
+
+
 urlpatterns = [
     path("assets/", include("readtrack.urls")),
     path("post/<int:pk>/", post),
@@ -62,4 +83,7 @@ urlpatterns = [
     path("shared/<int:pk>/", shared_page(post)),
     path("policy/<int:pk>/", policed),
     path("index/", index),
+    path("boosted/", boosted),
+    path("data/<int:pk>/", data),
+    path("<path:name>.min.js", lambda request, name: library(request, f"{name}.min.js")),
 ]
