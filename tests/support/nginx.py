@@ -41,7 +41,7 @@ http {{
 @contextmanager
 def nginx(site: str) -> Iterator[str]:
     """Starts nginx in front of the site. Yields its URL. Skips the test where there is none, save in CI."""
-    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or ""
     if not program:
         reason = "no nginx on this machine (Debian: apt install nginx-light)"
         pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
@@ -49,7 +49,7 @@ def nginx(site: str) -> Iterator[str]:
         port, folder = free_port(), Path(name)
         user = "user root;" if os.geteuid() == 0 else ""
         (folder / "nginx.conf").write_text(CONFIGURATION.format(port=port, site=site, user=user))
-        command = [program, "-p", folder, "-c", "nginx.conf", "-e", "stderr"]
+        command = [program, "-p", name, "-c", "nginx.conf", "-e", "stderr"]
         child = Child(command, log=folder / "log", folder=folder)
         try:
             assert comes_true(lambda: _listens(port)), child.last_lines()
