@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest
@@ -21,14 +21,6 @@ RESERVED = frozenset({"total", "hour", "hll", "unique", "bitmap", "daily", "unse
 DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debian", "Chrome OS", "FreeBSD", "OpenBSD"})
 
 logger = logging.getLogger("readtrack")
-
-
-class Client(NamedTuple):
-    """The client that a user agent names; "" for a part that it does not name."""
-
-    device: str  # phone, tablet or desktop
-    browser: str  # Firefox, Mobile Safari
-    os: str  # Windows, iOS
 
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
@@ -93,10 +85,12 @@ def referrer(request: HttpRequest) -> str:
 
 
 @lru_cache(maxsize=4096)  # 13 µs for a new agent
-def _client(agent: str) -> Client:
+def _client(agent: str) -> dict[str, str]:
+    """Returns what a user agent names of its client; "" for a part that it does not name."""
     parsed = import_module("ua_parser").parse(agent)
     family = parsed.os.family if parsed.os else ""
-    return Client(_device(agent, family), parsed.user_agent.family if parsed.user_agent else "", family)
+    browser = parsed.user_agent.family if parsed.user_agent else ""
+    return {"device": _device(agent, family), "browser": browser, "os": family}
 
 
 def _device(agent: str, system: str) -> str:
@@ -108,9 +102,9 @@ def _device(agent: str, system: str) -> str:
 
 
 BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
-    "device": lambda request: _client(user_agent_of(request)).device,
-    "browser": lambda request: _client(user_agent_of(request)).browser,
-    "os": lambda request: _client(user_agent_of(request)).os,
+    "device": lambda request: _client(user_agent_of(request))["device"],  # phone, tablet or desktop
+    "browser": lambda request: _client(user_agent_of(request))["browser"],  # Firefox, Mobile Safari
+    "os": lambda request: _client(user_agent_of(request))["os"],  # Windows, iOS
     "country": country,
     "referrer": referrer,
 }
