@@ -65,7 +65,10 @@ def run(
         if dry_run:
             report.read += sum(map(len, reads.values()))
         else:
-            hits = [_hit(reader, subjects, as_of) for reader, subjects in reads.items()]
+            hits = [
+                Hit(Visitor(""), buckets.now(), reads=tuple(dict.fromkeys(subjects)), reader=reader, as_of=as_of)
+                for reader, subjects in reads.items()
+            ]
             answers = scripts.run_all(*map(read_state.mark, hits), patient=True)
             marked = sum(map(len, answers))
             report.read += marked
@@ -83,10 +86,6 @@ def _link(model: type[Model], name: str) -> Any:
     if not isinstance(link, ForeignKey):
         raise ImportRefusedError(f"{model._meta.label} has no foreign key {name!r}.")
     return link
-
-
-def _hit(reader: readers.Reader, subjects: list[str], as_of: int) -> Hit:
-    return Hit(Visitor(""), buckets.now(), reads=tuple(dict.fromkeys(subjects)), reader=reader, as_of=as_of)
 
 
 def _as_of(source: str) -> int:
