@@ -1,28 +1,10 @@
 """Records how far an import has come, so that each batch is counted once, wherever the import is killed.
 
-A batch takes five steps:
-
-1. Redis announces it (`begun`).
-2. SQL notes the position that it reaches (`intended`), and what it adds to history (`part`).
-3. One script adds its views in Redis and moves the position (`done`).
-4. SQL's counts are raised, as by a flush.
-5. One SQL transaction moves the position and fills in the history.
-
-After a kill, `resume` compares the two sides:
-
-- before step 3: Redis has the announcement, not the position. The batch is added again.
-- after step 3: Redis has the position. Steps 4 and 5 are done.
-- Redis lost its data after step 5: SQL has the counts.
-- Redis lost its data between steps 2 and 5: a flush may have stored the batch, or not. The batch is passed over and
-  reported: at most one batch is missing, and no view is counted twice. One case is not recognised: the batch was
-  stored, and Redis comes back with a snapshot from between steps 1 and 3. Then the batch counts twice.
-
-One SQL transaction for counts and position would need no announcement. But the counts may be in another database, and
-a flush that has read Redis or SQL before that transaction may write its totals, or settle a counter, after it.
+docs/explanation/flush.md has the steps of a batch, and what follows a kill after each.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 
@@ -40,22 +22,16 @@ class ImportRefusedError(RuntimeError):
     """There is nothing to import, another import of the same source came first, or Redis lost its data meanwhile."""
 
 
-class Resumed(NamedTuple):
-    """Position where an import goes on, and the size of a batch that has to be passed over."""
-
-    position: int
-    lost: int = 0
-
-
 def resume(
     record: Import, *, digest: Callable[[int], str | None] = lambda position: "", dry_run: bool = False
-) -> Resumed:
-    """Returns where the import goes on, and finishes a batch that was added in Redis; a dry run only looks.
+) -> tuple[int, int]:
+    """Returns where the import goes on, and the size of a batch that has to be passed over.
 
-    `digest` returns the digest of the source up to a position, or None if the source ends sooner.
+    Finishes a batch that was added in Redis; a dry run only looks. `digest` returns the digest of the source up to a
+    position, or None if the source ends sooner.
     """
     if record.pk is None:
-        return Resumed(0)
+        return 0, 0
     before, intended = record.position, record.intended
     begun, done, totals = imports.state(record.source)
     if done is not None and done > before:
@@ -63,12 +39,12 @@ def resume(
             flush()
             # A database that was restored from a backup may not know the batch any more.
             _confirm(record, done, digest=found, part=record.part if done == intended else "", totals=totals)
-        return Resumed(done)
+        return done, 0
     if intended <= before or (begun, done) == (intended, before):
-        return Resumed(before)
+        return before, 0
     if not dry_run and (found := digest(intended)) is not None:
         _confirm(record, intended, digest=found)
-    return Resumed(intended, intended - before)
+    return intended, intended - before
 
 
 def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:

@@ -1,12 +1,7 @@
 """Charts of the past: adds the views of a batch to the history of their subjects and of their models.
 
-A history row holds the total at the end of its hour, so a view of the past raises the row of its hour and all later
-rows. No view is in a chart twice:
-
-- Subjects: a row that the flush writes after the batch was added in Redis holds the live total, and so the batch.
-  Such rows are told by their value: all rows from before are below the total right after the batch was added.
-- Models: Redis counts the views of their last hours, the batch included, and the flush writes those rows. Only
-  earlier hours are filled here.
+A view of the past raises the row of its hour and all later rows. No view is in a chart twice: rows that the flush
+writes after the batch was added in Redis are told by their value, and hours of models that Redis counts are left out.
 """
 
 import json

@@ -1,9 +1,6 @@
 """SQL's side of flushes: the record of each, the newest epoch of Redis, and resets.
 
-Each settling starts a new epoch in Redis, which keeps the names of the last two. SQL keeps the newest name that it
-was told, and is told before it stores a total that was settled. So a Redis was restored from a snapshot if neither
-of its two epochs is the one that SQL knows, and its marks may be of views that SQL stores already. A Redis that lost
-everything begins a list of its own, which SQL knows nothing of: none of its marks can be in SQL.
+A Redis was restored from a snapshot if neither of its two epochs is the one that SQL knows (docs/explanation/flush.md).
 """
 
 from datetime import timedelta

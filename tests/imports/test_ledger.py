@@ -17,7 +17,7 @@ from readtrack import tracker
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.imports.ledger import ImportRefusedError, Resumed
+from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.weblog import Importer, Options, Report
 from readtrack.models import Import
 from readtrack.reports import series
@@ -88,13 +88,13 @@ def test_sql_is_the_base_of_a_subject_that_redis_lacks(record: Import) -> None:
 def test_an_empty_batch_only_moves_the_position(record: Import, redis: Redis) -> None:
     ledger.add(record, Batch(), position=100)
     assert redis.keys() == []
-    assert ledger.resume(Import.objects.get()) == Resumed(100)
+    assert ledger.resume(Import.objects.get()) == (100, 0)
 
 
 def test_redis_lost_after_an_import_takes_nothing_along(record: Import, post: Post, redis: Redis) -> None:
     ledger.add(record, batch(post), position=100)
     redis.flushdb()
-    assert ledger.resume(Import.objects.get()) == Resumed(100)
+    assert ledger.resume(Import.objects.get()) == (100, 0)
     ledger.add(record, batch(post), position=200)
     assert views(post) == 2
 
@@ -102,7 +102,7 @@ def test_redis_lost_after_an_import_takes_nothing_along(record: Import, post: Po
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_part_that_was_announced_only_is_added_again(record: Import, post: Post, *, dry_run: bool) -> None:
     begin(record, after=100)
-    assert ledger.resume(record, dry_run=dry_run) == Resumed(0)
+    assert ledger.resume(record, dry_run=dry_run) == (0, 0)
     ledger.add(record, batch(post), position=120)
     assert views(post) == 1
 
@@ -110,18 +110,18 @@ def test_a_part_that_was_announced_only_is_added_again(record: Import, post: Pos
 def test_a_part_that_was_added_is_carried_and_not_added_again(record: Import, post: Post) -> None:
     begin(record, after=100)
     assert apply(record, batch(post), after=100)
-    assert ledger.resume(record, dry_run=True) == Resumed(100)
+    assert ledger.resume(record, dry_run=True) == (100, 0)
     assert Import.objects.get().position == 0
-    assert ledger.resume(record) == Resumed(100)
+    assert ledger.resume(record) == (100, 0)
     assert Post.objects.get().view_count == 1
     assert Import.objects.get().position == 100
 
 
 def test_where_the_source_ends_before_the_part_nothing_is_noted(record: Import, post: Post) -> None:
     begin(record, after=100)
-    assert ledger.resume(record, digest=lambda position: None) == Resumed(0)
+    assert ledger.resume(record, digest=lambda position: None) == (0, 0)
     apply(record, batch(post), after=100)
-    assert ledger.resume(record, digest=lambda position: None) == Resumed(100)
+    assert ledger.resume(record, digest=lambda position: None) == (100, 0)
     assert Import.objects.get().position == 0
 
 
@@ -136,11 +136,11 @@ def test_redis_lost_while_a_part_is_open_never_counts_it_twice(
     if is_flushed:
         flush()
     redis.flushdb()
-    assert ledger.resume(record, digest=lambda position: None) == Resumed(100, lost=100)
-    assert ledger.resume(record, dry_run=True) == Resumed(100, lost=100)
+    assert ledger.resume(record, digest=lambda position: None) == (100, 100)
+    assert ledger.resume(record, dry_run=True) == (100, 100)
     assert Import.objects.get().position == 0
-    assert ledger.resume(record) == Resumed(100, lost=100)
-    assert ledger.resume(Import.objects.get()) == Resumed(100)
+    assert ledger.resume(record) == (100, 100)
+    assert ledger.resume(Import.objects.get()) == (100, 0)
     assert views(post) == (is_flushed and is_applied)
 
 
@@ -151,7 +151,7 @@ def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, 
     flush()
     snapshot.restore()
     flush()  # as every run begins with
-    assert ledger.resume(Import.objects.get()) == Resumed(200)
+    assert ledger.resume(Import.objects.get()) == (200, 0)
     ledger.add(record, batch(post), position=300)
     assert views(post) == 3
 
@@ -180,7 +180,7 @@ def test_what_another_import_has_added_cannot_be_announced_again(record: Import,
     assert apply(record, batch(post), after=100)
     with pytest.raises(ImportRefusedError):  # SQL does not know yet, Redis does
         ledger.add(other, batch(post), position=100)
-    assert ledger.resume(record) == Resumed(100)
+    assert ledger.resume(record) == (100, 0)
     assert views(post) == 1
 
 

@@ -130,7 +130,7 @@ def test_rows_that_a_flush_writes_before_the_part_is_confirmed_hold_it_already(p
         assert found.pop(START) == 2
         assert sum(found.values()) == 5
         assert min(found) == hour
-    assert ledger.resume(Import.objects.get()).position == 100
+    assert ledger.resume(Import.objects.get()) == (100, 0)
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
@@ -182,7 +182,7 @@ def test_the_position_moves_with_the_history_or_not_at_all() -> None:
         ledger.resume(record)
     assert (Import.objects.get().position, rows("site.post:1")) == (0, {})
     record.part = part
-    assert ledger.resume(record).position == 100
+    assert ledger.resume(record) == (100, 0)
     assert sum(shown(Post, since=START).values()) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_database_restored_from_before_the_part_gets_no_history_of_it() -> Non
     record = begin(batch(START))
     Import.objects.update(intended=0, part="")
     record.refresh_from_db()
-    assert ledger.resume(record).position == 100
+    assert ledger.resume(record) == (100, 0)
     assert rows("site.post:1") == {}
     assert Post.objects.get().view_count == 1
 
@@ -205,4 +205,4 @@ def test_redis_lost_before_the_part_is_confirmed_is_no_success(redis: Redis, mon
     with pytest.raises(ImportRefusedError):
         add(START)
     assert rows("site.post:1") == {}
-    assert ledger.resume(Import.objects.get()).lost == 100
+    assert ledger.resume(Import.objects.get())[1] == 100
