@@ -1,7 +1,6 @@
-"""Records how far an import has come, so that each batch is counted once, wherever the import is killed.
+"""Records how far an import has come, so that each batch is counted once, wherever the import is killed."""
 
-docs/explanation/flush.md has the steps of a batch, and what follows a kill after each.
-"""
+# docs/explanation/flush.md has the steps of a batch, and what follows a kill after each.
 
 from collections.abc import Callable, Sequence
 from typing import Any

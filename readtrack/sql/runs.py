@@ -1,6 +1,7 @@
 """SQL's side of flushes: the record of each, the newest epoch of Redis, and resets.
 
-A Redis was restored from a snapshot if neither of its two epochs is the one that SQL knows (docs/explanation/flush.md).
+A Redis was restored from a snapshot if neither of its two epochs is the one that SQL knows. A Redis that lost
+everything begins a list of its own, which SQL knows nothing of: none of its marks can be in SQL.
 """
 
 from datetime import timedelta
