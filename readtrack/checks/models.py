@@ -88,55 +88,47 @@ def _strategies() -> Iterator[tuple[str, str]]:
             yield f"{model._meta.label}.unique_strategy", model.unique_strategy
 
 
-CHECKS = (
-    Check(
-        "readtrack.E008",
+CHECKS = {
+    "readtrack.E008": Check(
         unknown_models,
         "READTRACK['{0}'] names '{1}', which is no model.",
         hint="Name models as 'app_label.ModelName'.",
     ),
-    Check(
-        "readtrack.E009",
+    "readtrack.E009": Check(
         unknown_fields,
         "{0}.{1} names '{2}', which is no field of it.",
         hint="Name its fields: in news_fields any, in news_author a foreign key.",
     ),
-    Check(
-        "readtrack.E044",
+    "readtrack.E044": Check(
         unfollowed_news,
         "{0} names {1!r}, which is no foreign key or many-to-many field of the model, so it makes nothing unread.",
         hint="List relations of the model itself. For others, such as 'category__parent' or the tags of taggit, call "
         "tracker.publish_to(objects, [post]) in the transaction that saves the post.",
     ),
-    Check(
-        "readtrack.E010",
+    "readtrack.E010": Check(
         lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
         "{0} has a composite primary key, so its views cannot be counted.",
         hint="Take it out of COUNTED_MODELS; or give it a primary key of one column, and a unique constraint instead.",
     ),
-    Check(
-        "readtrack.W019",
+    "readtrack.W019": Check(
         own_counts,
         "{0}.{1} is a field of the model's own, so save() can write an old count back.",
         hint="Delete its line from the model, because Tracked has the field, and run makemigrations. The values stay. "
         "If the column still has another name, rename the field in a migration before that.",
     ),
-    Check(
-        "readtrack.W011",
+    "readtrack.W011": Check(
         missing_migrations,
         "{0} counts views, but no migration adds {2}.",
         hint="Run: manage.py makemigrations {1} && manage.py migrate",
     ),
-    Check(
-        "readtrack.E030",
+    "readtrack.E030": Check(
         lambda: [(where, name) for where, name in _strategies() if name not in STRATEGIES],
         "{0} is {1!r}, which is no way to count unique visitors.",
         hint=f"Choose one of {', '.join(map(repr, STRATEGIES))}.",
     ),
-    Check(
-        "readtrack.W034",
+    "readtrack.W034": Check(
         uncounted_visitors,
         "{0} is {1!r}, which counts nobody here, because user ids are not whole numbers.",
         hint=f"Choose one of {', '.join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader)}.",
     ),
-)
+}

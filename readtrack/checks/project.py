@@ -71,76 +71,65 @@ def missing_urls() -> list[tuple[Any, ...]]:
     return []
 
 
-CHECKS = (
-    Check(
-        "readtrack.E004",
+CHECKS = {
+    "readtrack.E004": Check(
         missing_cache,
         "CACHES has no alias '{0}', which readtrack uses.",
         hint=OWN_CACHE,
     ),
-    Check(
-        "readtrack.E005",
+    "readtrack.E005": Check(
         wrong_cache,
         "The cache '{0}' is a {1}, and readtrack needs django-redis.",
         hint=OWN_CACHE,
     ),
-    Check(
-        "readtrack.E012",
+    "readtrack.E012": Check(
         unusable_cache,
         "The cache '{0}' cannot be used: {1}.",
         hint="Correct it in CACHES. LOCATION is a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or "
         "'unix:///run/redis.sock'. One server, replicas beside it and Sentinel can be used, Redis Cluster cannot.",
     ),
-    Check(
-        "readtrack.W013",
+    "readtrack.W013": Check(
         unprefixed_keys,
         "The cache '{0}' has the KEY_PREFIX {1!r}, which readtrack's keys do not get.",
         hint="Set READTRACK['PREFIX'] = '{1}:'. Otherwise two sites on one Redis count into the same keys.",
     ),
-    Check(
-        "readtrack.E024",
+    "readtrack.E024": Check(
         shared_tenants,
         "Tenants share their counts, because {0}.",
         hint="Set READTRACK['PREFIX'] to the path of a function that returns django.db.connection.schema_name, and "
         "put 'readtrack' into TENANT_APPS. Flush each: manage.py all_tenants_command --no-public readtrack flush",
     ),
-    Check(
-        "readtrack.W006",
+    "readtrack.W006": Check(
         lambda: problem_if(MIDDLEWARE not in settings.MIDDLEWARE),
         "ReadTrackMiddleware is not in MIDDLEWARE, so no view is counted.",
         hint=f"Add '{MIDDLEWARE}' after '{AUTHENTICATION}'.",
     ),
-    Check(
-        "readtrack.E007",
+    "readtrack.E007": Check(
         lambda: problem_if(_precedes(MIDDLEWARE, AUTHENTICATION)),
         "ReadTrackMiddleware comes before AuthenticationMiddleware, so every visitor counts as signed out.",
         hint=f"Move '{MIDDLEWARE}' below '{AUTHENTICATION}'.",
     ),
-    Check(
-        "readtrack.E016",
+    "readtrack.E016": Check(
         lambda: [(path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and COMPRESSOR.search(path)],
         "'{0}' comes after ReadTrackMiddleware and compresses pages before counts and dots are filled in.",
         hint=f"Move '{{0}}' above '{MIDDLEWARE}' in MIDDLEWARE.",
     ),
-    Check(
-        "readtrack.W017",
+    "readtrack.W017": Check(
         lambda: problem_if(_precedes(UPDATE_CACHE, MIDDLEWARE)),
         "UpdateCacheMiddleware comes before ReadTrackMiddleware: a page that it answers shows the counts of the moment "
         "when it was stored, and counts no view.",
         hint="Remove it and FetchFromCacheMiddleware, and cache views with cache_page: it stores pages before counts "
         "and dots are filled in. Or make the pages shared, and let their script count: readtrack.request.shared_page.",
     ),
-    Check(
-        "readtrack.W028",
+    "readtrack.W028": Check(
         missing_urls,
         "READTRACK['{0}'] leaves pages to the script, but the URLconf has no address for it, so they are not counted.",
         hint="Add path('live/', include('readtrack.urls')), and {{% readtrack_script %}} at the end of <body>.",
     ),
-    Check(
-        "readtrack.W018",
+    "readtrack.W018": Check(
         lambda: problem_if(_precedes(MIDDLEWARE, CONDITIONAL)),
         "ConditionalGetMiddleware comes after ReadTrackMiddleware, so browsers are told that a page is unchanged when "
         "its counts have changed.",
         hint=f"Move '{CONDITIONAL}' above '{MIDDLEWARE}' in MIDDLEWARE.",
     ),
-)
+}

@@ -57,26 +57,23 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     ),
 }
 
-TYPE_CHECKS = (
-    Check(
-        "readtrack.E001",
+TYPE_CHECKS = {
+    "readtrack.E001": Check(
         lambda: problem_if(not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__),
         "READTRACK is of the type {}, not a dict.",
         hint="Set READTRACK = {{}} for the defaults.",
     ),
-    Check(
-        "readtrack.E002",
+    "readtrack.E002": Check(
         wrong_types,
         "READTRACK['{0}'] is {2!r}.",
         hint="Give it {1}, or leave it out for the default.",
     ),
-    Check(
-        "readtrack.W003",
+    "readtrack.W003": Check(
         unknown_settings,
         "READTRACK has no setting '{0}'.",
         hint="Did you mean: {1}?",
     ),
-)
+}
 
 
 def unusable_dimensions() -> Iterator[tuple[str, str]]:
@@ -103,75 +100,64 @@ def unusable_prefix() -> list[tuple[Any, ...]]:
     return problem_if(function is not None and not callable(function), conf.PREFIX, "it is not callable")
 
 
-CHECKS = (
-    Check(
-        "readtrack.E025",
+CHECKS = {
+    "readtrack.E025": Check(
         unusable_prefix,
         "READTRACK['PREFIX'] names '{0}', which is no function: {1}.",
         hint="Give the path of a function that takes no argument and returns the tenant's name. A prefix that is no "
         "path ends with a colon, such as '{0}:'.",
     ),
-    Check(
-        "readtrack.E014",
+    "readtrack.E014": Check(
         lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
         "READTRACK['{0}'] is 0, and nothing would work.",
         hint="Give it a number from 1 up, or leave it out for the default.",
     ),
-    Check(
-        "readtrack.E020",
+    "readtrack.E020": Check(
         lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],
         "READTRACK['{0}'] has {1!r}, which is no regular expression: {2}.",
         hint="Correct it. Escape special characters, as re.escape does. Until then the pattern is ignored.",
     ),
-    Check(
-        "readtrack.E022",
+    "readtrack.E022": Check(
         lambda: problem_if(error := addresses.bad_proxies(), error),
         "READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {0}",
         hint="Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'. Until then REMOTE_ADDR is used.",
     ),
-    Check(
-        "readtrack.E023",
+    "readtrack.E023": Check(
         lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
         "READTRACK['COOKIE'] is {0!r}, which cannot be the name of a cookie.",
         hint="Use letters, digits, - and _. To set no cookie at all, use READTRACK['ANONYMOUS'] = 'hash'.",
     ),
-    Check(
-        "readtrack.E027",
+    "readtrack.E027": Check(
         lambda: problem_if(not FILE.fullmatch(conf.SCRIPT), conf.SCRIPT),
         "READTRACK['SCRIPT'] is {0!r}, which cannot be the end of an address.",
         hint="Use letters, digits, '.', - and _, such as 'page.js'.",
     ),
-    Check(
-        "readtrack.E032",
+    "readtrack.E032": Check(
         lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
         "READTRACK['FUNNEL'] is {0!r}: it needs at least one stage, and each stage only once.",
         hint="Name the stages in their order, such as ['view', 'click', 'convert'].",
     ),
-    Check(
-        "readtrack.E033",
+    "readtrack.E033": Check(
         unusable_dimensions,
         "READTRACK['DIMENSIONS'] names '{0}': {1}.",
         hint="Name device, browser, os, country, referrer, or the dotted path of a callable that takes the request.",
     ),
-    Check(
-        "readtrack.E026",
+    "readtrack.E026": Check(
         lambda: exclusions.rules().problems,
         "READTRACK['EXCLUDE'] has {0!r}: {1!r}, which leaves out nothing.",
         hint="Give 'staff': True; lists of names in 'groups', of 'app.codename' in 'permissions', of regular "
         "expressions in 'paths', of addresses in 'networks'; and in 'function' the path of a function (request).",
     ),
-    Check(
-        "readtrack.E040",
+    "readtrack.E040": Check(
         lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
         "READTRACK['READERS'] = 'id' has no numbers for anonymous visitors, but ANONYMOUS_READERS is on.",
         hint="Set READTRACK['READERS'] to 'auto' or 'ordinal'.",
     ),
-    Check(
-        "readtrack.E041",
+    "readtrack.E041": Check(
         unusable_functions,
         "READTRACK['{0}'] names '{1}', which is no function: {2}.",
         hint="Give the path of a function: IS_BOT takes a user agent and returns True for a robot; READ_QUERYSET takes "
         "(request, queryset) and returns the rows which the user may see; CONSENT takes (request) and returns True "
         "once a cookie may be set. Until then none is.",
     ),
-)
+}

@@ -1,9 +1,11 @@
 """All checks together."""
 
-from django.core import checks
+import re
+
 from django.core.management import call_command
 from pytest_django import Settings
 
+from readtrack.checks import models, project, values
 from readtrack.checks.setup import CHECKS, check_setup
 from tests.checks.findings import found
 
@@ -14,10 +16,10 @@ def test_the_tests_own_site_is_set_up_well() -> None:
 
 
 def test_each_check_has_an_id_of_its_own_and_a_hint() -> None:
-    assert len({check.id for check in CHECKS}) == len(CHECKS)
-    for check in CHECKS:
+    assert len(CHECKS) == sum(map(len, (values.TYPE_CHECKS, project.CHECKS, models.CHECKS, values.CHECKS)))
+    for name, check in CHECKS.items():
         assert check.hint
-        assert check.id.startswith("readtrack.E" if check.level == checks.ERROR else "readtrack.W")
+        assert re.fullmatch(r"readtrack\.[EW]\d{3}", name)
 
 
 def test_checking_touches_no_network(settings: Settings) -> None:
