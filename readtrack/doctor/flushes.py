@@ -11,7 +11,7 @@ from readtrack.conf import conf
 from readtrack.doctor.findings import FLUSH, Context, Finding, counted, duration
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
-from readtrack.store import counters, scripts, server
+from readtrack.store import server
 from readtrack.store.counters import Total
 from readtrack.subjects import rows_by_model, tracked_models
 from readtrack.unread import publishing
@@ -81,17 +81,6 @@ def locks(context: Context) -> Finding:
     return Finding("warning", message, hint)
 
 
-def unsettled(context: Context) -> Finding:
-    """Examines whether counters that began anew are given SQL's count."""
-    number, seconds = server.unsettled()
-    age, message = timedelta(seconds=seconds), f"{counted(number, 'counter')} without SQL's count"
-    if not number:
-        return Finding("ok", "Every counter includes SQL's count.")
-    if age > runs.late_after():
-        return Finding("warning", f"{message}, the oldest for {duration(age)}.", f"Flushes add it. Run: {FLUSH}")
-    return Finding("ok", f"{message}. The next flush adds it.")
-
-
 def totals(context: Context) -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
     number, broken = server.broken_totals()
@@ -100,19 +89,6 @@ def totals(context: Context) -> Finding:
     message = f"Not a number in Redis: {counted(len(broken), 'total')}, such as {', '.join(broken[:SHOWN])}."
     hint = "Its views do not count, and pages show SQL's. Delete the key in Redis: it then goes on from SQL's."
     return Finding("error", message, hint)
-
-
-def epoch(context: Context) -> Finding:
-    """Examines whether Redis has its data of the last flush."""
-    if runs.last_good() is None:
-        return Finding("ok", "No flush has succeeded yet, so Redis cannot have fallen behind SQL.")
-    # SQL is read first: a flush between the two reads advances Redis by one epoch, and Redis keeps the previous one.
-    known = runs.known_epoch(scripts.run(counters.epoch(), patient=True).origin)
-    found = scripts.run(counters.epoch(), patient=True)
-    if known is not None and known.current in (found.current, found.previous):
-        return Finding("ok", "Redis has its data of the last flush.")
-    message = "Redis was emptied, or restored from a snapshot, since the last flush."
-    return Finding("warning", message, f"The next flush merges Redis and SQL. Run: {FLUSH}")
 
 
 def drift(context: Context) -> Finding:

@@ -24,9 +24,7 @@ EXAMINATIONS: Mapping[Callable[[Context], Finding | Iterator[Finding]], frozense
     flushes.flushes: DATABASE,
     flushes.outbox: DATABASE,
     flushes.locks: DATABASE,
-    flushes.unsettled: REDIS,
     flushes.totals: REDIS,
-    flushes.epoch: REDIS | DATABASE,
     flushes.drift: REDIS | DATABASE,
 }
 

@@ -14,7 +14,7 @@ from redis.utils import str_if_bytes
 
 from readtrack import buckets
 from readtrack.store import counters, keys, scripts
-from readtrack.store.connection import connect, server_time
+from readtrack.store.connection import connect
 from readtrack.store.counters import Total
 from readtrack.store.keys import Key
 
@@ -134,14 +134,6 @@ def _commands(kind: str, name: str, count: int) -> Iterator[tuple[object, ...]]:
             yield command, name, *chain.from_iterable(map(member, range(start, min(start + STEP, count))))
     else:
         yield "SET", name, 10**6
-
-
-def unsettled() -> tuple[int, float]:
-    """Returns the number of counters that lack SQL's count, and the age of the oldest (seconds)."""
-    client: Any = connect(patient=True)
-    count = client.zcount(keys.unsettled(), "-inf", "(+inf")
-    oldest = client.zrange(keys.unsettled(), 0, 0, withscores=True) if count else ()
-    return count, max(0.0, (server_time(patient=True) - oldest[0][1]) / 1_000_000) if oldest else 0.0
 
 
 def some_totals(limit: int) -> dict[str, Total]:

@@ -29,7 +29,7 @@ def test_a_database_that_is_gone_is_one_error(monkeypatch: pytest.MonkeyPatch) -
         patch.setitem(connection.settings_dict, "PORT", 1)
         assert levels("flushes") == ["error"]
         assert found("outbox") == found("drift") == []
-        assert levels("scripts") == levels("unsettled") == ["ok"]
+        assert levels("scripts") == levels("totals") == ["ok"]
     connection.close()
 
 
@@ -91,30 +91,6 @@ def test_flushes_are_judged_by_their_records(runs: list[dict[str, Any]], expecte
 def viewed(row: Post, times: int) -> None:
     for _ in range(times):
         tracker.record(hit(subject_of(row)))
-
-
-def test_a_counter_that_stays_unsettled_is_a_warning(redis: Redis) -> None:
-    row = post()
-    assert found("unsettled")[0][:2] == ("ok", "Every counter includes SQL's count.")
-    viewed(row, 1)
-    assert found("unsettled")[0][:2] == ("ok", "2 counters without SQL's count. The next flush adds it.")
-    redis.zincrby(keys.unsettled(), -600_000_000, subject_of(row))
-    assert found("unsettled")[0][:2] == ("warning", "2 counters without SQL's count, the oldest for 10 min.")
-
-
-def test_a_redis_that_was_emptied_is_a_warning_until_the_next_flush(redis: Redis) -> None:
-    viewed(post(), 1)
-    assert found("epoch")[0][:2] == (
-        "ok",
-        "No flush has succeeded yet, so Redis cannot have fallen behind SQL.",
-    )
-    flush()
-    assert found("epoch")[0][:2] == ("ok", "Redis has its data of the last flush.")
-    assert levels("epoch") == ["ok"]
-    redis.flushdb()
-    assert levels("epoch") == ["warning"]
-    flush()
-    assert levels("epoch") == ["ok"]
 
 
 def test_views_since_the_last_flush_are_no_drift(redis: Redis) -> None:
