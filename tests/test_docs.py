@@ -21,6 +21,9 @@ from django.template import Engine, engines
 from django.test import override_settings
 from pytest_django import Settings
 from redis import Redis
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.generics import RetrieveAPIView
+from rest_framework.serializers import ModelSerializer
 
 from readtrack import reports, tracker
 from readtrack.checks.project import AUTHENTICATION
@@ -255,29 +258,23 @@ def test_a_step_outside_a_request_goes_on_from_the_visitors_view(
 def test_a_view_of_django_rest_framework_counts(
     rf: Any, settings: Settings, headers: dict[str, str], outcome: str
 ) -> None:
-    framework = pytest.importorskip("rest_framework")
-    authentication, generics, serializers = (
-        importlib.import_module(f"{framework.__name__}.{name}")
-        for name in ("authentication", "generics", "serializers")
-    )
-    post, user = factories.post(), factories.user()
+    post, user = factories.post(category=factories.category()), factories.user()
 
-    class Token(authentication.BaseAuthentication):  # type: ignore[misc, name-defined]
+    class Token(BaseAuthentication):  # type: ignore[misc]
         def authenticate(self, request: Any) -> Any:
             return (user, None) if "Authorization" in request.headers else None
 
-    meta = type("Meta", (), {"model": Post, "fields": ["title"]})
-    serializer = type("PostSerializer", (serializers.ModelSerializer,), {"Meta": meta})
-    snippet = {"RetrieveAPIView": generics.RetrieveAPIView, "Post": Post, "PostSerializer": serializer}
-    first, *others = (code for _, code in fences(ROOT / "docs" / "howto" / "apps.md", "python"))
-    exec(first, snippet)
-    exec(others[-1], snippet)
+    snippet: dict[str, Any] = {"RetrieveAPIView": RetrieveAPIView, "ModelSerializer": ModelSerializer, "Post": Post}
+    codes = [code for _, code in fences(ROOT / "docs" / "howto" / "apps.md", "python")]
+    for part in ("class PostSerializer", "class PostDetail", "NOT_BOTS"):
+        exec(next(code for code in codes if part in code), snippet)
     settings.READTRACK = {"DEBUG_HEADER": True, **snippet["READTRACK"]}
     view = snippet["PostDetail"].as_view(authentication_classes=[Token])
     request = rf.get("/", headers=headers)
     request.user = AnonymousUser()  # as Django's middleware leaves it
     response: Any = ReadTrackMiddleware(lambda request: view(request, pk=post.pk).render())(request)
     assert (response.status_code, response["X-Readtrack"]) == (200, outcome)
+    assert response.data["is_unread"] is ("Authorization" in headers)
 
 
 @pytest.fixture

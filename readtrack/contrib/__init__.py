@@ -1,0 +1,1 @@
+"""Parts for other packages, each imported by sites that have the package."""

@@ -1,0 +1,69 @@
+"""Django REST framework: fields for counts and dots that ask once for a whole list, and a mixin that counts views."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from rest_framework.serializers import Field, ListSerializer
+
+from readtrack import reports
+
+
+class NumberField(Field):  # type: ignore[misc]  # the framework has no types
+    """Base of the fields. In a serializer with `many=True` the first object asks for all of the list.
+
+    `source` names the object that the number is of, as in `UnreadField(source="category")`; by default it is the one
+    that the serializer shows. In a serializer within another one each object asks for itself.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"source": "*", **options, "read_only": True})
+        self._found: dict[Any, Any] = {}
+
+    def numbers(self, objs: Iterable[Any]) -> Mapping[Any, Any]:
+        """Returns the number of each object."""
+        raise NotImplementedError
+
+    def to_representation(self, value: Any) -> Any:
+        if value not in self._found:
+            self._found.update(self.numbers({value, *self._listed()}))
+        return self._found[value]
+
+    def _listed(self) -> set[Any]:
+        shown = (
+            getattr(self.parent.parent, "instance", None) if isinstance(self.parent.parent, ListSerializer) else None
+        )
+        objs = map(self.get_attribute, shown) if isinstance(shown, Iterable) else ()
+        return {obj for obj in objs if obj is not None}
+
+
+class ViewCountField(NumberField):
+    """The live views, as `reports.views` returns them."""
+
+    def numbers(self, objs: Iterable[Any]) -> Mapping[Any, int]:
+        return reports.views(objs)
+
+
+class UnreadCountField(NumberField):
+    """The number of new items, as `reports.unread_counts` returns it for the user of the request."""
+
+    def numbers(self, objs: Iterable[Any]) -> Mapping[Any, int]:
+        return reports.unread_counts(getattr(self.context.get("request"), "user", AnonymousUser()), objs)
+
+
+class UnreadField(UnreadCountField):
+    """True if there is anything new."""
+
+    def to_representation(self, value: Any) -> bool:
+        return bool(super().to_representation(value))
+
+
+class CountViewsMixin:
+    """For `RetrieveAPIView` and view sets: counts a view of the object that is retrieved. Put it first."""
+
+    request: Any
+
+    def get_object(self) -> Any:
+        obj = super().get_object()  # type: ignore[misc]
+        self.request.readtrack.view(obj)  # of other methods than GET nothing counts
+        return obj
