@@ -37,6 +37,7 @@ class Conf:
     SCRIPT: str = "page.js"  # name of the script and of the address that it calls, below that of `readtrack.urls`
     SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made; longer than caches keep it
     SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths of pages that are the same for everybody
+    READ_WHEN: Literal["shown", "read"] = "shown"  # a dot goes out: page shown, or its marked text really read
 
     # Unique visitors
     UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 from jinja2 import Environment, nodes, pass_context
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 
+from readtrack import reports
 from readtrack.page import filling
 from readtrack.page.placeholders import COUNT, DOT, OF_COUNTS, UNREAD, Placeholder
 
@@ -21,7 +23,7 @@ class ReadTrackExtension(Extension):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        functions = (view_count, unread_dot, unread_count, readtrack_script)
+        functions = (view_count, unread_dot, unread_count, read_count, readtrack_text, readtrack_script)
         environment.globals.update({function.__name__: function for function in functions})
 
     def parse(self, parser: Parser) -> nodes.Node:
@@ -57,6 +59,18 @@ def unread_dot(context: Context, obj: Any) -> SafeString:
 def unread_count(context: Context, obj: Any) -> SafeString:
     """`{{ unread_count(category) }}`; a dot with READ_STATE "bitmap"."""
     return filling.left(Placeholder.of(UNREAD, obj), context)
+
+
+def read_count(obj: Any) -> int | str:
+    """`{{ read_count(post) }}`"""
+    return reports.reading(obj).reads if Placeholder.of(COUNT, obj) else ""
+
+
+@pass_context
+def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
+    """`{{ readtrack_text(post, html) }}`: the text and its mark; only the mark, with the selector of its element."""
+    mark = filling.text(obj, str(text), context, selector=selector)
+    return mark if selector else conditional_escape(text) + mark
 
 
 @pass_context

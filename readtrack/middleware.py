@@ -16,7 +16,7 @@ from readtrack.conf import cached_setting, conf, patterns
 from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling
-from readtrack.page.placeholders import PAGE_MARK
+from readtrack.page.placeholders import PAGE_MARK, TEXT_MARK
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import clock, keys, uniques
 from readtrack.store.buffer import hit_buffer
@@ -101,7 +101,8 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, us
         seen.fill = partial(filling.fill, response, to_do.content, find_reader)
         if seen.language:
             seen.fill = override(seen.language)(seen.fill)
-    outcome = _record(request, response, user) if to_do.has_seen else Outcome()
+    has_text = TEXT_MARK in (to_do.content or b"")
+    outcome = _record(request, response, user, has_text=has_text) if to_do.has_seen else Outcome()
     if to_do.explains and any(outcome):
         response["X-Readtrack"] = str(outcome)
     elif to_do.explains and seen.has_script and (seen.is_shared or to_do.has_seen):
@@ -112,25 +113,29 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, us
         seen.fill()
 
 
-def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
+def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None, *, has_text: bool) -> Outcome:
     """Drops what cannot count, and records the rest."""
     seen, is_anonymous = request.readtrack, user is None
     reason, skipped = None, tuple(seen.views)
     # What a script tells comes by POST, as a step may.
-    if (seen.views or seen.reads) and (
+    if (seen.views or seen.reads or seen.reading) and (
         reason := refusal(request, response, is_anonymous=is_anonymous, is_step=seen.is_script)
     ):
         seen.views.clear()
         seen.reads.clear()
+        seen.reading = None
     if seen.steps and refusal(request, response, is_anonymous=is_anonymous, is_step=True):
         seen.steps.clear()
     may_be_own = conf.EXCLUDE or getattr(user, "is_staff", False)
-    if may_be_own and (seen.views or seen.steps) and exclusions.is_excluded(request, user):
+    if may_be_own and (seen.views or seen.steps or seen.reading) and exclusions.is_excluded(request, user):
         reason = reason or "excluded"
         seen.views.clear()  # what they have read stays, so that their dots go out
         seen.steps.clear()
+        seen.reading = None
     if seen.has_script and conf.COUNT_BY == "script":
         seen.views.clear()
+        seen.reads.clear()
+    if seen.has_script and has_text and conf.READ_WHEN == "read":
         seen.reads.clear()
     is_left = seen.has_seen
     # The page itself was skipped already.
@@ -160,6 +165,7 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
         reads=tuple(seen.reads) if reader is not None else (),
         dimensions=dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else (),
         steps=tuple(seen.steps),
+        reading=seen.reading,
         reader=reader,
         began=seen.began if seen.as_of is None else None,
         as_of=seen.as_of,

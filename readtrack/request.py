@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
+from readtrack.hits.reading import Reading
 from readtrack.subjects import (
     check_read_state,
     check_stage,
@@ -29,6 +30,7 @@ class Recorder:
         self.views: dict[str, None] = {}
         self.reads: dict[str, None] = {}
         self.steps: dict[tuple[str, str], None] = {}
+        self.reading: Reading | None = None  # what the page's script tells of its text
         self.as_of: int | None = None  # Redis's clock (µs) when the page was made, if that was an earlier request
         self.is_script = False  # the page's script tells of a page that was sent before
         self.language = ""  # the language of that page
@@ -66,7 +68,7 @@ class Recorder:
     @property
     def has_seen(self) -> bool:
         """Returns True if there is anything to record."""
-        return bool(self.views or self.reads or self.steps)
+        return bool(self.views or self.reads or self.steps or self.reading)
 
 
 def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:

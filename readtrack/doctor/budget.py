@@ -111,10 +111,11 @@ def budget(**given: Any) -> Budget:
 
 
 def _unused() -> set[Key]:
-    """Returns the rows that the site's settings leave out, and those that exist for a moment or after a loss only."""
+    """Returns the rows that settings leave out or do not tell, and those that exist for a moment or after a loss."""
     states = (keys.read_bits, keys.seen_counters, keys.ordinal_read_bits, keys.ordinal_seen_counters)
     return {
         *(keys.scratch, keys.budget, keys.importing, keys.earlier),
+        *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
         *chain.from_iterable(strategy.rows for strategy in STRATEGIES.values() if strategy != model_strategy("")),
         *(row for row in states if not row.pattern.endswith(f"}}:{readers.state_kind()}")),
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),

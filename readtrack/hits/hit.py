@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from readtrack.conf import conf
 from readtrack.hits import bots
 from readtrack.hits.readers import Reader
+from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 
 # Reasons for a skip. The reasons up to "excluded" are found before Redis is asked, Redis finds the next three.
@@ -44,6 +45,7 @@ class Hit(NamedTuple):
     reads: tuple[str, ...] = ()
     dimensions: tuple[tuple[str, str], ...] = ()  # name and value: the views are broken down by them
     steps: tuple[tuple[str, str], ...] = ()  # subject and stage of its funnel
+    reading: Reading | None = None
     by_script: bool = False  # a page's script tells of it, mostly a second time; repeats are expected
     stand_in: str = ""  # the id that stood in for the visitor's cookie, if the script tells of a visitor with a cookie
     reader: Reader | None = None

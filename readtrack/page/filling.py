@@ -11,11 +11,11 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 from django.utils.cache import patch_cache_control, patch_vary_headers
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import compress_string
 
-from readtrack.hits import readers, visitors
+from readtrack.hits import readers, reading, visitors
 from readtrack.hits.readers import Reader
 from readtrack.page import placeholders
 from readtrack.page.placeholders import (
@@ -28,10 +28,11 @@ from readtrack.page.placeholders import (
     PAGE,
     PATTERN,
     READER_MARK,
+    TEXT,
     WITHOUT_COUNT,
     Placeholder,
 )
-from readtrack.page.shown import LONGEST_PATH, VERSION, Shown
+from readtrack.page.shown import LONGEST_PATH, VERSIONS, Shown
 from readtrack.reports import live
 from readtrack.request import Recorder
 from readtrack.store.circuit import in_this_page
@@ -51,6 +52,15 @@ def left(placed: Placeholder | str | None, context: Any) -> SafeString:
     if not hasattr(request, "readtrack"):
         content = filled(content.encode(), partial(reader_of, context)).decode()
     return mark_safe(content)  # noqa: S308 - signed placeholders, or rendered by tags
+
+
+def text(obj: Any, content: str, context: Any, *, selector: str = "") -> SafeString:
+    """Returns the mark of a text's end: behind the text itself, or anywhere with the selector of the text's element."""
+    place = Placeholder.of(TEXT, obj, words=reading.words(content))
+    if place is None:
+        return SafeString("")
+    element = format_html(' data-text="{}"', escape(selector)) if selector else ""
+    return left(str(format_html('<span data-read="{}"{}></span>', place, element)), context)
 
 
 def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:
@@ -109,11 +119,11 @@ def script(context: Any) -> str:
     seen.see(context)
     seen.has_script = True
     shown = Shown.by(seen, path=request.path)
-    place = str(Placeholder(PAGE, shown.name, shown.as_of)) if shown.name else ""
+    place = Placeholder(PAGE, shown.name, shown.as_of) if shown.name else SafeString(f'{VERSIONS[0]}" data-page="')
     # Django 6's, or django-csp's; a nonce would make each copy of a shared page another one.
     nonce = "" if seen.is_shared else context.get("csp_nonce", getattr(request, "csp_nonce", ""))
     attribute = format_html(' nonce="{}"', str(nonce)) if str(nonce) else ""
-    return format_html('<script src="{}?{}" defer data-page="{}"{}></script>', url, VERSION, place, attribute)
+    return format_html('<script src="{}?{}"{} defer></script>', url, place, attribute)
 
 
 def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:

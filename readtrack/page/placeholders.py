@@ -19,8 +19,9 @@ from django.utils.translation import ngettext
 
 from readtrack import numerals
 from readtrack.conf import conf
+from readtrack.hits.reading import least_seconds
 from readtrack.hits.visitors import digest
-from readtrack.page.shown import ANSWER, Shown
+from readtrack.page.shown import ANSWER, VERSIONS, Shown
 from readtrack.reports.live import PageState, loaded
 from readtrack.subjects import can_be_unread, is_counted, subject_of, why_not_counted
 
@@ -28,15 +29,15 @@ logger = logging.getLogger("readtrack")
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
-PAGE = "page"
+PAGE, TEXT = "page", "text"
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_READERS = {DOT, UNREAD, IF}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
-MARK, PAGE_MARK = b"!rt!", b"!rt!page!"
+MARK, PAGE_MARK, TEXT_MARK = b"!rt!", b"!rt!page!", b"!rt!text!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if)!")
 # A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
 PATTERN = re.compile(
-    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
+    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page|text)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
 )
 # A count of an object that does not carry SQL's.
 WITHOUT_COUNT = re.compile(rb"!rt!(?:count|exact|words)![^!\s]{1,4000}!!")
@@ -50,15 +51,16 @@ class Placeholder(NamedTuple):
 
     kind: str
     subject: str
-    stored: int | None = None  # SQL's count, if the object carries it: shown without a query while Redis is down
+    # SQL's count, if the object carries it: shown without a query while Redis is down. Of a text its number of words.
+    stored: int | None = None
 
     @classmethod
-    def of(cls, kind: str, obj: Any) -> "Placeholder | None":
+    def of(cls, kind: str, obj: Any, *, words: int = 0) -> "Placeholder | None":
         """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
         is_saved = isinstance(obj, Model) and obj.pk is not None
-        if kind in OF_COUNTS:
+        if kind in OF_COUNTS or kind == TEXT:
             if is_saved and is_counted(obj.__class__):
-                return cls(kind, subject_of(obj), loaded(obj))
+                return cls(kind, subject_of(obj), words if kind == TEXT else loaded(obj))
             if settings.DEBUG:
                 _explain(obj.__class__)
             return None
@@ -107,6 +109,9 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[byt
         if entry.kind in OF_COUNTS:
             html[text] = count(state.views[entry.subject], kind=entry.kind)
             continue
+        if entry.kind == TEXT:
+            html[text] = str(least_seconds(entry.stored or 0))
+            continue
         items = state.unread.get(entry.subject, 0)
         html[text] = cached_dot(is_unread=items > 0) if entry.kind == DOT else ""
         if entry.kind == UNREAD:
@@ -127,7 +132,9 @@ def _connect(waiting: Mapping[bytes, Placeholder], html: dict[bytes, str], text:
             f"{start[0]}{name}{html[key][start.end() :]}" if start else f"<span{name}{hidden}>{html[key]}</span>"
         )
     if page.subject != ANSWER:
-        html[text] = Shown.named(page.subject, page.stored).token(list(places.values()))
+        texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
+        token = Shown.named(page.subject, page.stored).token(list(places.values()), texts[0] if texts else ())
+        html[text] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
 
 
 def count(views: int, *, kind: str) -> str:

@@ -2,9 +2,8 @@
 ((page, script) => {
   if (window.readtrack) return readtrack.page(script.dataset.page);
   let shown, url, from = page.referrer, due, timer;
-  const tell = (token, tries) => {
-    clearTimeout(timer);
-    fetch(script.src, { method: "POST", body: token + "\n" + from, keepalive: true })
+  const tell = (token, tries, state = "") =>
+    fetch(script.src, { method: "POST", body: token + "\n" + from + "\n" + state, keepalive: true })
       .then(answer => (answer.ok ? answer.json() : answer.status < 500 ? {} : Promise.reject()))
       .then(({ html, again }) => {
         if (token != shown) return;
@@ -13,10 +12,10 @@
         if (again && tries) tell(token, 0);
       })
       .catch(() => tries && token == shown && (timer = setTimeout(tell, 9e3 / tries, token, tries - 1)));
-  };
   const look = () => {
     if (!due || !shown || page.prerendering || page.hidden) return;
     due = false;
+    clearTimeout(timer);
     tell(shown, 3);
   };
   window.readtrack = {
@@ -26,6 +25,9 @@
       shown = token || (page.querySelector("[data-page]") || script).dataset.page;
       due = true;
       look();
+    },
+    tell(state) {
+      tell(shown, 0, state);
     },
   };
   page.addEventListener("prerenderingchange", look);

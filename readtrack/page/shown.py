@@ -3,9 +3,11 @@
 The token says nothing about the reader, so whoever gets the page may give the token back, for SCRIPT_AGE seconds.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib.resources import files
+from time import time
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -14,6 +16,7 @@ from django.db.models import Model
 from django.utils.translation import get_language
 
 from readtrack.conf import conf
+from readtrack.hits.reading import Reading, least_seconds
 from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
@@ -22,9 +25,12 @@ SALT = "readtrack.page.shown"
 LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
 LONGEST_PATH = 500
 MOST_PLACES = 200  # counts and dots of a page that the script fills in; a page with more keeps the others as they are
-SCRIPT = files("readtrack.page").joinpath("script.js").read_bytes()
-VERSION = sha256(SCRIPT).hexdigest()[:8]
+PLAIN, READING = (files("readtrack.page").joinpath(name).read_bytes() for name in ("script.js", "reading.js"))
+# The script by its version: for pages without a marked text, and for pages with one.
+VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
+SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
 ANSWER = "-"  # in place of a name: the response answers the script
+STATE = re.compile("([0-9]{1,5}) ([01])")  # of a reading: seconds of engagement, and 1 if the text was read
 
 
 class Shown(NamedTuple):
@@ -55,12 +61,17 @@ class Shown(NamedTuple):
         name = f"{self.is_shared:d}|{path}|{','.join(self.views)}|{','.join(self.reads)}"
         return name if len(name) <= LONGEST_NAME else ""
 
-    def token(self, places: Sequence[Sequence[Any]]) -> str:
-        """Returns the token for the page's script; "" for a page that has nothing to tell."""
-        counted = (self.views, self.reads) if conf.COUNT_BY != "server" else ((), ())
-        if not any((*counted, places)):
+    def token(self, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
+        """Returns the token for the page's script; "" for a page that has nothing to tell.
+
+        `text` is the subject of the page's text, and its number of words.
+        """
+        views, reads = (self.views, self.reads) if conf.COUNT_BY != "server" else ((), ())
+        if text and conf.READ_WHEN == "read":
+            reads = self.reads
+        if not any((views, reads, places, text)):
             return ""
-        told = [*counted, self.as_of, self.path, get_language() or "", places[:MOST_PLACES]]
+        told = [views, reads, self.as_of, self.path, get_language() or "", places[:MOST_PLACES], text, int(time())]
         return signing.dumps(told, salt=_salt(), compress=True)
 
     def tell(self, recorder: Recorder) -> None:
@@ -71,20 +82,31 @@ class Shown(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The content of a token: the page, its language, and its placeholders."""
+    """The content of a token: the page, its language, its placeholders, its text with its words, and its time."""
 
     shown: Shown
     language: str
     places: Sequence[Sequence[Any]]
+    text: Sequence[Any]
+    made: int
+
+    def reading(self, state: str) -> Reading | None:
+        """Returns what the script says of the text, as far as there was time for it since the page was made."""
+        said = STATE.fullmatch(state)
+        if not (said and self.text):
+            return None
+        subject, words = self.text
+        seconds, least = min(int(said[1]), int(time()) - self.made), least_seconds(words)
+        return Reading(subject, least, max(0, seconds), said[2] == "1" and seconds >= least)
 
 
 def told(token: str) -> Told | None:
     """Returns what the token tells; None for one that is not ours, or too old."""
     try:
-        views, reads, as_of, path, language, places = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
+        views, reads, as_of, path, *others = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
     except signing.BadSignature:
         return None
-    return Told(Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), language, places)
+    return Told(Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), *others)
 
 
 def _listed(names: str) -> tuple[str, ...]:

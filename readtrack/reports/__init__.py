@@ -3,7 +3,7 @@
 `views` and `unread` are for pages: while Redis is down they return SQL's counts and no dots.
 """
 
-from readtrack.reports.breakdowns import Stage, breakdown, funnel
+from readtrack.reports.breakdowns import Reading, Stage, breakdown, funnel, reading
 from readtrack.reports.live import (
     areader_counts,
     as_of,
@@ -23,6 +23,7 @@ from readtrack.reports.unique_visitors import UniquesError, has_seen, visitors, 
 __all__ = [
     "Point",
     "ReaderPoint",
+    "Reading",
     "Stage",
     "Trend",
     "UniquesError",
@@ -38,6 +39,7 @@ __all__ = [
     "most_viewed",
     "reader_counts",
     "reader_series",
+    "reading",
     "series",
     "skips",
     "trending",

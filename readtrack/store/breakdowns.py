@@ -1,14 +1,17 @@
-"""Hashes of counts: the stages of funnels and the values of dimensions."""
+"""Hashes of counts: the stages of funnels, what was read, and the values of dimensions."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import conf
+from readtrack.hits.hit import Hit
+from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.store import keys, scripts
+from readtrack.store import keys, scripts, windows
 from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
@@ -29,14 +32,55 @@ class Hash(NamedTuple):
         return min(values) if len(values) >= VALUES else 0
 
 
+def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
+    """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for what is new."""
+    calls = {(one, stage): step(one, stage, visitor=hit.visitor, at=hit.at) for one, stage in hit.steps}
+    return {**calls, **_reading(hit, hit.reading)} if hit.reading else calls
+
+
 def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
     """Takes the visitor to the stage of the subject's funnel; the answer is True if that was new."""
-    reached = list(conf.FUNNEL[: conf.FUNNEL.index(stage) + 1])
-    rate = keys.rate(visitor.rate_id)
+    reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
+    passes = keys.passes(subject, visitor)
+    return _step("funnel", subject, reached, passes, life=keys.funnel_pass.seconds, visitor=visitor, at=at)
+
+
+def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
+    """Counts engagement with the text, and a read, once in a window and behind a view of the window.
+
+    A pass lives for a window and the time that the text takes, so that long texts can be read.
+    """
+    visitor, subject = hit.visitor, text.subject
+    # A cookie that is new comes from a browser that keeps none.
+    identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
+    passes = [keys.reading_pass(who, subject) for who in identities]
+    names = windows.of_view(subject, identities=identities, hit=hit)
+    take = partial(_step, "reading", subject, life=conf.WINDOW + text.least, visitor=visitor, at=hit.at)
+    reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
+    calls = {(subject, ENGAGED): take(reached, passes, names)}
+    if text.is_read:
+        reads = [keys.read_pass(who, subject) for who in identities]
+        calls[subject, READ] = take([READ], reads, [(name, "") for name in passes])
+    return calls
+
+
+def _step(
+    kind: str,
+    subject: str,
+    reached: Sequence[str],
+    passes: Sequence[str],
+    behind: Sequence[tuple[str, int | str]] = (),
+    *,
+    life: int,
+    visitor: Visitor,
+    at: datetime,
+) -> Call[bool]:
+    """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the view's members."""
     bucket = keys.trending_bucket(buckets.minute_bucket(at))
-    names = [rate, keys.unsettled(), keys.funnel(subject), bucket, *keys.passes(subject, visitor)]
-    name = keys.member("funnel", subject)
-    args = [keys.ROBOT, name, subject, keys.trending_bucket.ttl, keys.funnel_pass.ttl, len(reached), *reached]
+    names = [keys.rate(visitor.rate_id), keys.unsettled(), keys.counter(kind, subject), bucket, *passes]
+    names += (name for name, _ in behind)
+    args: list[str | int] = [keys.ROBOT, keys.member(kind, subject), subject, keys.trending_bucket.ttl, life]
+    args += (len(passes), len(reached), *reached, *(member for _, member in behind))
     return Call("step", names, args, bool)
 
 

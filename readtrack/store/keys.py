@@ -124,6 +124,9 @@ last_days = Key("views:hll:days:{n}:{date}:{subject}", "HyperLogLog", HOUR, "vis
 dimension = Key("views:{dimension}:{subject}", "hash", 0, "views by value: the 50 heaviest")
 funnel = Key("funnel:{subject}", "hash", 0, "number of visitors who reached each stage")
 funnel_pass = Key("funnel:pass:{visitor}:{subject}", "string", HOUR, "stage that a visitor reached")
+reading = Key("reading:{subject}", "hash", 0, "reads, engaged views, and views by seconds of engagement reached")
+reading_pass = Key("reading:pass:{visitor}:{subject}", "string", "WINDOW", "seconds' bin that a visitor reached")
+read_pass = Key("reading:read:{visitor}:{subject}", "string", "WINDOW", "1: the visitor has read the text")
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; a new cookie's: p, or 0 if refused")
@@ -200,11 +203,11 @@ def state(subject: str, kind: str) -> str:
 
 
 def hash_kinds() -> tuple[str, ...]:
-    """Returns the beginnings of the keys of a subject's hashes: the funnel, and each dimension.
+    """Returns the beginnings of the keys of a subject's hashes: the funnel, reading, and each dimension.
 
     A script that creates such a hash enters its key without the prefix into `views:unsettled`.
     """
-    return ("funnel", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
+    return ("funnel", "reading", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
 
 
 def counter(kind: str, subject: str) -> str:

@@ -38,8 +38,8 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     calls: list[Call[Any]] = [count_views(hit)] if hit.views else []
     if hit.reads:
         calls.append(read_state.mark(hit))
-    for subject, stage in hit.steps:
-        calls.append(breakdowns.step(subject, stage, visitor=hit.visitor, at=hit.at))
+    steps = breakdowns.steps(hit) if hit.steps or hit.reading else {}
+    calls += steps.values()
     if hit.visitor.kind == "day":
         calls += day_keys.upkeep(hit)
     if perf_counter() >= clock.due:
@@ -54,10 +54,8 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
         skip_buffer.add(skipped.values(), at=hit.at)
     if hit.reads:
         outcome = outcome._replace(read=answers.pop(0))
-    if hit.steps:
-        outcome = outcome._replace(
-            steps=tuple(step for step, is_new in zip(hit.steps, answers, strict=False) if is_new)
-        )
+    if steps:
+        outcome = outcome._replace(steps=tuple(step for step, is_new in zip(steps, answers, strict=False) if is_new))
     return outcome
 
 

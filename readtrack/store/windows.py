@@ -6,6 +6,7 @@ would end in, about one slice late at most. Two views rarely share shard and int
 repeat once in 2**32 / entries of its shards in a window; with five slices of 400 entries, once in two million.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from math import ceil
 
@@ -32,6 +33,14 @@ def length() -> int:
 def count() -> int:
     """Returns how many slices a window may touch: those that make it up, and the one that it begins in."""
     return ceil(conf.WINDOW / length()) + 1
+
+
+def of_view(subject: str, *, identities: Sequence[str], hit: Hit) -> list[tuple[str, int | str]]:
+    """Returns the windows that may hold the visitor's view of the subject, each with its member; "" for a string."""
+    if not is_compact():
+        return [(keys.window(who, subject), "") for who in identities]
+    entries = [entry(subject, visitor=who, hit=hit) for who in identities]
+    return [(name, member) for names, member in entries for name in names]
 
 
 def entry(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 from readtrack import numerals, reports
 from readtrack.page import filling, placeholders
-from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, TEXT, UNREAD, WORDS, Placeholder
 from readtrack.reports import live
 from readtrack.sql.popular import DAYS, By
 from readtrack.subjects import subject_of
@@ -114,6 +114,12 @@ def visitor_count(obj: Any) -> int | str:
 
 
 @register.simple_tag
+def read_count(obj: Any) -> int | str:
+    """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
+    return reports.reading(obj).reads if Placeholder.of(COUNT, obj) else ""
+
+
+@register.simple_tag
 def views_in(obj: Any, days: int = 7) -> int | str:
     """`{% views_in post days=7 %}` shows the views of the last days. Each makes two queries and asks Redis."""
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
@@ -130,6 +136,38 @@ def readtrack_script(context: Context) -> str:
     Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
     """
     return filling.script(context)
+
+
+@register.tag
+def readtrack_text(parser: Parser, token: Token) -> template.Node:
+    """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script tells who read it.
+
+    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`.
+    """
+    obj, *_ = _parsed(parser, token, TEXT)
+    content = parser.parse(("endreadtrack_text",))
+    parser.delete_first_token()
+    return TextNode(obj, content)
+
+
+@register.simple_tag(takes_context=True)
+def readtrack_text_at(context: Context, obj: Any, selector: str, text: str) -> str:
+    """`{% readtrack_text_at post "article .body" post.body %}` does so for the element that a CSS selector finds.
+
+    The last argument is the text, or its HTML, for the number of its words.
+    """
+    return filling.text(obj, str(text), context, selector=selector)
+
+
+class TextNode(template.Node):
+    """Leaves a mark behind the text."""
+
+    def __init__(self, obj: FilterExpression, nodelist: template.NodeList) -> None:
+        self.obj, self.nodelist = obj, nodelist
+
+    def render(self, context: Context) -> str:
+        content = self.nodelist.render(context)
+        return content + filling.text(self.obj.resolve(context), content, context)
 
 
 class PlaceholderNode(template.Node):

@@ -24,21 +24,27 @@ def page(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _told(request)
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return HttpResponse(shown.SCRIPT, content_type="text/javascript; charset=utf-8", headers=headers)
+    script = shown.SCRIPTS.get(request.META.get("QUERY_STRING", ""), shown.PLAIN)
+    return HttpResponse(script, content_type="text/javascript; charset=utf-8", headers=headers)
 
 
 @never_cache
 def _told(request: HttpRequest) -> HttpResponse:
     recorder = getattr(request, "readtrack", None)  # missing without the middleware
-    token, _, referrer = _body(request).partition("\n")
+    token, referrer, state, *_ = (*_body(request).split("\n", 2), "", "")
     known = shown.told(token) if recorder is not None and token and _is_own(request) else None
     if recorder is None or known is None:
         return JsonResponse({}, status=403)
-    page, recorder.language, places = known
+    page, recorder.language, places, text, _ = known
     # From here on this is the page's own request, for the middleware to judge, count and fill in.
     recorder.is_script = True
     request.path, request.META["HTTP_REFERER"] = page.path, referrer[:LONGEST_REFERRER]
-    if conf.COUNT_BY != "server":
+    if state:  # the page was counted when it was shown
+        recorder.reading = known.reading(state)
+        page = page._replace(views=(), reads=page.reads if recorder.reading and recorder.reading.is_read else ())
+    if text and (conf.READ_WHEN == "read") != bool(state):
+        page = page._replace(reads=())
+    if state or conf.COUNT_BY != "server":
         page.tell(recorder)
     placed = [Placeholder(*place) for place in places]
     # A cookie proves itself by coming back: only then its owner is told apart from others with the same address.

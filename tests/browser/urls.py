@@ -17,6 +17,10 @@ PAGE = """{% load readtrack %}<!doctype html><title>Post</title>
 <p id="views">{% view_count post words %}</p><p id="dot">{% unread_dot post.category %}</p>
 <a id="list" href="/index/">List</a>{% readtrack_script %}"""
 
+TEXT = """{% load readtrack %}<!doctype html><title>Text</title><link rel="icon" href="data:,">
+<style>body { width: 30em; line-height: 1.5 }</style>
+{% readtrack_text post %}{{ text|linebreaks }}{% endreadtrack_text %}<footer>About us</footer>{% readtrack_script %}"""
+
 RULES = '<script type="speculationrules">{"%s": [{"eagerness": "immediate", "urls": ["%s"]}]}</script>'
 
 LIST = """{% load readtrack %}<!doctype html><title>List</title><link rel="icon" href="data:,">{{ rules|safe }}
@@ -30,6 +34,7 @@ BOOSTED = """<!doctype html><title>List</title><link rel="icon" href="data:,"><s
 <a id="post{0}" href="/post/{0}/" preload="mouseover">Post</a></body>"""
 
 POLICY: dict[str, str] = {}
+TEXTS: dict[str, str] = {}
 asked: Counter[str] = Counter()  # requests for posts by what they were for
 
 
@@ -47,6 +52,12 @@ def policed(request: Any, pk: int) -> HttpResponse:
     response = post(request, pk)
     response["Content-Security-Policy"] = POLICY["now"].format(request.csp_nonce)
     return response
+
+
+def text(request: Any, pk: int) -> HttpResponse:
+    found = Post.objects.get(pk=pk)
+    request.readtrack.view(found)
+    return HttpResponse(engines["django"].from_string(TEXT).render({"post": found, "text": TEXTS["now"]}, request))
 
 
 def index(request: Any) -> HttpResponse:
@@ -82,6 +93,7 @@ urlpatterns = [
     path("cached/<int:pk>/", cache_page(600, cache="pages")(post)),
     path("shared/<int:pk>/", shared_page(post)),
     path("policy/<int:pk>/", policed),
+    path("text/<int:pk>/", text),
     path("index/", index),
     path("boosted/", boosted),
     path("data/<int:pk>/", data),

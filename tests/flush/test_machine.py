@@ -23,6 +23,7 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.flush.run import flush
+from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, KnownEpoch, Reset
 from readtrack.store import counters, flushes, keys, scripts
@@ -131,6 +132,14 @@ class FlushMachine(RuleBasedStateMachine):
         visitor = Visitor(f"visitor {next(_numbers)}")
         assert tracker.record(hit(steps=((self._subject(index), "click"),), visitor=visitor)).steps
         self.books.step(self.pks[index])
+
+    @rule(index=POST)
+    def read_a_text(self, index: int) -> None:
+        visitor, subject = f"visitor {next(_numbers)}", self._subject(index)
+        self._view(index, visitor, DEVICES[0])
+        text = Reading(subject, 5, 9, is_read=True)
+        assert len(tracker.record(hit(visitor=Visitor(visitor), reading=text)).steps) == 2
+        self.books.read(self.pks[index])
 
     def _view(self, index: int, visitor: str, device: str) -> None:
         subject = self._subject(index)

@@ -12,9 +12,9 @@
 10. A restored backup of SQL is healed by the next full flush.
 11. A deleted row is no error and makes no row, and its keys go.
 
-They hold alike for totals, unique visitors (within the error of a sketch), the stages of funnels, breakdowns, and the
-hours of the model; history of posts is held to 1 to 3. Promises 4, 5 and 6 are what the state machine does; the others
-are methods of `Books`.
+They hold alike for totals, unique visitors (within the error of a sketch), the stages of funnels, reads, breakdowns,
+and the hours of the model; history of posts is held to 1 to 3. Promises 4, 5 and 6 are what the state machine does; the
+others are methods of `Books`.
 """
 
 from collections import Counter, defaultdict
@@ -37,6 +37,7 @@ Name = tuple[str, str]  # of a count: family and field
 VIEWS: Name = ("", "")
 VISITORS: Name = ("visitors", "")
 ENTERED, CLICKED = ("funnel", "view"), ("funnel", "click")
+READ = ("reading", "read")
 DEVICES = ("phone", "desktop")
 MODEL = "site.post"
 EVER = timedelta(days=3000)
@@ -94,6 +95,9 @@ class Books:
 
     def step(self, pk: Any) -> None:
         self._count(pk, ENTERED, CLICKED)
+
+    def read(self, pk: Any) -> None:
+        self._count(pk, READ, *(("reading", field) for field in ("engaged", "5", "8")))
 
     def _count(self, pk: Any, *names: Name) -> None:
         self.counted[pk].update(names)
@@ -196,7 +200,8 @@ class Books:
     def _check_hashes_shown(self, posts: list[Post]) -> None:
         shown = {on(value): count for value, count in reports.breakdown(posts, "device").items()}
         shown |= {("funnel", stage.name): stage.count for stage in reports.funnel(posts)}
-        for name in (ENTERED, CLICKED, *map(on, DEVICES)):
+        shown[READ] = reports.reading(posts).reads
+        for name in (ENTERED, CLICKED, READ, *map(on, DEVICES)):
             stored, counted = (sum(book[post.pk][name] for post in posts) for book in (self.seen, self.counted))
             assert stored <= shown.get(name, 0) <= counted, f"{name}: not {stored} <= {shown.get(name, 0)} <= {counted}"
 

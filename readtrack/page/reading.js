@@ -1,0 +1,45 @@
+// Tells how long the page's text was looked at by somebody who does more than scroll, and that it was read to its end.
+((page, readtrack, show) => {
+  if (readtrack.reads || navigator.webdriver) return;
+  readtrack.reads = true;
+  const minutes = 60;
+  let mark, text, seconds, sent, next, alone, isRead, ended, kinds;
+  const check = leaving => {
+    if (!mark || kinds.size < 2) return;
+    const reads = ended && seconds >= mark.dataset.read;
+    if (reads > isRead || seconds >= next || (leaving && seconds > sent)) {
+      if (seconds >= next) next *= 2;
+      isRead = reads;
+      sent = seconds;
+      readtrack.tell(`${seconds} ${+reads}`);
+    }
+  };
+  const begin = () => {
+    mark = page.querySelector("[data-read]");
+    text = mark && (page.querySelector(mark.dataset.text || null) || mark);
+    seconds = alone = 0;
+    sent = -1;
+    next = 5 * minutes;
+    isRead = ended = false;
+    kinds = new Set();
+  };
+  const look = () => {
+    if (!mark || page.hidden || !page.hasFocus() || alone++ >= 6 * minutes) return;
+    seconds++;
+    const { bottom } = text.getBoundingClientRect();
+    ended ||= bottom > 0 && bottom <= innerHeight + 1;
+    check();
+  };
+  const leave = () => check(true);
+  readtrack.page = token => {
+    leave();
+    show(token);
+    begin();
+  };
+  for (const kind of ["scroll", "pointermove", "pointerdown", "keydown"])
+    addEventListener(kind, ({ isTrusted }) => isTrusted && (kinds.add(kind), (alone = 0)), { capture: true, passive: true });
+  page.addEventListener("visibilitychange", () => page.hidden && leave());
+  addEventListener("pagehide", leave);
+  setInterval(look, 1e3);
+  begin();
+})(document, readtrack, readtrack.page);

@@ -1,0 +1,235 @@
+"""People, tabs that nobody looks at and robots in a real browser: who of them is judged to have read the text."""
+
+import re
+import sys
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+from django.core import signing
+from playwright.sync_api import Page, Route
+
+from readtrack import reports
+from readtrack.hits.reading import least_seconds, words
+from readtrack.page import shown
+from tests.browser.conftest import Reader
+from tests.browser.urls import TEXTS
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.depth import DEEP, examples
+from tests.support.waiting import comes_true
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls("tests.browser.urls"), pytest.mark.long]
+
+ENGLISH = "Every evening at six a door opens on the quay, and nobody has ever seen it close again.\n\n"
+CHINESE = "每天傍晚六点，码头上的一扇门就会打开，没有人见过它关上。老灯夫数着自己的脚步走过市场。\n\n"
+WRITTEN = {
+    "short English": ENGLISH,
+    "long English": ENGLISH * 60,
+    "short Chinese": CHINESE,
+    "long Chinese": CHINESE * 40,
+}
+HOUR = 3600  # seconds
+LONG = 900
+
+# Playwright says of its browser that it is automated, and gives focus to each tab. `settled` is for the test to wait.
+PERSON = "Object.defineProperty(Navigator.prototype, 'webdriver', { get: () => false });"
+TAB = """window.away = false; window.begun = window.answered = 0; const ask = fetch;
+Object.defineProperty(document, 'hidden', { get: () => away });
+window.fetch = (...asked) => { begun++; return ask(...asked).finally(() => answered++); };"""
+
+
+class Text:
+    """A text in a tab of its own, out of a cache that has kept the page for some hours."""
+
+    def __init__(self, page: Page, post: Post, text: str, *scripts: str) -> None:
+        self.page, self.least = page, least_seconds(words(text))
+        page.add_init_script("\n".join((TAB, *scripts)))
+        page.route(f"**/text/{post.pk}/", self._aged)
+        page.clock.install()
+        page.goto(f"/text/{post.pk}/")
+        self._wait()
+
+    def _aged(self, route: Route) -> None:
+        def aged(token: re.Match[str]) -> str:
+            *told, made = signing.loads(token[1], salt=shown._salt())
+            return f'data-page="{signing.dumps([*told, made - 4 * HOUR], salt=shown._salt(), compress=True)}"'
+
+        response = route.fetch()
+        route.fulfill(response=response, body=re.sub('data-page="([^"]*)"', aged, response.text()))
+
+    def _wait(self) -> None:
+        assert comes_true(lambda: self.page.evaluate("begun > 0 && begun == answered"))
+
+    def stay(self, seconds: float) -> None:
+        self.page.clock.run_for(int(1000 * seconds))
+
+    def scroll(self, share: float = 1.0) -> None:
+        """Scrolls so far down, as a program does. The event is a trusted one."""
+        self.page.evaluate(f"scrollTo(0, {share} * (document.documentElement.scrollHeight - innerHeight))")
+
+    def move(self, to: int = 1) -> None:
+        self.page.mouse.move(20 + to % 40, 30 + to % 50)
+
+    def press(self, key: str = "PageDown") -> None:
+        self.page.keyboard.press(key)
+
+    def go_through(self, time: float, parts: int = 8) -> None:
+        """Goes through the text with the mouse in that time (s)."""
+        for part in range(1, parts + 1):
+            self.move(part)
+            self.scroll(part / parts)
+            self.press("ArrowDown" if part < parts else "End")
+            self.stay(time / parts)
+
+    def hide(self, *, is_hidden: bool) -> None:
+        self.page.evaluate(f"away = {str(is_hidden).lower()}; document.dispatchEvent(new Event('visibilitychange'))")
+
+    def leave(self) -> None:
+        self.hide(is_hidden=True)
+        self._wait()
+
+
+def reader(text: Text) -> None:
+    text.go_through(text.least / 0.85 + 8)
+
+
+def slow_reader(text: Text) -> None:
+    text.go_through(text.least * 3 + 8)
+
+
+def reader_by_keyboard(text: Text) -> None:
+    for _ in range(8):
+        text.press("Space")
+        text.stay(text.least / 7)
+    text.press("End")
+    text.press("Tab")
+    text.move()
+    text.scroll()
+    text.stay(9)
+
+
+def reader_with_other_tabs(text: Text) -> None:
+    text.go_through(text.least / 2 + 4)
+    text.hide(is_hidden=True)
+    text.stay(600)
+    text.hide(is_hidden=False)
+    text.go_through(text.least / 2 + 8)
+
+
+def reader_who_scrolls_ahead(text: Text) -> None:
+    text.scroll()
+    text.move()
+    text.stay(2)
+    text.scroll(0)
+    text.go_through(text.least + 8)
+
+
+def skimmer(text: Text) -> None:
+    text.go_through(min(text.least / 3, 3))
+
+
+def bouncer(text: Text) -> None:
+    text.move()
+    text.press("ArrowDown")
+    text.stay(3)
+
+
+def stays_above_the_end(text: Text) -> None:
+    text.page.set_viewport_size({"width": 400, "height": 30})  # one line
+    text.move()
+    text.press("ArrowDown")
+    text.stay(text.least + 30)
+
+
+def hidden_tab(text: Text) -> None:
+    text.hide(is_hidden=True)
+    text.scroll()
+    text.stay(LONG)
+
+
+def idle_tab(text: Text) -> None:
+    text.stay(LONG)
+
+
+def tab_without_focus(text: Text) -> None:
+    text.page.evaluate("document.hasFocus = () => false")
+    text.go_through(text.least * 3)  # with the mouse over it
+
+
+def looks_and_goes_for_lunch(text: Text) -> None:
+    text.page.set_viewport_size({"width": 400, "height": 30})
+    text.move()
+    text.press("ArrowDown")
+    text.stay(LONG)
+
+
+def robot_that_scrolls(text: Text) -> None:
+    for part in range(1, 11):
+        text.scroll(part / 10)
+        text.stay(text.least / 4 + 2)
+
+
+def robot_that_makes_up_events(text: Text) -> None:
+    robot_that_scrolls(text)
+    text.page.evaluate(
+        "for (const kind of ['pointermove', 'keydown', 'pointerdown', 'scroll']) dispatchEvent(new Event(kind))"
+    )
+    text.stay(text.least + 9)
+
+
+# What each does, what the page believes of the browser, and if the view is engaged and the text read.
+Way = tuple[Callable[[Text], None], str, bool, bool]
+WAYS: dict[str, Way] = {
+    "reader": (reader, PERSON, True, True),
+    "slow reader": (slow_reader, PERSON, True, True),
+    "reader by keyboard": (reader_by_keyboard, PERSON, True, True),
+    "reader with other tabs": (reader_with_other_tabs, PERSON, True, True),
+    "reader who scrolls ahead": (reader_who_scrolls_ahead, PERSON, True, True),
+    "skimmer": (skimmer, PERSON, True, False),
+    "bouncer": (bouncer, PERSON, True, False),
+    "stays above the end": (stays_above_the_end, PERSON, True, False),
+    "hidden tab": (hidden_tab, PERSON, False, False),
+    "idle tab": (idle_tab, PERSON, False, False),
+    "tab without focus": (tab_without_focus, PERSON, True, False),
+    "goes for lunch": (looks_and_goes_for_lunch, PERSON, True, False),
+    "robot that scrolls": (robot_that_scrolls, PERSON, False, False),
+    "robot that makes up events": (robot_that_makes_up_events, PERSON, False, False),
+    "automated browser": (reader, "", False, False),
+}
+
+
+# In an ordinary run
+SOME = [
+    ("reader", "long English", 0),
+    ("reader by keyboard", "short Chinese", 0),
+    ("skimmer", "long Chinese", 0),
+    ("idle tab", "short English", 0),
+    ("robot that scrolls", "long English", 0),
+]
+
+
+def test_readers_skimmers_tabs_and_robots_are_judged_right(
+    reader: Reader, redis_in_use: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = [(*pair, number) for pair in product(WAYS, WRITTEN) for number in range(examples(1))]
+    some = every if DEEP else SOME
+    wrong, table = [], {way: [0, 0] for way in WAYS}
+    for way, kind, _ in some:
+        go, script, is_engaged, is_read = WAYS[way]
+        TEXTS["now"], post, page = WRITTEN[kind], factories.post(), reader()
+        text = Text(page, post, WRITTEN[kind], script)
+        go(text)
+        text.leave()
+        page.close()
+        found = reports.reading(post)
+        table[way][0] += 1
+        if (found.views, found.engaged, found.reads) == (1, int(is_engaged), int(is_read)):
+            table[way][1] += 1
+        else:
+            wrong.append((way, kind, found))
+    with capsys.disabled():
+        sys.stdout.writelines(
+            f"\n{way}: {right} of {drawn} judged right" for way, (drawn, right) in table.items() if DEEP
+        )
+    assert len(wrong) <= len(some) / 100, wrong

@@ -1,0 +1,318 @@
+"""Reads: what a page's script tells of its text, and what of it counts."""
+
+import gzip
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core import signing
+from django.http import HttpResponse
+from django.template import engines
+from django.test import Client
+from django.urls import path, reverse
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.reading import Reading
+from readtrack.hits.visitors import Visitor
+from readtrack.models import Breakdown
+from readtrack.page import shown
+from tests.site.models import Category, Post
+from tests.site.urls import urlpatterns as site_urls
+from tests.support import factories
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+WORDS = 238  # 51 seconds
+SOURCE = (
+    "{% load readtrack %}{% unread_dot post.category %}{% readtrack_text post %}<p>{{ text }}</p>"
+    "{% endreadtrack_text %}{% readtrack_script %}"
+)
+
+
+def page(request: Any, pk: int, source: str = SOURCE) -> HttpResponse:
+    post = Post.objects.get(pk=pk)
+    request.readtrack.view(post)
+    request.readtrack.read(post.category)
+    context = {"post": post, "text": "word " * WORDS}
+    return HttpResponse(engines["django"].from_string(source).render(context, request))
+
+
+PLAIN = "{% load readtrack %}{% readtrack_text nothing %}text{% endreadtrack_text %}{% readtrack_script %}"
+urlpatterns = [*site_urls, path("text/<int:pk>/", page), path("plain/<int:pk>/", page, {"source": PLAIN})]
+
+
+@pytest.fixture
+def category() -> Category:
+    return factories.category()
+
+
+@pytest.fixture
+def post(category: Category) -> Post:
+    return factories.post(category=category)
+
+
+class Tab:
+    """A page in a browser of its own, made some seconds ago."""
+
+    def __init__(self, post: Post, *, browser: Client | None = None, age: int = 600, headers: Any = None) -> None:
+        self.browser = browser or factories.browser()
+        self.html = self.browser.get(f"/text/{post.pk}/", headers=headers).text
+        [(self.version, token)] = re.findall(r'page.js\?(\w+)" data-page="([^"]*)"', self.html)
+        *told, made = signing.loads(token, salt=shown._salt())
+        self.token = signing.dumps([*told, made - age], salt=shown._salt(), compress=True)
+
+    def tell(self, state: str = "", **headers: str) -> Any:
+        return self.browser.post("/readtrack/page.js", f"{self.token}\n\n{state}", "text/plain", headers=OWN | headers)
+
+
+def read(post: Post) -> tuple[int, int, int]:
+    """Returns the post's views, engaged views and reads."""
+    found = reports.reading(post)
+    return found.views, found.engaged, found.reads
+
+
+def test_a_page_without_a_text_pays_nothing_for_reading(post: Post) -> None:
+    tab = Tab(post)
+    browser = factories.browser()
+    plain, whole = (browser.get(f"/readtrack/page.js?{version}").content for version in ("", tab.version))
+    sizes = [len(gzip.compress(script, 9)) for script in (plain, whole)]
+    assert (sizes[0] <= 1_000, sizes[1] <= 1_800) == (True, True), f"page.js has {sizes} bytes gzipped"
+    assert whole == plain + shown.READING
+    assert f"page.js?{shown.VERSIONS[0]}" in page_without_text(post)
+
+
+def page_without_text(post: Post) -> str:
+    html = factories.browser().get(f"/plain/{post.pk}/").text
+    assert "data-read" not in html
+    return html
+
+
+def test_the_end_of_the_text_is_marked_with_the_time_that_it_takes(post: Post) -> None:
+    assert '</p><span data-read="51"></span>' in Tab(post).html
+
+
+def test_the_text_may_be_an_element_by_its_selector(post: Post) -> None:
+    source = """{% load readtrack %}{% readtrack_text_at post "article > .body" "<p>one two</p>" %}"""
+    html = engines["django"].from_string(source).render({"post": post})
+    assert html == '<span data-read="5" data-text="article &gt; .body"></span>'
+    jinja = (
+        '{{ readtrack_text(post, "<p>one two</p>") }}{{ readtrack_text(post, "one", "#text") }}{{ read_count(post) }}'
+    )
+    assert engines["jinja2"].from_string(jinja).render({"post": post}) == (
+        '&lt;p&gt;one two&lt;/p&gt;<span data-read="5"></span><span data-read="5" data-text="#text"></span>0'
+    )
+
+
+def test_a_read_counts_once_for_a_visitor_a_subject_and_a_window(post: Post, redis: Redis) -> None:
+    tab = Tab(post)
+    for _ in range(3):
+        tab.tell("60 1")
+    assert read(post) == (1, 1, 1)
+    for _ in range(2):
+        Tab(post, browser=tab.browser).tell("70 1")
+    assert read(post) == (1, 1, 1)
+    for name in redis.keys("viewed:*") + redis.keys("reading:pass:*") + redis.keys("reading:read:*"):
+        redis.delete(name)  # as they end with the window
+    Tab(post, browser=tab.browser).tell("60 1")
+    assert read(post) == (2, 2, 2)
+
+
+def test_a_second_reader_is_a_second_read(post: Post) -> None:
+    for number in range(3):
+        browser = factories.browser(headers={"User-Agent": factories.BROWSER.replace("140", str(150 + number))})
+        Tab(post, browser=browser).tell(f"{60 + number} 1")
+    assert read(post) == (3, 3, 3)
+    assert reports.reading(post).ratio == 1.0
+    assert reports.reading([post, factories.post()]) == reports.reading(post)
+    template = "{% load readtrack %}{% read_count post %}{% read_count nothing %}"
+    assert engines["django"].from_string(template).render({"post": post}) == "3"
+
+
+@pytest.mark.parametrize(
+    ("state", "age", "expected"),
+    [
+        ("0 0", 600, (1, 1, 0)),  # somebody is there
+        ("60 0", 600, (1, 1, 0)),  # without the end of the text
+        ("50 1", 600, (1, 1, 0)),  # too fast
+        ("51 1", 600, (1, 1, 1)),
+        ("51 1", 51, (1, 1, 1)),
+        ("51 1", 40, (1, 1, 0)),  # faster than the page is old
+        ("99999 1", 5, (1, 1, 0)),
+    ],
+)
+def test_nobody_reads_faster_than_the_page_has_been_there(
+    post: Post, state: str, age: int, expected: tuple[int, int, int]
+) -> None:
+    Tab(post, age=age).tell(state)
+    assert read(post) == expected
+
+
+def test_a_read_needs_a_view_of_the_window(post: Post, redis: Redis) -> None:
+    tab = Tab(post, headers={"Sec-Purpose": "prefetch"})
+    tab.tell("60 1")
+    assert read(post) == (0, 0, 0)
+    tab.tell()
+    tab.tell()  # with the cookie of the answer
+    tab.tell("60 1")
+    assert read(post) == (1, 1, 1)
+
+
+def test_a_long_text_may_be_read_longer_than_the_window(post: Post, redis: Redis, settings: Settings) -> None:
+    tab = Tab(post)
+    tab.tell("20 0")
+    [name] = redis.keys("reading:pass:*")
+    assert 1800 < redis.ttl(name) <= 1800 + 51
+    redis.delete(*redis.keys("viewed:*"))
+    tab.tell("60 1")
+    assert read(post) == (1, 1, 1)
+
+
+REFUSED: dict[str, Callable[[Tab], Any]] = {
+    "garbage": lambda tab: tab.tell("60 1 1"),
+    "no number": lambda tab: tab.tell("x 1"),
+    "negative": lambda tab: tab.tell("-5 1"),
+    "huge": lambda tab: tab.tell("9" * 50_000 + " 1"),
+    "other digits": lambda tab: tab.tell("٦٠ 1"),
+    "another site": lambda tab: tab.tell("60 1", **{"Sec-Fetch-Site": "cross-site"}),
+    "a robot": lambda tab: tab.tell("60 1", **{"User-Agent": "Googlebot/2.1"}),
+    "the honeypot": lambda tab: (tab.browser.get(reverse("readtrack:honeypot")), tab.tell("60 1")),
+}
+
+
+@pytest.mark.parametrize("way", REFUSED)
+def test_what_is_forged_or_comes_from_robots_is_no_read(post: Post, way: str) -> None:
+    tab = Tab(post)
+    REFUSED[way](tab)
+    assert read(post) == (1, 0, 0)
+
+
+@given(state=st.text(max_size=20))
+def test_any_state_is_answered(post: Post, state: str) -> None:
+    assert Tab(post).tell(state).status_code == 200
+
+
+def test_pages_without_a_text_hear_of_none(post: Post) -> None:
+    browser = factories.browser()
+    browser.get(f"/text/{post.pk}/")
+    token = shown.page_token(browser.get(f"/text/{post.pk}/").wsgi_request, views=[post])
+    browser.post("/readtrack/page.js", f"{token}\n\n60 1", "text/plain", headers=OWN)
+    assert read(post) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        {"COUNT_BY": "script"},
+        {"COUNT_BY": "server"},
+        {"ANONYMOUS": "hash"},
+        {"BUFFER": 0},
+        {"WINDOW_STORE": "compact"},
+        {"UNIQUE": "set", "FUNNELS": True},
+    ],
+)
+def test_reads_count_under_any_settings(settings: Settings, post: Post, site: dict[str, Any]) -> None:
+    settings.READTRACK = site
+    tab = Tab(post)
+    for state in ("", "", "8 0", "60 1", "90 1"):
+        tab.tell(state)
+    assert read(post) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("header", ["Sec-GPC", "DNT"])
+def test_who_opts_out_gets_no_cookie_and_is_forgotten_with_the_day(post: Post, redis: Redis, header: str) -> None:
+    tab = Tab(post, headers={header: "1"})
+    tab.tell("60 1", **{header: "1"})
+    assert read(post) == (1, 1, 1)
+    assert not tab.browser.cookies
+    assert all(redis.ttl(name) > 0 for name in redis.keys("reading:*:*:site.post:*"))
+
+
+def test_a_refused_newcomer_reads_nothing(settings: Settings, post: Post) -> None:
+    settings.READTRACK = {"WINDOW_STORE": "compact"}  # in which a shared address is one visitor
+    Tab(post).tell("60 1")
+    second = Tab(post)
+    second.tell("60 1")
+    assert read(post) == (1, 1, 1)
+
+
+def test_ones_own_people_are_left_out(settings: Settings, post: Post) -> None:
+    settings.READTRACK = {"EXCLUDE": {"staff": True}}
+    Tab(post, browser=factories.browser(factories.user(is_staff=True))).tell("60 1")
+    assert read(post) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("count_by", ["either", "script", "server"])
+def test_a_dot_goes_out_when_the_text_is_read_where_the_site_says_so(
+    settings: Settings, post: Post, category: Category, count_by: str
+) -> None:
+    settings.READTRACK = {"READ_WHEN": "read", "COUNT_BY": count_by}
+    user = factories.user()
+    tab = Tab(post, browser=factories.browser(user))
+    for state in ("", "30 0", "40 1"):
+        tab.tell(state)
+        assert reports.unread(user, [category]) == {category}
+    assert "readtrack-dot" not in "".join(tab.tell("60 1").json()["html"].values())
+    assert reports.unread(user, [category]) == set()
+
+
+def test_a_page_without_a_text_is_read_when_it_is_shown(settings: Settings, post: Post, category: Category) -> None:
+    settings.READTRACK = {"READ_WHEN": "read"}
+    user = factories.user()
+    factories.browser(user).get(f"/posts/{post.pk}/")
+    factories.browser(user).get(f"/categories/{category.pk}/")
+    assert reports.unread(user, [category]) == set()
+
+
+def test_the_median_is_that_of_engaged_views(post: Post) -> None:
+    assert reports.reading(post).seconds == 0
+    for number, seconds in enumerate([0, 3, 10, 61, 70, 75, 80, 85, 400, 9999, 2000]):
+        visitor = Visitor(f"v{number}")
+        tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
+        text = Reading(f"site.post:{post.pk}", 51, seconds, is_read=False)
+        tracker.record(factories.hit(visitor=visitor, reading=text))
+    found = reports.reading(post)
+    assert (found.views, found.engaged, found.reads) == (11, 11, 0)
+    assert found.seconds == pytest.approx(75, abs=8)
+
+
+def test_the_median_of_the_longest_is_the_last_bin(post: Post) -> None:
+    visitor = Visitor("v")
+    tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
+    tracker.record(factories.hit(visitor=visitor, reading=Reading(f"site.post:{post.pk}", 51, 9999, is_read=False)))
+    assert reports.reading(post).seconds == 1500
+
+
+def test_reads_survive_a_loss_of_redis(post: Post, redis: Redis) -> None:
+    Tab(post).tell("60 1")
+    flush()
+    assert Breakdown.objects.get(kind="reading", field="read").count == 1
+    redis.flushdb()
+    post.refresh_from_db()
+    assert read(post) == (1, 1, 1)
+    Tab(post).tell("60 1")
+    assert read(post) == (2, 2, 2)
+    flush(only_changed=True)
+    assert Breakdown.objects.get(kind="reading", field="read").count == 2
+    assert read(post) == (2, 2, 2)
+
+
+def test_a_read_that_comes_after_a_flush_is_found_by_the_next(post: Post, redis: Redis) -> None:
+    tab = Tab(post)
+    flush()
+    tab.tell("60 1")
+    flush(only_changed=True)
+    assert Breakdown.objects.get(kind="reading", field="read").count == 1
+
+
+def test_a_reset_sets_reads_to_zero(post: Post) -> None:
+    Tab(post).tell("60 1")
+    flush()
+    tracker.reset_views(post)
+    assert read(post) == (0, 0, 0)
