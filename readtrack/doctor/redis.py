@@ -13,15 +13,10 @@ from readtrack.store.skips import skips_by_reason
 OLDEST = (6, 2)
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 NEARLY_FULL = 0.9  # of maxmemory
-ADVICE: dict[Notice, str] = {
-    "forwarded": (
-        "Set READTRACK['PROXY_COUNT'] to the number of proxies that add to it, such as 2 for a CDN in front of nginx."
-        " If there is no proxy, set it to 0."
-    ),
-    "one address": (
-        "Let the proxy send X-Forwarded-For, and set READTRACK['PROXY_COUNT'] to the number of proxies that add to it."
-    ),
-}
+ADVICE = (
+    "Set READTRACK['PROXY_COUNT'] to the number of proxies that add to X-Forwarded-For, such as 2 for a CDN in front of"
+    " nginx, and 0 without a proxy. Let each of them send the header."
+)
 
 
 def connection(context: Context) -> Finding:
@@ -126,6 +121,6 @@ def addresses(context: Context) -> Iterator[Finding]:
     noticed: list[Notice] = [notice for notice in NOTICES if found[notice]]
     for notice in noticed:
         message = f"In the last 24 hours: {NOTICES[notice]} New visitors with the same browser look like one."
-        yield Finding("warning", message, ADVICE[notice])
+        yield Finding("warning", message, ADVICE)
     if not noticed:
         yield Finding("ok", "No sign in the last 24 hours that new visitors share a proxy's address.")

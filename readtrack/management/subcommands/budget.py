@@ -19,17 +19,9 @@ description = """Prints the memory that readtrack takes of Redis now, and would 
   manage.py readtrack budget
   manage.py readtrack budget --posts 100000 --active 0.2 --visitors 3000 --views 500000 --readers 1000000
 
-Numbers that are not given are the site's own. The keys in Redis are weighed on a sample, by MEMORY USAGE and what
-Redis's own tables take beside it. For the other size, a key of each kind is written for a moment and weighed:
-
-  posts × active   keys that stay: totals, unique visitors, funnels, breakdowns
-  views            keys that expire: windows, rates, hours, trending
-  readers          read state: a bit of each reader for each category, or 4 bytes (READ_STATE "sequence")
-  visitors         how large the sets of unique visitors are
-
-Only kinds that your settings use are in the sum. Views are taken to fall on posts by chance, and each to be of another
-visitor. Readers of some posts and visitors of many make that too much. On a site without views yet, its visitors are
-taken to come within a month."""
+Numbers that are not given are the site's own. The keys in Redis are weighed on a sample. For the other size, a key of
+each kind that your settings use is written for a moment and weighed. Views are taken to fall on posts by chance, and
+each to be of another visitor. On a site without views yet, its visitors are taken to come within a month."""
 
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")
 ROW = "  {:36} {:>13} {:>9} {:>9}"

@@ -68,13 +68,12 @@ arguments = {
 }
 
 
-def run(command: BaseCommand, *, app: str | None, verbosity: int, **options: Any) -> None:
+def run(command: BaseCommand, *, bar: Callable[..., Any], verbosity: int, **options: Any) -> None:
     """Imports, and prints the report."""
-    if [bool(app), bool(options["files"]), bool(options["reads"])].count(True) != 1:
+    if [bool(options[name]) for name in ("app", "files", "reads")].count(True) != 1:
         raise CommandError("Name log files, or --from hitcount, or a table by --reads.")
-    importing = _hitcount if app else _reads if options["reads"] else _logs
     try:
-        report = importing(**options)
+        report = _report(bar, options)
     except ImportRefusedError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
@@ -89,23 +88,19 @@ def run(command: BaseCommand, *, app: str | None, verbosity: int, **options: Any
         command.stdout.write(command.style.WARNING(note))
 
 
-def _hitcount(*, bar: Callable[..., Any], database: str, dry_run: bool, **options: Any) -> hitcount.Report:
-    with bar(desc="Importing", unit=" rows") as shown:
-        return hitcount.run(using=database, dry_run=dry_run, progress=shown.update)
-
-
-def _reads(*, bar: Callable[..., Any], user_field: str, category_field: str, **options: Any) -> reads.Report:
-    label, dry_run = options["reads"], options["dry_run"]
-    with bar(desc="Importing", unit=" rows") as shown:
-        return reads.run(label, user=user_field, category=category_field, dry_run=dry_run, progress=shown.update)
-
-
-def _logs(*, bar: Callable[..., Any], files: list[str], field: list[tuple[str, str]], **options: Any) -> weblog.Report:
-    names = ("form", "since", "until", "count_robots", "dry_run")
-    wanted = weblog.Options(fields=dict(field), **{name: options[name] for name in names})
-    size = sum(Path(file).stat().st_size for file in files)
-    with bar(desc="Importing", unit="B", total=size, unit_scale=True) as shown:
-        return weblog.Importer(wanted, progress=shown.update).run(files)
+def _report(bar: Callable[..., Any], options: dict[str, Any]) -> hitcount.Report | reads.Report | weblog.Report:
+    size = sum(Path(file).stat().st_size for file in options["files"])
+    unit = {"unit": "B", "total": size, "unit_scale": True} if options["files"] else {"unit": " rows"}
+    dry_run = options["dry_run"]
+    with bar(desc="Importing", **unit) as shown:
+        if options["app"]:
+            return hitcount.run(using=options["database"], dry_run=dry_run, progress=shown.update)
+        if options["reads"]:
+            keys = {"user": options["user_field"], "category": options["category_field"]}
+            return reads.run(options["reads"], **keys, dry_run=dry_run, progress=shown.update)
+        names = ("form", "since", "until", "count_robots", "dry_run")
+        wanted = weblog.Options(fields=dict(options["field"]), **{name: options[name] for name in names})
+        return weblog.Importer(wanted, progress=shown.update).run(options["files"])
 
 
 def _figures(report: hitcount.Report | reads.Report | weblog.Report) -> Iterator[tuple[str, int]]:

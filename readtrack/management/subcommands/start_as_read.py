@@ -27,17 +27,9 @@ arguments = {
 }
 
 
-def run(
-    command: BaseCommand,
-    *,
-    bar: Callable[..., Any],
-    model: list[str] | None,
-    dry_run: bool,
-    verbosity: int,
-    **options: Any,
-) -> None:
+def run(command: BaseCommand, *, bar: Callable[..., Any], dry_run: bool, verbosity: int, **options: Any) -> None:
     """Marks everything read, and prints how much that was."""
-    models = read_state_models() if model is None else list(map(_model, model))
+    models = list(map(_model, options["model"] or ())) or read_state_models()
     rows = sum(databases.rows(one).count() for one in models)
     each = starting.size_of(starting.highest_position())
     if not dry_run:
