@@ -9,9 +9,9 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
+from readtrack.dashboard.context import dashboard_context
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, Import
-from readtrack.reports import site
 from tests.imports import weblogs
 from tests.support import factories
 
@@ -34,8 +34,9 @@ def test_a_flush_is_late_by_the_right_time() -> None:
     last = FlushRun.objects.get()
     assert last.began == now
     assert last.took == timedelta()
-    assert site.is_late(last, at=now + timedelta(hours=1))
-    assert not site.is_late(last, at=now)
+    assert not dashboard_context("day")["is_late"]
+    FlushRun.objects.update(ended=buckets.for_field(now - timedelta(hours=1)))
+    assert dashboard_context("day")["is_late"]
 
 
 @pytest.mark.usefixtures("_zone")

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.db.models import Sum
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext
@@ -16,11 +17,13 @@ from readtrack.buckets import Period
 from readtrack.dashboard import charts
 from readtrack.hits.addresses import NOTICES
 from readtrack.hits.hit import Reason
+from readtrack.models import FlushRun
 from readtrack.numerals import exact
-from readtrack.reports import site, timelines
-from readtrack.sql import runs
+from readtrack.reports import timelines
+from readtrack.sql import row_counts, runs
 from readtrack.store.circuit import fail_open, noticing_absence
 from readtrack.store.skips import skips_by_reason
+from readtrack.subjects import counted_models
 
 Points = Sequence[tuple[datetime, int | None]]  # None: not known
 
@@ -63,10 +66,11 @@ def dashboard_context(name: str) -> dict[str, Any]:
     """Returns the context, with the chart of that range. Without Redis its live numbers are marked as not known."""
     shown = RANGES.get(name, RANGES["day"])
     with noticing_absence() as absence:
-        stored_views = site.stored_views()  # read first: views that are written meanwhile are in the hours as well
+        stored_views = _stored_views()  # read first: views that are written meanwhile are in the hours as well
         day_views, points = timelines.overview(back=shown.back, by=shown.by)
         trending, skips = reports.trending(10), fail_open(skips_by_reason, Counter(), 24, at=buckets.now())
-    last_flush, is_live = site.last_flush(), not absence.is_set()
+    last_flush = FlushRun.objects.filter(ended__isnull=False).first()
+    is_live = not absence.is_set()
     return {
         "is_live": is_live,
         # Views that no flush has written yet, or of rows that were deleted or reset, are in the last 24 hours alone.
@@ -74,16 +78,32 @@ def dashboard_context(name: str) -> dict[str, Any]:
         "day_views": exact(day_views) if is_live else NOT_KNOWN,
         "charts": _charts(points if is_live else _stored(points), shown),
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
-        "top": [(row, exact(views)) for row, views in site.top(10)],
+        "top": [(row, exact(views)) for row, views in _top(10)],
         "trending": [(trend.obj, exact(trend.views)) for trend in trending],
         "skips": _skips(skips),
         "notices": [gettext(text) for notice, text in NOTICES.items() if skips[notice]],
         "last_flush": last_flush,
-        "is_late": last_flush is not None and site.is_late(last_flush),
+        "is_late": last_flush is not None and _is_late(last_flush),
         "flush_read": exact(last_flush.read) if last_flush else "",
         "flush_written": exact(last_flush.written) if last_flush else "",
         "last_flush_when": naturaltime(last_flush.ended) if last_flush and last_flush.ended else "",
     }
+
+
+def _stored_views() -> int:
+    all_held = map(row_counts.held, counted_models())
+    return sum(held.rows.aggregate(sum=Sum(held.views, default=0))["sum"] for held in all_held)
+
+
+def _top(limit: int) -> list[tuple[Any, int]]:
+    rows: list[tuple[Any, int]] = []
+    for model in counted_models():
+        rows += row_counts.most_viewed(model._default_manager.all(), limit)
+    return sorted(rows, key=lambda row: row[1], reverse=True)[:limit]
+
+
+def _is_late(run: FlushRun) -> bool:
+    return buckets.now() - buckets.now(run.ended) > runs.late_after()  # beat or its worker may be down
 
 
 def _skips(found: Mapping[Any, int]) -> list[tuple[Any, str, int]]:
@@ -100,7 +120,6 @@ def _stored(points: Points) -> Points:
 
 
 def _charts(points: Points, shown: Range) -> list[str]:
-    """Returns the chart for wide and for narrow screens."""
     labels = [date_format(timezone.localtime(start), shown.format) for start, _views in points]
     total = sum(views or 0 for _start, views in points)
     summary = gettext("Views of the whole site, %(range)s; %(views)s in all.")

@@ -11,12 +11,12 @@ from readtrack.reports.live import (
     aunread_counts,
     aviews,
     reader_counts,
+    skips,
     unread,
     unread_counts,
     views,
 )
-from readtrack.reports.popular import most_viewed, views_in
-from readtrack.reports.site import Trend, skips, trending
+from readtrack.reports.popular import Trend, most_viewed, trending, views_in
 from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
 from readtrack.reports.unique_visitors import UniquesError, has_seen, visitors, visitors_together
 

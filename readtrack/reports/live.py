@@ -1,7 +1,8 @@
 """Live counts and read state, in one round trip each or for a whole page."""
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from django.http import HttpResponse
 
 from readtrack import buckets
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.hits.hit import Hit, refusal
+from readtrack.hits.hit import REASONS, Hit, Reason, refusal
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
@@ -20,6 +21,7 @@ from readtrack.store import clock, counters, read_state, scripts
 from readtrack.store.circuit import fail_open, present_request
 from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
+from readtrack.store.skips import skips_by_reason
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subjects_of
 
 
@@ -141,6 +143,12 @@ def _shown(stored: dict[str, int], live: Mapping[str, Total]) -> dict[str, int]:
         is_whole = total.is_settled or not count or not asked()
         stored[subject] = max(total.views, count) if is_whole else total.views + count
     return stored
+
+
+def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
+    """Returns the number of hits that did not count in the last hours (48 at most), by reason."""
+    found = fail_open(skips_by_reason, Counter(), hours, at=buckets.now(at))
+    return {reason: found[reason] for reason in REASONS}
 
 
 def is_sound() -> bool:

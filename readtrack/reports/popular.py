@@ -1,11 +1,12 @@
-"""The most viewed objects of a period, and the views of objects in it: out of SQL's history, and live."""
+"""The most viewed objects of a period or of now, and the views of objects in it: out of SQL's history, and live."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import nlargest
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, Case, QuerySet, Value, When
+from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
 from readtrack import buckets
 from readtrack.reports.live import page_state
@@ -13,14 +14,16 @@ from readtrack.sql import popular, row_counts
 from readtrack.sql.popular import DAYS, LISTED, By
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
-from readtrack.store.trending import top_subjects
+from readtrack.store.trending import MINUTES, top_subjects
 from readtrack.subjects import (
     AnyModel,
+    counted_models,
     counted_subject_of,
     label_of,
     listed,
     rows_by_model,
     subject_column,
+    subject_of,
     subject_of_row,
     why_not_counted,
 )
@@ -158,3 +161,41 @@ def _counts(subjects: Sequence[str], known: Mapping[str, Any], hours: range, *, 
         live = page_state(counts={subject: stored.get(subject, 0) for subject in subjects}).views
         found = {subject: found[subject] + live[subject] - stored.get(subject, 0) for subject in subjects}
     return {subject: max(0, count) for subject, count in found.items()}
+
+
+class Trend(NamedTuple):
+    """A trending object, and its views in these hours or minutes."""
+
+    obj: Model
+    views: int
+
+
+def trending(
+    limit: int = 10,
+    *,
+    minutes: int = MINUTES,
+    hours: int | None = None,
+    model: type[Model] | None = None,
+    at: datetime | None = None,
+) -> list[Trend]:
+    """Returns the most viewed objects of the last hour or of fewer minutes, most viewed first; none that are deleted.
+
+    The list is some 30 seconds old, because a task computes it. With `hours` (24, 168, 720 or 2160) they are those of
+    `most_viewed` in the last days, of one model or of all. Raises ValueError for others, or unless `minutes` is 1 to
+    60.
+    """
+    if hours is not None:
+        if hours not in [days * 24 for days in DAYS]:
+            raise ValueError(f"Trending is kept for {', '.join(str(days * 24) for days in DAYS)} hours, not {hours}.")
+        models = [model] if model else counted_models()
+        lists: list[Any] = [most_viewed(one, limit, days=hours // 24) for one in models]
+        trends = (Trend(obj, obj.in_period) for objs in lists for obj in objs)
+        return sorted(trends, key=attrgetter("views"), reverse=True)[:limit]
+    if not 1 <= minutes <= MINUTES:
+        raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes.")
+    label = label_of(model) if model else ""
+    found = fail_open(top_subjects, [], limit, at=buckets.now(at), minutes=minutes, label=label)
+    pks_by_model = rows_by_model(subject for subject, _ in found)
+    rows = [row for model, pks in pks_by_model.items() for row in model._default_manager.filter(pk__in=pks)]
+    objs = {subject_of(row): row for row in rows}
+    return [Trend(objs[subject], views) for subject, views in found if subject in objs]

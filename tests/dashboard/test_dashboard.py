@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import buckets, tracker
-from readtrack.dashboard.context import RANGES
+from readtrack.dashboard.context import RANGES, dashboard_context
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
@@ -44,6 +44,32 @@ def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
     page = content(admin_client.get(DASHBOARD).text)
     for words in ("never", "manage.py readtrack flush", "Nothing has been flushed yet", "No views in the last hour"):
         assert words in page
+
+
+def test_the_most_viewed_rows_are_those_of_all_models() -> None:
+    post, product = factories.post(view_count=3), Product.objects.create(name="x", view_count=9)
+    factories.post()
+    shown = dashboard_context("day")
+    assert (shown["top"], shown["stored_views"]) == ([(product, "9"), (post, "3")], "12")
+
+
+def test_an_empty_site_has_nothing_to_report() -> None:
+    shown = dashboard_context("day")
+    assert (shown["top"], shown["stored_views"], shown["last_flush"]) == ([], "0", None)
+
+
+def test_the_last_flush_is_the_newest_that_ended() -> None:
+    flush()
+    ended = flush()
+    FlushRun.objects.create(started=buckets.now())
+    assert dashboard_context("day")["last_flush"] == ended
+
+
+@pytest.mark.parametrize(("seconds", "is_late"), [(0, False), (150, False), (181, True)])
+def test_a_flush_is_late_after_three_intervals(seconds: int, is_late: bool) -> None:
+    ended = buckets.now() - timedelta(seconds=seconds)
+    FlushRun.objects.create(started=ended, ended=ended)
+    assert dashboard_context("day")["is_late"] is is_late
 
 
 def test_the_dashboard_shows_totals_the_day_the_top_and_what_is_trending(admin_client: Client) -> None:

@@ -9,10 +9,8 @@ from django.contrib.auth.models import AnonymousUser
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from readtrack import buckets, reports, tracker
+from readtrack import reports, tracker
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun
-from readtrack.reports import site
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post, Product
 from tests.support import factories
@@ -146,31 +144,3 @@ def test_hours_come_without_gaps_and_never_extend_their_life(redis: Redis, noon:
     redis.expire("views:hour:2026112012:site.post", 5)
     view(post, at=noon)
     assert redis.ttl("views:hour:2026112012:site.post") <= 5
-
-
-def test_the_most_viewed_rows_of_all_models() -> None:
-    post, product = factories.post(view_count=3), Product.objects.create(name="x", view_count=9)
-    factories.post()
-    assert site.top() == [(product, 9), (post, 3)]
-    assert site.top(1) == [(product, 9)]
-    assert site.stored_views() == 12
-
-
-def test_an_empty_site_has_nothing_to_report() -> None:
-    assert site.top() == []
-    assert site.stored_views() == 0
-    assert site.last_flush() is None
-
-
-def test_the_last_flush_is_the_newest_that_ended() -> None:
-    flush()
-    ended = flush()
-    FlushRun.objects.create(started=buckets.now())
-    assert site.last_flush() == ended
-
-
-def test_a_flush_is_late_after_three_intervals() -> None:
-    last = flush()
-    assert not site.is_late(last)
-    assert not site.is_late(last, at=buckets.now(last.ended) + timedelta(minutes=3))
-    assert site.is_late(last, at=buckets.now(last.ended) + timedelta(minutes=3, microseconds=1))
