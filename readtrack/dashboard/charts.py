@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from unicodedata import east_asian_width
 
 import pygal
 from django.utils.safestring import SafeString
@@ -11,9 +10,6 @@ from pygal.style import Style
 
 from readtrack.numerals import exact
 
-LETTER = 0.62  # width of a letter, in font sizes; letters of East Asia are as wide as high
-PLOT = 0.85  # share of the width that the axis leaves for bars
-GAP = 1.0  # least room between two labels, in font sizes
 REMOVED = {"defs", "title"}  # the first holds style and script
 
 
@@ -36,13 +32,13 @@ def bars(
     values: Sequence[int | None],
     *,
     description: str,
-    steps: Sequence[int] = (1,),
+    step: int = 1,
     shape: Shape = WIDE,
 ) -> SafeString:
     """Returns a bar chart as an `<svg>` element without script and style, for a strict content security policy.
 
     Screen readers read `title` and `description`. Pointing at a bar shows its label and value; None is no bar. The
-    last label is written out, and from there back every n-th: n is the first of `steps` that leaves them room.
+    last label is written out, and from there back one in every `step`.
     """
     chart = pygal.Bar(
         width=shape.width,
@@ -62,23 +58,10 @@ def bars(
         style=Style(label_font_size=shape.font_size, major_label_font_size=shape.font_size),
         value_formatter=lambda value: exact(int(value)),
     )
-    chart.x_labels, chart.x_labels_major = list(labels), _written(labels, steps=steps, shape=shape)
+    chart.x_labels, chart.x_labels_major = list(labels), list(labels[::-1][::step])  # pygal knows them by their text
     chart.add(title, list(values))
     chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, shape=shape))
     return SafeString(chart.render(is_unicode=True))  # an XML writer has escaped it
-
-
-def _written(labels: Sequence[str], *, steps: Sequence[int], shape: Shape) -> list[str]:
-    """Returns the labels that are written out. pygal knows them by their text."""
-    widest = max((_width(label) for label in labels), default=0.0)
-    room = PLOT * shape.width / max(1, len(labels)) / shape.font_size
-    step = next((step for step in steps if step * room >= widest + GAP), steps[-1])
-    return [labels[place] for place in range(len(labels) - 1, -1, -step)]
-
-
-def _width(label: str) -> float:
-    """Returns the approximate width of a label, in font sizes."""
-    return sum(1.0 if east_asian_width(letter) in "WF" else LETTER for letter in label)
 
 
 def _plain(root: Any, *, title: str, description: str, shape: Shape) -> Any:

@@ -51,14 +51,14 @@ class Range(NamedTuple):
     back: timedelta
     by: Period
     format: str
-    steps: Sequence[int]  # distances of written labels to choose from, in bars
+    steps: tuple[int, int]  # bars between two labels that are written out, in the wide and in the narrow chart
 
 
 RANGES = {
     "day": Range(_("24 hours"), timedelta(hours=23), "hour", "H:i", (3, 6)),
     "week": Range(_("7 days"), timedelta(days=6), "day", "D j", (1, 2)),
-    "month": Range(_("30 days"), timedelta(days=29), "day", "j N", (5, 7, 10)),
-    "year": Range(_("a year"), timedelta(days=364), "week", "j N", (4, 6, 13)),
+    "month": Range(_("30 days"), timedelta(days=29), "day", "j N", (5, 10)),
+    "year": Range(_("a year"), timedelta(days=364), "week", "j N", (8, 17)),
 }
 
 
@@ -129,8 +129,8 @@ def _charts(points: Points, shown: Range) -> list[str]:
             labels,
             [views for _start, views in points],
             description=summary % {"range": shown.label, "views": exact(total)},
-            steps=shown.steps,
+            step=step,
             shape=shape,
         )
-        for shape in (charts.WIDE, charts.NARROW)
+        for shape, step in zip((charts.WIDE, charts.NARROW), shown.steps, strict=True)
     ]
