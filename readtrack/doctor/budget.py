@@ -10,8 +10,7 @@ from itertools import chain
 from math import exp, prod
 from typing import Any
 
-from django.contrib.auth import get_user_model
-from django.db.models import Avg, Count, Max, Q
+from django.db.models import Avg, Count, Q
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -23,6 +22,7 @@ from readtrack.store.keys import DAY, HOUR, MINUTE, PART, Key
 from readtrack.store.server import BITS, KeyKind
 from readtrack.store.uniques import STRATEGIES, model_strategy
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
+from readtrack.unread import starting
 
 MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
 MOST_BITS = 8_000_000  # highest bit that is set: 1 MB; bitmaps grow evenly beyond that
@@ -74,8 +74,6 @@ def own_numbers() -> Numbers:
         posts += model._default_manager.count()
         viewed += found["viewed"]
         visitors += (found["visitors"] or 0) * found["viewed"]
-    users = get_user_model()._default_manager.aggregate(highest=Max("pk"), count=Count("pk"))
-    highest = users["highest"] if isinstance(users["highest"], int) else users["count"]
     hour = buckets.hour_index(buckets.now())
     labels = map(label_of, counted_models())
     hours = scripts.run_all(*counters.model_hours(labels, range(hour - 23, hour + 1)), patient=True)
@@ -83,7 +81,7 @@ def own_numbers() -> Numbers:
         posts,
         active=viewed / posts if posts else 0.0,
         visitors=round(visitors / viewed) if viewed else 0,
-        readers=highest,
+        readers=starting.highest_position(),
         views=sum(total.views for answer in hours for total in answer.values()),
         categories=sum(model._default_manager.count() for model in read_state_models()),
     )
