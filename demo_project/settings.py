@@ -37,7 +37,10 @@ ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 
 REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
 DATABASES = {"default": database(os.environ.get("DATABASE_URL", "sqlite:///db.sqlite3"))}
-CACHES = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": REDIS_URL}}
+CACHES = {
+    "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": REDIS_URL},
+    "pages": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},  # of the evening edition
+}
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -51,6 +54,7 @@ INSTALLED_APPS = [
     "demo_project.blog",
 ]
 MIDDLEWARE = [
+    "demo_project.blog.hits.noting_hits",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -77,7 +81,7 @@ TEMPLATES = [
 
 REDIS_PREFIX = os.environ.get("REDIS_PREFIX", "")
 # The whole site is on one machine here, and all of it starts at once: Redis may take a while to answer.
-READTRACK: dict[str, object] = {"PREFIX": REDIS_PREFIX, "TIMEOUT": 1.0}
+READTRACK: dict[str, object] = {"PREFIX": REDIS_PREFIX, "TIMEOUT": 1.0, "DEBUG_HEADER": True}
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", urlsplit(REDIS_URL)._replace(path="/1").geturl())
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": REDIS_PREFIX}

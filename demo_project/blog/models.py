@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from readtrack.models import Tracked, TrackedQuerySet
 
+TURNS = 12  # drawings of a cover
+
 
 class Category(models.Model):
     """A section of the paper: what an unread dot hangs on."""
@@ -51,6 +53,11 @@ class Post(Tracked):
 
     def get_absolute_url(self) -> str:
         return reverse("blog:post", args=[self.pk])
+
+    @property
+    def turn(self) -> int:
+        """The number of its cover's drawing."""
+        return int(self.pk) % TURNS
 
     @property
     def byline(self) -> str:

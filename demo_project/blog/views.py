@@ -8,11 +8,14 @@ from django.core.paginator import Paginator
 from django.db.models import prefetch_related_objects
 from django.forms import ModelForm
 from django.http import HttpResponse
-from django.views.generic import CreateView, DetailView, ListView
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import cache_control, cache_page
+from django.views.generic import CreateView, DetailView, ListView, TemplateView
 
 from demo_project.blog.forms import PostForm
-from demo_project.blog.models import Category, Post
+from demo_project.blog.models import TURNS, Category, Post
 from readtrack import reports
+from readtrack.request import shared_page
 
 PAGE_SIZE = 12
 
@@ -53,6 +56,26 @@ class PostPage(DetailView):
         return super().get_context_data(more=more, **kwargs)
 
 
+# The cache keeps a page before its counts are filled in, and serves it to everybody.
+shared = method_decorator([cache_page(60, cache="pages"), shared_page], name="dispatch")
+
+
+@shared
+class EveningEdition(ListView):
+    """The newest posts, on pages that are the same for everybody."""
+
+    queryset = Post.objects.select_related("category", "author")[:PAGE_SIZE]
+    template_name = "blog/evening.html"
+    extra_context = {"is_shared": True}
+
+
+@shared
+class EveningPost(PostPage):
+    """A post of the evening edition. Its script tells that it was opened."""
+
+    extra_context = {"is_shared": True}
+
+
 class PublishPage(LoginRequiredMixin, SuccessMessageMixin, CreateView):
     """Whoever is signed in may publish, so that a newcomer can make a dot appear."""
 
@@ -66,3 +89,12 @@ class PublishPage(LoginRequiredMixin, SuccessMessageMixin, CreateView):
     def form_valid(self, form: ModelForm) -> HttpResponse:
         form.instance.author = self.request.user
         return super().form_valid(form)
+
+
+@method_decorator(cache_control(max_age=60), name="dispatch")
+class Colours(TemplateView):
+    """The sections' colours as a style sheet, because a strict content security policy refuses `style="…"`."""
+
+    template_name = "blog/colours.css"
+    content_type = "text/css"
+    extra_context = {"turns": range(TURNS)}

@@ -13,6 +13,7 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, Re
 
 TIMEOUT = 5  # seconds
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
+SCRIPT = re.compile(r'<script src="([^"]+)" data-page="([^"]+)"')
 OPTION = re.compile(r'<option value="(\d+)"[^>]*>([^<]+)<')
 
 
@@ -41,6 +42,7 @@ class Browser:
     user_agent: str
     referrer: str = ""
     address: str = ""  # sent as a proxy on this machine would send it
+    came_from: str = ""  # the page before
     jar: CookieJar = field(default_factory=CookieJar)
 
     @cached_property
@@ -57,13 +59,21 @@ class Browser:
         fields = {"csrfmiddlewaretoken": token[1] if token else "", **fields}
         return self._open(form.path, urlencode(fields).encode())
 
+    def run_script(self, page: Page) -> None:
+        """Tells the site that the page is looked at, as readtrack's script does; again where it is asked to."""
+        if found := SCRIPT.search(page.html):
+            shown, told = self.referrer, f"{found[2]}\n{self.came_from}".encode()
+            if '"again": true' in self._open(found[1], told).html:
+                self._open(found[1], told)
+            self.referrer = shown
+
     def _open(self, path: str, data: bytes | None) -> Page:
         headers = {"User-Agent": self.user_agent, "Accept": "text/html", "Accept-Language": "en"}
         if self.address:
             headers["X-Forwarded-For"] = self.address
         if self.referrer:
             headers["Referer"] = self.referrer
-        self.referrer = self.site + path
+        self.came_from, self.referrer = self.referrer, self.site + path
         try:
             response = self._opener.open(Request(self.site + path, data, headers), timeout=TIMEOUT)
         except HTTPError as error:

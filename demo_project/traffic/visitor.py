@@ -30,6 +30,8 @@ class Person(NamedTuple):
         reader = not is_robot and self.rng.random() < SIGNED_IN and self.sign_in()
         for _ in range(self.rng.randint(3, 14)):
             page = self.open(self.choose(page))
+            if not is_robot:
+                self.browser.run_script(page)
             yield
             if reader and self.crowd.is_time_to_publish():
                 page = self.publish()
@@ -41,12 +43,12 @@ class Person(NamedTuple):
 
     def choose(self, page: Page) -> str:
         """Mostly an article, now and then a section or the front page."""
-        posts, sections = page.links("post"), page.links("category")
+        posts, sections = page.links("post") + page.links("evening"), page.links("category")
         if posts and self.rng.random() < 0.72:
             return self.rng.choices(posts, weights=[appeal(path) for path in posts])[0]
         if sections and self.rng.random() < 0.7:
             return self.rng.choice(sections)
-        return "/" if self.rng.random() < 0.5 else f"/?page={self.rng.randint(2, 9)}"
+        return self.rng.choice(("/", "/evening/", f"/?page={self.rng.randint(2, 9)}"))
 
     def sign_in(self) -> bool:
         self.crowd.note("sign-ins")

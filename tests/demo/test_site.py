@@ -7,6 +7,7 @@ from demo_project.traffic.browser import Browser, Page
 from tests.demo.conftest import AGENT
 
 Reader = Callable[[str], Browser]
+ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 POST = {"category": "3", "title": "A test of the presses", "body": "One.\n\nTwo."}
 
 
@@ -20,6 +21,14 @@ def live_views(page: Page) -> int:
     found = re.search(r"Live, in Redis</dt><dd>([\d,]+)<", page.html)
     assert found
     return int(found[1].replace(",", ""))
+
+
+def verdicts(browser: Browser) -> list[str]:
+    """Returns the line at the foot of the page, and below it what became of everybody's last hits."""
+    page = browser.get("/hits/").html
+    line, lists = (re.sub(r"\s+", " ", text) for text in page.split('<div id="hits-lists">'))
+    everybodys = re.findall(r"</time> (.*?) ?</li>", lists.rpartition("<ol>")[2])
+    return [re.sub(r"<.*?>", "", text).strip() for text in (line, *everybodys)]
 
 
 def test_checks_pass_and_no_migration_is_missing(manage: Callable[..., str]) -> None:
@@ -42,7 +51,7 @@ def test_the_front_page_lists_posts_sections_and_rankings(browser: Browser) -> N
 
 def test_the_style_sheets_are_served(browser: Browser) -> None:
     sheets = re.findall(r'<link rel="stylesheet" href="([^"]+)"', browser.get("/").html)
-    assert [browser.get(sheet).status for sheet in sheets] == [200, 200]
+    assert [browser.get(sheet).status for sheet in sheets] == [200, 200, 200]
 
 
 def test_opening_a_post_counts_once(browser: Browser) -> None:
@@ -103,3 +112,39 @@ def test_an_incomplete_post_is_not_published(reader: Reader) -> None:
     page = two.submit(two.get("/publish/"), {**POST, "title": ""})
     assert page.path == "/publish/"
     assert "This field is required" in page.html
+
+
+def test_an_evening_page_is_the_same_for_everybody_and_its_script_counts(browser: Browser, demo_url: str) -> None:
+    other, robot = Browser(demo_url, AGENT.replace("147", "146")), Browser(demo_url, ROBOT)
+    before = live_views(robot.get("/post/52/"))
+    pages = [each.get("/evening/52/") for each in (browser, other, browser)]
+    assert len({page.html for page in pages}) == 1
+    assert not list(browser.jar)
+    assert live_views(robot.get("/post/52/")) == before
+    for each in (browser, other, browser):
+        each.run_script(pages[0])
+    assert live_views(robot.get("/post/52/")) == before + 2
+
+
+def test_the_foot_of_a_page_says_what_became_of_each_hit(browser: Browser, demo_url: str) -> None:
+    repeat, left = "not counted: seen by the same visitor already", "left to the page&#x27;s script"
+    assert verdicts(browser)[0].startswith("Open an article")
+    # A script's word on a view that the server has counted is no other hit.
+    browser.run_script(browser.get("/post/60/"))
+    assert verdicts(browser)[:2] == ["counted /post/60/", "/post/60/ counted"]
+    browser.get("/post/60/")
+    assert verdicts(browser)[0] == f"{repeat} /post/60/"
+    evening = browser.get("/evening/61/")
+    assert verdicts(browser)[0] == f"{left} /evening/61/"
+    browser.run_script(evening)
+    browser.run_script(evening)
+    Browser(demo_url, ROBOT).get("/post/60/")
+    assert verdicts(browser) == [
+        f"{repeat} /evening/61/",
+        "/post/60/ not counted: robot, by its user agent",
+        f"/evening/61/ {repeat} told by the page's script",
+        "/evening/61/ counted told by the page's script",
+        f"/evening/61/ {left}",
+        f"/post/60/ {repeat}",
+        "/post/60/ counted",
+    ]
