@@ -115,7 +115,7 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
 def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
     """Raises the rows that store less, in one short transaction. Waits for no row that is locked elsewhere."""
     if not issubclass(model, Tracked):
-        return _write_table(model, snapshots)
+        return _write_portable(model, snapshots)
     connection = databases.of(model)
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = {pk: snapshots[pk] for pk in sorted(snapshots)}
@@ -176,11 +176,23 @@ def _behind(rows: Mapping[Any, RowCounts], snapshots: Mapping[Any, RowCounts]) -
     }
 
 
-def _write_portable(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
-    connection = databases.of(model)
-    table, pk, views, visitors, _ = _names(model)
+def _write_portable(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
+    """Raises rows of a Tracked model in databases other than PostgreSQL, and rows of our own table in all of them."""
     present = stored(model, list(snapshots))
     behind = free = _behind(present, snapshots)
+    if issubclass(model, Tracked):
+        free = _raise_unlocked(model, behind)
+    else:
+        rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
+        databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=rows, is_each=True)
+    ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
+    missing = [pk for pk in snapshots if pk not in present]
+    return Written(list(free), ahead, missing, [pk for pk in behind if pk not in free])
+
+
+def _raise_unlocked(model: type[Tracked], behind: dict[Any, RowCounts]) -> dict[Any, RowCounts]:
+    connection, free = databases.of(model), behind
+    table, pk, views, visitors, _ = _names(model)
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.features.has_select_for_update_skip_locked:
             unlocked = stored(model, list(behind), lock=True)
@@ -196,28 +208,7 @@ def _write_portable(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) ->
                 f" {visitors} = CASE WHEN {visitors} < %s THEN %s ELSE {visitors} END WHERE {pk} = %s",
                 parameters,
             )
-    return _compared(present, snapshots, raised=free, locked=[pk for pk in behind if pk not in free])
-
-
-def _write_table(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
-    """Inserts or raises rows of our own table, for rows of the model that exist."""
-    present = stored(model, list(snapshots))
-    behind = _behind(present, snapshots)
-    rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
-    databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=rows, is_each=True)
-    return _compared(present, snapshots, raised=behind)
-
-
-def _compared(
-    present: Mapping[Any, RowCounts],
-    snapshots: Mapping[Any, RowCounts],
-    *,
-    raised: Iterable[Any],
-    locked: Sequence[Any] = (),
-) -> Written:
-    """Returns the result of a write to the rows that were present."""
-    ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
-    return Written(list(raised), ahead, [pk for pk in snapshots if pk not in present], locked)
+    return free
 
 
 def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
