@@ -106,10 +106,10 @@ def reader_series(
         return []
     subject = subject_of(category)
     column, (first, last) = subject_column(subject), _hours(starts, end)
-    found = {_place(starts, hour): count for hour, count in history.readers(column, since=first, until=last + 1)}
+    known, rows = history.readers(column, since=first, until=last + 1)
+    found = {_place(starts, hour): count for hour, count in rows.items()}
     if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [subject])):
         found[bisect_right(starts, now) - 1] = live[subject]
-    known = history.readers_before(column, hour=first)
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 

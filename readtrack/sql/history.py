@@ -26,13 +26,13 @@ WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared
 
 
 class Sums(NamedTuple):
-    """Absolute views before a time, and at the end of each later hour that has a row."""
+    """An absolute number before a time, and at the end of each later hour that has a row."""
 
     before: int
     rows: dict[int, int]
 
     def by_hour(self) -> dict[int, int]:
-        """Returns the views of each of these hours."""
+        """Returns how much the number rose in each of these hours."""
         return {hour: views - last for (_, last), (hour, views) in pairwise([(0, self.before), *self.rows.items()])}
 
 
@@ -165,13 +165,8 @@ def newest_readers(columns: Sequence[str]) -> dict[str, int]:
     return dict(rows.values_list("subject", "readers"))
 
 
-def readers_before(column: str, *, hour: int) -> int:
-    """Returns the subject's newest number of readers before that hour; 0 for none."""
-    earlier = databases.rows(ReaderHistory).filter(subject=column, hour__lt=hour).order_by("-hour")
-    return earlier.values_list("readers", flat=True).first() or 0
-
-
-def readers(column: str, *, since: int, until: int) -> list[tuple[int, int]]:
-    """Returns the hours of a range in which the number of readers changed, and that number, oldest first."""
-    rows = databases.rows(ReaderHistory).filter(subject=column, hour__gte=since, hour__lt=until).order_by("hour")
-    return list(rows.values_list("hour", "readers"))
+def readers(column: str, *, since: int, until: int) -> Sums:
+    """Returns the subject's number of readers before a range of hours, and at the end of each hour with a row."""
+    rows = databases.rows(ReaderHistory).filter(subject=column).order_by("hour")
+    before = rows.filter(hour__lt=since).values_list("readers", flat=True).last() or 0
+    return Sums(before, dict(rows.filter(hour__gte=since, hour__lt=until).values_list("hour", "readers")))
