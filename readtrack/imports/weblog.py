@@ -165,7 +165,6 @@ class Importer:
         return line.at if line else LATEST
 
     def _take(self, file: LogFile) -> None:
-        """Reads one file, batch by batch."""
         lines, read, unsaved, end = file.lines(), 0, 0, 0
         while some := list(islice(lines, LINES)):
             self._judge(file, some)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db import models, transaction
@@ -15,9 +15,6 @@ from django.utils.translation import gettext_lazy as _
 
 COUNTS = ("view_count", "visitor_count")
 KNOWN = "_readtrack_known"
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # Sent before and after the row of a model's own table is written, in one transaction if a receiver of the first one
 # returns True. Django's post_save comes after the commit.
@@ -130,7 +127,7 @@ class Tracked(models.Model):
         abstract = True
 
     @classmethod
-    def from_db(cls, db: str | None, *args: Any, **kwargs: Any) -> Self:
+    def from_db(cls, db: str | None, *args: Any, **kwargs: Any) -> Any:  # Self, which Python 3.10 lacks
         instance = super().from_db(db, *args, **kwargs)
         loaded = instance.__dict__  # a list may have thousands of rows, so this calls no function
         for name in COUNTS:

@@ -45,7 +45,6 @@ def run(command: BaseCommand, *, bar: Callable[..., Any], user: str, by: str, ve
 
 
 def _primary_key(text: str, by: str) -> Any:
-    """Returns the user's primary key. Raises CommandError if there is no such user, or the text is no id."""
     model = get_user_model()
     try:
         return model._meta.pk.to_python(text) if by == "id" else model._default_manager.get_by_natural_key(text).pk
