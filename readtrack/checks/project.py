@@ -17,25 +17,16 @@ AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
 UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
 CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
 COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
-OWN_CACHE = (
-    "Give readtrack an alias of its own: CACHES['readtrack'] = {{'BACKEND': 'django_redis.cache.RedisCache', "
-    "'LOCATION': 'redis://127.0.0.1:6379/1'}} and READTRACK = {{'CACHE': 'readtrack'}}."
-)
-
-
-def missing_cache() -> list[tuple[Any, ...]]:
-    return problem_if(conf.CACHE not in settings.CACHES, conf.CACHE)
-
-
-def wrong_cache() -> list[tuple[Any, ...]]:
-    backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
-    return problem_if(backend is not None and not connection.is_django_redis(backend), conf.CACHE, backend)
 
 
 def unusable_cache() -> list[tuple[Any, ...]]:
-    if missing_cache() or wrong_cache():
-        return []
-    problem = connection.misconfiguration()
+    backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
+    if conf.CACHE not in settings.CACHES:
+        problem = "CACHES has no such alias"
+    elif backend is not None and not connection.is_django_redis(backend):
+        problem = f"it is a {backend}, and readtrack needs django-redis"
+    else:
+        problem = connection.misconfiguration()
     return problem_if(problem, conf.CACHE, problem)
 
 
@@ -72,21 +63,13 @@ def missing_urls() -> list[tuple[Any, ...]]:
 
 
 CHECKS = {
-    "readtrack.E004": Check(
-        missing_cache,
-        "CACHES has no alias '{0}', which readtrack uses.",
-        hint=OWN_CACHE,
-    ),
-    "readtrack.E005": Check(
-        wrong_cache,
-        "The cache '{0}' is a {1}, and readtrack needs django-redis.",
-        hint=OWN_CACHE,
-    ),
     "readtrack.E012": Check(
         unusable_cache,
         "The cache '{0}' cannot be used: {1}.",
-        hint="Correct it in CACHES. LOCATION is a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or "
-        "'unix:///run/redis.sock'. One server, replicas beside it and Sentinel can be used, Redis Cluster cannot.",
+        hint="Give readtrack an alias of its own: CACHES['readtrack'] = {{'BACKEND': 'django_redis.cache.RedisCache', "
+        "'LOCATION': 'redis://127.0.0.1:6379/1'}} and READTRACK = {{'CACHE': 'readtrack'}}. LOCATION is a URL such as "
+        "'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or 'unix:///run/redis.sock'. One server, replicas beside "
+        "it and Sentinel can be used, Redis Cluster cannot.",
     ),
     "readtrack.W013": Check(
         unprefixed_keys,

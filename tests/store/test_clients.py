@@ -223,7 +223,7 @@ def test_a_cache_that_cannot_be_used_is_refused_without_asking_a_server(
 
 def test_no_reason_is_looked_for_in_a_cache_that_is_not_ours(settings: Settings) -> None:
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-    assert [message.id for message in check_setup(None)] == ["readtrack.E005"]
+    assert [message.id for message in check_setup(None)] == ["readtrack.E012"]
 
 
 def test_a_prefix_of_the_caches_own_is_pointed_out(settings: Settings, redis_url: str) -> None:
