@@ -7,7 +7,6 @@ from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
 from readtrack.checks import Check, problem_if
-from readtrack.checks.values import unusable_prefix
 from readtrack.conf import conf
 from readtrack.store import connection, keys
 from readtrack.subjects import read_state_models, tracked_models
@@ -37,14 +36,15 @@ def unprefixed_keys() -> list[tuple[Any, ...]]:
 
 def shared_tenants() -> list[tuple[Any, ...]]:
     """Schema tenants, of django-tenants or django-tenant-schemas, whose rows have the same ids."""
-    if not hasattr(settings, "TENANT_MODEL") or unusable_prefix():
+    if not hasattr(settings, "TENANT_MODEL"):
         return []
     own = {str(app).partition(".apps.")[0] for app in getattr(settings, "TENANT_APPS", ())}
     counted = {model._meta.app_config.name for model in (*tracked_models(), *read_state_models())}
     if not counted & own:
         return []
     problem = "readtrack is not in TENANT_APPS" if "readtrack" not in own else ""
-    return problem_if(problem or keys.tenant_function() is None, problem or "READTRACK['PREFIX'] names no function")
+    is_path = keys.PATH.fullmatch(conf.PREFIX)
+    return problem_if(problem or not is_path, problem or "READTRACK['PREFIX'] names no function")
 
 
 def _precedes(first: str, second: str) -> bool:

@@ -14,7 +14,7 @@ from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
-FUNCTIONS = ("IS_BOT", "READ_QUERYSET", "CONSENT")
+FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
@@ -88,25 +88,12 @@ def unusable_dimensions() -> Iterator[tuple[str, str]]:
 def unusable_functions() -> Iterator[tuple[str, str, str]]:
     for name in FUNCTIONS:
         path = getattr(conf, name)
-        if path and (problem := function_problem(path)):
+        is_path = path and (name != "PREFIX" or keys.PATH.fullmatch(path))
+        if is_path and (problem := function_problem(path)):
             yield name, path, problem
 
 
-def unusable_prefix() -> list[tuple[Any, ...]]:
-    try:
-        function = keys.tenant_function()
-    except ImportError as error:
-        return [(conf.PREFIX, error)]
-    return problem_if(function is not None and not callable(function), conf.PREFIX, "it is not callable")
-
-
 CHECKS = {
-    "readtrack.E025": Check(
-        unusable_prefix,
-        "READTRACK['PREFIX'] names '{0}', which is no function: {1}.",
-        hint="Give the path of a function that takes no argument and returns the tenant's name. A prefix that is no "
-        "path ends with a colon, such as '{0}:'.",
-    ),
     "readtrack.E014": Check(
         lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
         "READTRACK['{0}'] is 0, and nothing would work.",
@@ -158,6 +145,7 @@ CHECKS = {
         "READTRACK['{0}'] names '{1}', which is no function: {2}.",
         hint="Give the path of a function: IS_BOT takes a user agent and returns True for a robot; READ_QUERYSET takes "
         "(request, queryset) and returns the rows which the user may see; CONSENT takes (request) and returns True "
-        "once a cookie may be set. Until then none is.",
+        "once a cookie may be set, until then none is; PREFIX takes nothing and returns the tenant's name, and a "
+        "prefix that is no path ends with a colon, such as '{1}:'.",
     ),
 }

@@ -67,8 +67,8 @@ def test_tenants_that_would_share_their_counts_are_found(
 def test_a_prefix_that_names_no_function_is_found(settings: Settings, path: str) -> None:
     settings.READTRACK = {"PREFIX": path}
     settings.TENANT_MODEL = "customers.Client"
-    assert found() == ["readtrack.E025"]
-    assert "ends with a colon" in str(the_message("readtrack.E025").hint)
+    assert found() == ["readtrack.E041"]
+    assert "ends with a colon" in str(the_message("readtrack.E041").hint)
 
 
 def test_the_hint_for_a_missing_cache_gives_readtrack_one_of_its_own(settings: Settings) -> None:
