@@ -121,7 +121,8 @@ def _log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
 
 def address_id(request: HttpRequest) -> str:
     """Returns the id that stands in for the cookie of a visitor who brings none."""
-    return digest("visitor", f"address:{_source(request)}")
+    agent = bots.user_agent_of(request)
+    return digest("visitor", f"address:{addresses.network(request.META, agent=agent)}:{agent}")
 
 
 @cached_setting("SECRET_KEY", maxsize=1024)  # 2 µs for a new text, 0.1 µs for a cached one
@@ -225,8 +226,3 @@ def _opened(cookie: str) -> tuple[str, int]:
 
 def _cookie_id(name: str) -> str:
     return _keyed(f"cookie:{name}", _key("visitor"))  # not by `digest`, whose cache is for what comes again
-
-
-def _source(request: HttpRequest) -> str:
-    agent = bots.user_agent_of(request)
-    return f"{addresses.network(request.META, agent=agent)}:{agent}"
