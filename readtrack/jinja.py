@@ -68,9 +68,8 @@ def read_count(obj: Any) -> int | str:
 
 @pass_context
 def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
-    """`{{ readtrack_text(post, html) }}`: the text and its mark; only the mark, with the selector of its element."""
-    mark = filling.text(obj, str(text), context, selector=selector)
-    return mark if selector else conditional_escape(text) + mark
+    """`{{ readtrack_text(post, html) }}`: the text, marked."""
+    return filling.text(obj, conditional_escape(text), context, selector=selector)
 
 
 @pass_context

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from readtrack.conf import conf
+from readtrack.hits.reading import READ
 from readtrack.models import Archive, Breakdown
-from readtrack.sql import archive, databases
+from readtrack.sql import archive, databases, history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import breakdowns, counters, keys, lifecycle, scripts, uniques
@@ -12,14 +13,15 @@ from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import subject_column
 
+HOUR = 3_600_000_000  # µs
 HOURS = 24
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 
 
-def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch) -> None:
-    """Stores the counts of the subjects' hashes in SQL, and raises hashes of which SQL holds more."""
+def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, at: int) -> None:
+    """Stores the counts of the subjects' hashes in SQL at that time (µs), and raises hashes of which SQL holds more."""
     for some in scripts.sliced(subjects):
-        _store(*_live_hashes(some), epoch)
+        _store(*_live_hashes(some), epoch, hour=at // HOUR)
 
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Epoch]:
@@ -29,10 +31,12 @@ def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Epoch]:
     return {name: one.counts for answer in answers for name, one in answer.items() if one.is_settled}, current
 
 
-def _store(live: Hashes, current: Epoch, epoch: SqlEpoch) -> None:
+def _store(live: Hashes, current: Epoch, epoch: SqlEpoch, *, hour: int) -> None:
     """Stores nothing if Redis has to be settled first; the next flush does that."""
     if not epoch.advance(current):
         return
+    if conf.HISTORY:
+        _store_reads(live, hour)
     rows = []
     for (kind, subject), counts in live.items():
         column = subject_column(subject)
@@ -51,6 +55,14 @@ def _store(live: Hashes, current: Epoch, epoch: SqlEpoch) -> None:
         scripts.run(counters.lift(ahead), patient=True)
 
 
+def _store_reads(live: Hashes, hour: int) -> None:
+    """Stores the reads that rose under that hour. Before the counts, because a killed flush is done again."""
+    reads = {name: counts[READ] for name, counts in live.items() if name[0] == "reading" and READ in counts}
+    stored = archive.breakdowns(reads) if reads else {}
+    rose = {name[1]: count for name, count in reads.items() if count > stored[name].get(READ, 0)}
+    history.store({history.of_reads(subject): RowCounts(count, 0) for subject, count in rose.items()}, hour=hour)
+
+
 def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> int:
     """Stores sketches and hashes of the subjects that changed, and removes idle subjects from Redis.
 
@@ -64,14 +76,15 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         # A sketch that Redis alone has lost must not replace a fuller one.
         merged += _merge_sketches([one for one in changed if one in known and known[one].visitors > live[one].visitors])
         if changed:
-            _store(*_live_hashes(changed), epoch)
+            _store(*_live_hashes(changed), epoch, hour=hour)
             sketches = scripts.run(counters.sketches(changed), patient=True)
             rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
             databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
             until = hour - conf.IDLE_DAYS * HOURS
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
-            _remove_idle([one for one in idle if not uniques.strategy_of(one).keeps_members], live, epoch)
+            idle = [one for one in idle if not uniques.strategy_of(one).keeps_members]
+            _remove_idle(idle, live, epoch, hour=hour)
     return merged
 
 
@@ -83,11 +96,11 @@ def _merge_sketches(subjects: Sequence[str]) -> int:
     return len(stored)
 
 
-def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: SqlEpoch) -> None:
+def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> None:
     if not subjects:
         return
     hashes, current = _live_hashes(subjects)
-    _store(hashes, current, epoch)  # a funnel may gain steps without a view
+    _store(hashes, current, epoch, hour=hour)  # a funnel may gain steps without a view
     sums: dict[str, dict[str, int]] = {subject: {} for subject in subjects}
     for (kind, subject), counts in hashes.items():
         sums[subject][kind] = sum(counts.values())

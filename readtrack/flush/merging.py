@@ -14,6 +14,7 @@ from django.db.models import Model
 
 from readtrack.conf import conf
 from readtrack.flush import archiving
+from readtrack.flush.archiving import HOUR
 from readtrack.models import FlushRun, History
 from readtrack.sql import archive, databases, history, row_counts
 from readtrack.sql.history import Sums
@@ -26,7 +27,6 @@ from readtrack.subjects import counted_models, label_of, rows_by_model
 
 logger = logging.getLogger("readtrack")
 
-HOUR = 3_600_000_000  # µs
 SHOWN = 3  # subjects in a line of the log
 ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
 FOREVER = 2**31 - 1  # an hour that is never reached

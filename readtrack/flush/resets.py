@@ -102,7 +102,7 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
     for subject, time in marks.items():
         if time < now - NOTED and subject not in locked:
             archive.delete([subject], models=archive.OWN)  # rows from before may have been written late
-            archiving.store_breakdowns([subject], epoch)
+            archiving.store_breakdowns([subject], epoch, at=now)
             flushes.delete_reset(subject, at=time)
 
 

@@ -53,12 +53,12 @@ def flush(*, only_changed: bool = False, progress: Callable[[int], object] = int
         changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes)))
         for subjects in _chunks(changed):
             if counters.have_hashes(subjects):
-                archiving.store_breakdowns(subjects, epoch)
+                archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
         archived = _sketched(_time(run.flushed_until)) if run.kind == Kind.FULL and conf.ARCHIVE_EVERY else ()
         for subjects in _chunks(changed if run.kind == Kind.CHANGED else counters.scan()):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
-                archiving.store_breakdowns(subjects, epoch)
+                archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
             progress(len(subjects))
         _finish(run, epoch, has_changes=bool(changed))
     except Exception as error:

@@ -119,7 +119,8 @@ class Breakdown(SubjectRow):
 class History(SubjectRow):
     """The absolute counts at the end of an hour in which they changed. The views of a range are a difference of two.
 
-    `subject` is the subject of a row, or the label of a model (`blog.post`). Hour 0 holds what a subject had before.
+    `subject` is that of a row, or with `reads:` before it that of a text whose reads stand in the place of views, or
+    the label of a model (`blog.post`). Hour 0 holds what a subject had before.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")

@@ -55,12 +55,10 @@ def left(placed: Placeholder | str | None, context: Any) -> SafeString:
 
 
 def text(obj: Any, content: str, context: Any, *, selector: str = "") -> SafeString:
-    """Returns the mark of a text's end: behind the text itself, or anywhere with the selector of the text's element."""
+    """Returns the content and the mark of its end; with a selector the end is that of the element which it finds."""
     place = Placeholder.of(TEXT, obj, words=reading.words(content))
-    if place is None:
-        return SafeString("")
     element = format_html(' data-text="{}"', escape(selector)) if selector else ""
-    return left(str(format_html('<span data-read="{}"{}></span>', place, element)), context)
+    return left(f'{content}<span data-read="{place}"{element}></span>' if place else content, context)
 
 
 def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:

@@ -11,7 +11,8 @@ from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 from readtrack import buckets
 from readtrack.reports.live import page_state
 from readtrack.sql import popular, row_counts
-from readtrack.sql.popular import DAYS, LISTED, By
+from readtrack.sql.history import of_reads
+from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.trending import MINUTES, top_subjects
@@ -46,15 +47,15 @@ def most_viewed(
 
     Of all time it is a list, by the counts in SQL. With `days`, or with `since` and perhaps `until`, it is a queryset
     of the most viewed of the last days or of these hours, with the number as `in_period`; `by` may be "visitors", those
-    who came for the first time, as of the last flush. 1, 7, 30 and 90 days are quick; others read all history of these
-    hours, unless the queryset has at most 1,000 rows. Raises ValueError for any other period or `by`, and TypeError for
-    a model whose views are not counted.
+    who came for the first time, or "reads", as of the last flush. 1, 7, 30 and 90 days are quick; others read all
+    history of these hours, unless the queryset has at most 1,000 rows. Raises ValueError for any other period or `by`,
+    and TypeError for a model whose views are not counted.
     """
     rows = of._default_manager.all() if isinstance(of, type) else of
     if problem := why_not_counted(rows.model):
         raise TypeError(problem)
-    if by not in ("views", "visitors"):
-        raise ValueError(f"Rows are ordered by 'views' or 'visitors', not by {by!r}.")
+    if by not in COLUMNS:
+        raise ValueError(f"Rows are ordered by 'views', 'visitors' or 'reads', not by {by!r}.")
     if days is None and since is None and until is None and by == "views":
         return [row for row, _ in row_counts.most_viewed(rows, limit)]
     found = _most(rows, limit, _hours(days, since, until), days=days, by=by)
@@ -85,12 +86,12 @@ def _hours(days: int | None, since: datetime | None, until: datetime | None) -> 
 
 
 def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, by: By) -> Ranked:
-    label = label_of(rows.model)
+    label = of_reads(label_of(rows.model)) if by == "reads" else label_of(rows.model)
     if days in DAYS:
-        entries = popular.entries(label, days=days, by=by)
-        fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label))
+        entries = popular.entries(label, days=days, by=COLUMNS[by])
+        fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label_of(rows.model)))
         for most in (min(4 * AT_ONCE, LISTED), LISTED):  # few are often enough
-            found, is_sure = _best(rows, limit, [*entries[:most]], hours, by=by, fresh=fresh, most=most)
+            found, is_sure = _best(rows, limit, _plain(entries[:most]), hours, by=by, fresh=fresh, most=most)
             if is_sure or (most == LISTED and len(found) == limit):
                 return found
     pks = list(rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
@@ -102,8 +103,14 @@ def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, 
         return found
     scanned = popular.most([label], since=hours.start, until=hours.stop)
     ends = (hours.start, hours.stop)
-    listing = [(subject, getattr(counts, by), *ends, getattr(counts, by)) for subject, counts in scanned]
-    return _best(rows, limit, sorted(listing, key=lambda entry: -entry[1]), hours, by=by)[0]
+    numbers = [(subject, getattr(counts, COLUMNS[by])) for subject, counts in scanned]
+    listing = [(subject, number, *ends, number) for subject, number in sorted(numbers, key=lambda entry: -entry[1])]
+    return _best(rows, limit, _plain(listing), hours, by=by)[0]
+
+
+def _plain(entries: Iterable[Any]) -> list[Any]:
+    """Returns entries with the subjects of the objects themselves."""
+    return [(name.removeprefix(of_reads("")), *rest) for name, *rest in entries]
 
 
 def _best(
@@ -143,7 +150,7 @@ def _counts(subjects: Sequence[str], known: Mapping[str, Any], hours: range, *, 
 
     `known` has since, until and number of a list. Views that are not flushed are in it, if the hours go up to now.
     """
-    columns = {subject: subject_column(subject) for subject in subjects}
+    columns = {subject: subject_column(of_reads(subject) if by == "reads" else subject) for subject in subjects}
     own = [columns[subject] for subject in subjects if subject in known]
     since, until, _ = next((known[subject] for subject in subjects if subject in known), (0, 0, 0))
     found = {subject: known[subject][2] if subject in known else 0 for subject in subjects}
@@ -155,7 +162,7 @@ def _counts(subjects: Sequence[str], known: Mapping[str, Any], hours: range, *, 
     ):
         gained = popular.gains(some, since=ends[0], until=ends[1])
         for subject, column in columns.items():
-            found[subject] += sign * getattr(gained.get(column), by, 0)
+            found[subject] += sign * getattr(gained.get(column), COLUMNS[by], 0)
     if by == "views" and hours.stop > buckets.hour_index(buckets.now()):
         stored = {subject: counts.views for subject, counts in row_counts.by_subject(subjects).items()}
         live = page_state(counts={subject: stored.get(subject, 0) for subject in subjects}).views

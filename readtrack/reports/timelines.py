@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.buckets import Period
+from readtrack.reports.breakdowns import reading
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import history
 from readtrack.store import counters, keys, read_state, scripts
@@ -42,13 +43,16 @@ def series(
     until: datetime | None = None,
     by: Period = "hour",
     hours: int = 24,
+    count: Literal["views", "reads"] = "views",
 ) -> list[Point]:
     """Returns the views of an object, a model or (None) the whole site by period, without gaps, oldest first.
+
+    With `count="reads"` it returns the reads of an object, in the place of views.
 
     Periods are hours, days, weeks or months of the current time zone. The first and the last are whole, or go up to
     now. `until` is exclusive and defaults to now, `since` to `hours` before it; naive times are of TIME_ZONE. Hours
     older than HISTORY_DAYS are in the last hour of their day. While Redis is down, views that are not flushed are
-    missing. Raises ValueError for an unknown period.
+    missing. Raises ValueError for an unknown period, and TypeError for reads of more than an object.
     """
     end = buckets.now(until)
     begin = buckets.now(since) if since else end - timedelta(hours=hours - 1)
@@ -56,7 +60,8 @@ def series(
     if not starts:
         return []
     first, last = _hours(starts, end)
-    return _points(starts, _hourly_views(of, since=first, until=last + 1))
+    hourly = _hourly_reads if count == "reads" else _hourly_views
+    return _points(starts, hourly(of, since=first, until=last + 1))
 
 
 def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> tuple[int, list[Point]]:
@@ -139,6 +144,17 @@ def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> 
     subject = subject_of(of)
     found = Counter(dict(history.views(subject_column(subject), since=since, until=until)))
     return found + _not_flushed(of, subject, since=since, until=until)
+
+
+def _hourly_reads(of: Any, *, since: int, until: int) -> Counter[int]:
+    if not isinstance(of, Model):
+        raise TypeError("Reads over time are known of an object only.")
+    column = subject_column(history.of_reads(subject_of(of)))
+    found = Counter(dict(history.views(column, since=since, until=until)))
+    stored = history.last(column)
+    present = buckets.hour_index(buckets.now())
+    fresh = reading(of).reads - (stored.views if stored else 0)
+    return found + Counter({present: fresh} if since <= present < until else {})
 
 
 def _not_flushed(obj: Model, subject: str, *, since: int, until: int) -> Counter[int]:

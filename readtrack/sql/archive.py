@@ -7,6 +7,7 @@ from django.db.models import Model
 
 from readtrack.models import Archive, Breakdown, History, Popular, SubjectCount
 from readtrack.sql import databases
+from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100
@@ -57,6 +58,6 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
 
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, *COUNTS)) -> None:
     """Deletes what the app's own tables hold of the subjects."""
-    columns = [subject_column(subject) for subject in subjects]
+    columns = [subject_column(name) for subject in subjects for name in (subject, of_reads(subject))]
     for model in models:
         databases.rows(model).filter(subject__in=columns).delete()

@@ -36,6 +36,11 @@ class Sums(NamedTuple):
         return {hour: views - last for (_, last), (hour, views) in pairwise([(0, self.before), *self.rows.items()])}
 
 
+def of_reads(subject: str) -> str:
+    """Returns the subject under which history has an object's reads, and the label under which those of a model are."""
+    return f"reads:{subject}"
+
+
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
     """Stores the present counts of subjects under that hour."""
     rows = ((subject_column(subject), hour, *counts) for subject, counts in live.items())

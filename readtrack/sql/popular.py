@@ -14,7 +14,7 @@ from django.db.models import Max, Q, Sum
 from readtrack import buckets
 from readtrack.models import History, Popular
 from readtrack.sql import databases
-from readtrack.sql.history import BASELINE
+from readtrack.sql.history import BASELINE, of_reads
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import lock_epoch
 from readtrack.store import scripts
@@ -23,10 +23,11 @@ from readtrack.subjects import counted_models, label_of
 DAYS = (1, 7, 30, 90)  # that have a list
 LISTED = 1_000  # subjects of each model by views, and by visitors
 
-By = Literal["views", "visitors"]
+By = Literal["views", "visitors", "reads"]
+COLUMNS: dict[By, str] = {"views": "views", "visitors": "visitors", "reads": "views"}  # reads have rows of their own
 
 
-def entries(label: str, *, days: int, by: By) -> Any:
+def entries(label: str, *, days: int, by: str) -> Any:
     """Returns the subjects in the list of so many days or in a shorter one, those with the highest bounds first.
 
     Each with a bound of its number by now but for the last hour; then since, until and number of the list, or None.
@@ -43,7 +44,7 @@ def renew(*, at: datetime) -> None:
     """Computes the lists that are due anew, each by one query."""
     until = buckets.hour_index(at)
     ends = dict(databases.rows(Popular).values("days").annotate(end=Max("until")).values_list("days", "end"))
-    labels = [label_of(model) for model in counted_models()]
+    labels = [name for label in map(label_of, counted_models()) for name in (label, of_reads(label))]
     for days in (days for days in reversed(DAYS) if labels and not 0 <= until - ends.get(days, 0) < days):
         since = until + 1 - days * 24
         found = most(labels, since=since, until=until)

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 from readtrack import numerals, reports
 from readtrack.page import filling, placeholders
-from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, TEXT, UNREAD, WORDS, Placeholder
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
 from readtrack.reports import live
 from readtrack.sql.popular import DAYS, By
 from readtrack.subjects import subject_of
@@ -91,7 +91,7 @@ def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "vie
     """`{% most_viewed "blog.Post" days=7 limit=5 as posts %}` sets the posts, of the last 1, 7, 30 or 90 days.
 
     Each has its number as `in_period`. Without `days` they are those of all time. A queryset may stand in place of the
-    model's name, and with `by="visitors"` they are those with the most new visitors.
+    model's name. With `by="visitors"` they are those with the most new visitors, with `by="reads"` the most read.
     """
     if days not in (None, *DAYS):
         raise ValueError(f"most_viewed has lists of {', '.join(map(str, DAYS))} days, not of {days}.")
@@ -138,36 +138,14 @@ def readtrack_script(context: Context) -> str:
     return filling.script(context)
 
 
-@register.tag
-def readtrack_text(parser: Parser, token: Token) -> template.Node:
+@register.simple_block_tag(takes_context=True)
+def readtrack_text(context: Context, content: str, obj: Any, selector: str = "") -> str:
     """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script tells who read it.
 
-    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`.
+    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`. With
+    `selector="article .body"` it may stand around more, and the end of that element is the end of the text.
     """
-    obj, *_ = _parsed(parser, token, TEXT)
-    content = parser.parse(("endreadtrack_text",))
-    parser.delete_first_token()
-    return TextNode(obj, content)
-
-
-@register.simple_tag(takes_context=True)
-def readtrack_text_at(context: Context, obj: Any, selector: str, text: str) -> str:
-    """`{% readtrack_text_at post "article .body" post.body %}` does so for the element that a CSS selector finds.
-
-    The last argument is the text, or its HTML, for the number of its words.
-    """
-    return filling.text(obj, str(text), context, selector=selector)
-
-
-class TextNode(template.Node):
-    """Leaves a mark behind the text."""
-
-    def __init__(self, obj: FilterExpression, nodelist: template.NodeList) -> None:
-        self.obj, self.nodelist = obj, nodelist
-
-    def render(self, context: Context) -> str:
-        content = self.nodelist.render(context)
-        return content + filling.text(self.obj.resolve(context), content, context)
+    return filling.text(obj, content, context, selector=selector)
 
 
 class PlaceholderNode(template.Node):

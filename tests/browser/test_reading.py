@@ -69,18 +69,24 @@ class Text:
         self.page.evaluate(f"scrollTo(0, {share} * (document.documentElement.scrollHeight - innerHeight))")
 
     def move(self, to: int = 1) -> None:
-        self.page.mouse.move(20 + to % 40, 30 + to % 50)
+        self.page.mouse.move(20 + to % 40, 5 + to % 20)
 
     def press(self, key: str = "PageDown") -> None:
         self.page.keyboard.press(key)
 
+    def go_to_end(self) -> None:
+        """Presses End, and waits until the browser has scrolled."""
+        self.press("End")
+        assert comes_true(lambda: self.page.evaluate("scrollY + innerHeight > document.body.scrollHeight - 2"))
+
     def go_through(self, time: float, parts: int = 8) -> None:
         """Goes through the text with the mouse in that time (s)."""
-        for part in range(1, parts + 1):
+        for part in range(1, parts):
             self.move(part)
             self.scroll(part / parts)
-            self.press("ArrowDown" if part < parts else "End")
             self.stay(time / parts)
+        self.go_to_end()
+        self.stay(time / parts)
 
     def hide(self, *, is_hidden: bool) -> None:
         self.page.evaluate(f"away = {str(is_hidden).lower()}; document.dispatchEvent(new Event('visibilitychange'))")
@@ -102,10 +108,8 @@ def reader_by_keyboard(text: Text) -> None:
     for _ in range(8):
         text.press("Space")
         text.stay(text.least / 7)
-    text.press("End")
-    text.press("Tab")
     text.move()
-    text.scroll()
+    text.go_to_end()
     text.stay(9)
 
 
@@ -138,7 +142,7 @@ def bouncer(text: Text) -> None:
 def stays_above_the_end(text: Text) -> None:
     text.page.set_viewport_size({"width": 400, "height": 30})  # one line
     text.move()
-    text.press("ArrowDown")
+    text.press("Tab")
     text.stay(text.least + 30)
 
 
@@ -160,7 +164,7 @@ def tab_without_focus(text: Text) -> None:
 def looks_and_goes_for_lunch(text: Text) -> None:
     text.page.set_viewport_size({"width": 400, "height": 30})
     text.move()
-    text.press("ArrowDown")
+    text.press("Tab")
     text.stay(LONG)
 
 

@@ -3,6 +3,7 @@
 import gzip
 import re
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,18 +17,20 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown
+from readtrack.models import Breakdown, History
 from readtrack.page import shown
+from readtrack.sql import databases
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
-from tests.support import factories
+from tests.support import counts, factories
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
 
+numbers = count()
 OWN = {"Sec-Fetch-Site": "same-origin"}
 WORDS = 238  # 51 seconds
 SOURCE = (
@@ -99,14 +102,12 @@ def test_the_end_of_the_text_is_marked_with_the_time_that_it_takes(post: Post) -
 
 
 def test_the_text_may_be_an_element_by_its_selector(post: Post) -> None:
-    source = """{% load readtrack %}{% readtrack_text_at post "article > .body" "<p>one two</p>" %}"""
+    source = """{% load readtrack %}{% readtrack_text post selector="#text > *" %}<p>one</p>{% endreadtrack_text %}"""
     html = engines["django"].from_string(source).render({"post": post})
-    assert html == '<span data-read="5" data-text="article &gt; .body"></span>'
-    jinja = (
-        '{{ readtrack_text(post, "<p>one two</p>") }}{{ readtrack_text(post, "one", "#text") }}{{ read_count(post) }}'
-    )
+    assert html == '<p>one</p><span data-read="5" data-text="#text &gt; *"></span>'
+    jinja = '{{ readtrack_text(post, "<p>") }}{{ readtrack_text(post, "a", "#text") }}{{ read_count(post) }}'
     assert engines["jinja2"].from_string(jinja).render({"post": post}) == (
-        '&lt;p&gt;one two&lt;/p&gt;<span data-read="5"></span><span data-read="5" data-text="#text"></span>0'
+        '&lt;p&gt;<span data-read="5"></span>a<span data-read="5" data-text="#text"></span>0'
     )
 
 
@@ -316,3 +317,92 @@ def test_a_reset_sets_reads_to_zero(post: Post) -> None:
     flush()
     tracker.reset_views(post)
     assert read(post) == (0, 0, 0)
+
+
+def readers(post: Post, *, number: int) -> None:
+    for _ in range(number):
+        visitor, subject = Visitor(f"v{next(numbers)}"), f"site.post:{post.pk}"
+        tracker.record(factories.hit(subject, visitor=visitor))
+        tracker.record(factories.hit(visitor=visitor, reading=Reading(subject, 51, 60, is_read=True)))
+
+
+def test_history_has_reads_by_the_hour_and_views_as_before(post: Post, redis: Redis) -> None:
+    def days() -> list[int]:
+        points = reports.series(post, count="reads", by="day", since=buckets.now() - 3 * buckets.DAY)
+        return [point.views for point in points]
+
+    assert days() == [0, 0, 0, 0]
+    readers(post, number=3)
+    assert days() == [0, 0, 0, 3]
+    flush()
+    row = History.objects.get(subject=f"reads:site.post:{post.pk}")
+    History.objects.filter(pk=row.pk).update(hour=row.hour - 24)
+    readers(post, number=2)
+    assert days() == [0, 0, 3, 2]
+    for _ in range(2):
+        flush(only_changed=True)
+        assert days() == [0, 0, 3, 2]
+    redis.flushdb()
+    flush()
+    assert days() == [0, 0, 3, 2]
+    assert History.objects.filter(subject__startswith="reads:").count() == 2
+    assert sum(point.views for point in reports.series(post, hours=72)) == 5
+    assert reports.series(post, count="reads", since=buckets.now(), until=buckets.now() - buckets.HOUR) == []
+    tracker.reset_views(post)
+    assert days() == [0, 0, 0, 0]
+
+
+def test_a_flush_that_is_killed_before_the_counts_is_done_again(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = databases.upsert
+
+    def upsert(model: Any, *args: Any, **kwargs: Any) -> None:
+        if model is Breakdown:
+            raise ValueError("killed here")
+        keep(model, *args, **kwargs)
+
+    readers(post, number=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(databases, "upsert", upsert)
+        with pytest.raises(ValueError, match="killed here"):
+            flush()
+    flush()
+    points = reports.series(post, count="reads", hours=3)
+    assert sum(point.views for point in points) == Breakdown.objects.get(kind="reading", field="read").count == 3
+
+
+def test_only_reads_that_rose_get_a_row(post: Post, settings: Settings) -> None:
+    readers(post, number=1)
+    flush()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    History.objects.all().delete()
+    flush(only_changed=True)
+    assert not History.objects.filter(subject__startswith="reads:").exists()
+    settings.READTRACK = {"HISTORY": False}
+    readers(post, number=1)
+    flush(only_changed=True)
+    assert not History.objects.filter(subject__startswith="reads:").exists()
+    assert reports.reading(post).reads == 2
+
+
+def test_reads_over_time_are_known_of_an_object_only() -> None:
+    with pytest.raises(TypeError, match="of an object only"):
+        reports.series(Post, count="reads")
+
+
+@pytest.mark.parametrize("size", [1000, 1])
+@pytest.mark.parametrize("days", [7, 2])
+def test_the_most_read_are_another_list(
+    size: int, days: int, monkeypatch: pytest.MonkeyPatch, category: Category
+) -> None:
+    posts = [factories.post(category=category) for _ in range(3)]
+    for post, (views, reads) in zip(posts, [(9, 1), (2, 4), (5, 0)], strict=True):
+        counts.view(*[post] * views)
+        readers(post, number=reads)
+    flush()
+    readers(posts[0], number=1)
+    flush(only_changed=True)
+    tracker.refresh_trending()
+    monkeypatch.setattr("readtrack.store.scripts.SLICE", size)
+    found: Any = reports.most_viewed(Post, by="reads", days=days)
+    assert [(post, post.in_period) for post in found] == [(posts[1], 4), (posts[0], 2)]
+    assert reports.most_viewed(Post, 1, days=days)[0] == posts[0]
