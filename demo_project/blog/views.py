@@ -53,7 +53,7 @@ class PostPage(DetailView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         post = self.object
         more = post.category.posts.exclude(pk=post.pk).select_related("category", "author")[:4]
-        return super().get_context_data(more=more, **kwargs)
+        return super().get_context_data(more=more, reading=reports.reading(post), **kwargs)
 
 
 # The cache keeps a page before its counts are filled in, and serves it to everybody.
