@@ -76,7 +76,7 @@ def dashboard_context(name: str) -> dict[str, Any]:
         # Views that no flush has written yet, or of rows that were deleted or reset, are in the last 24 hours alone.
         "stored_views": exact(max(stored_views, day_views)),
         "day_views": exact(day_views) if is_live else NOT_KNOWN,
-        "charts": _charts(points if is_live else _stored(points), shown),
+        **_charts(points if is_live else _stored(points), shown),
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],
         "top": [(row, exact(views)) for row, views in _top(10)],
         "trending": [(trend.obj, exact(trend.views)) for trend in trending],
@@ -119,18 +119,15 @@ def _stored(points: Points) -> Points:
     return [(start, views if good and start <= good.began else None) for start, views in points]
 
 
-def _charts(points: Points, shown: Range) -> list[str]:
+def _charts(points: Points, shown: Range) -> dict[str, Any]:
+    """Returns the charts for wide and for narrow screens, and their numbers as text."""
     labels = [date_format(timezone.localtime(start), shown.format) for start, _views in points]
-    total = sum(views or 0 for _start, views in points)
+    values = [views for _start, views in points]
     summary = gettext("Views of the whole site, %(range)s; %(views)s in all.")
-    return [
-        charts.bars(
-            gettext("Views over time"),
-            labels,
-            [views for _start, views in points],
-            description=summary % {"range": shown.label, "views": exact(total)},
-            step=step,
-            shape=shape,
-        )
+    summary %= {"range": shown.label, "views": exact(sum(views or 0 for views in values))}
+    drawn = [
+        charts.bars(gettext("Views over time"), labels, values, description=summary, step=step, shape=shape)
         for shape, step in zip((charts.WIDE, charts.NARROW), shown.steps, strict=True)
     ]
+    texts = [NOT_KNOWN if views is None else exact(views) for views in values]
+    return {"charts": drawn, "summary": summary, "numbers": list(zip(labels, texts, strict=True))}

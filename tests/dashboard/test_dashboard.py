@@ -129,6 +129,26 @@ def bars(page: str) -> dict[str, str]:
     return dict(re.findall(r'class="bar"><title>(.*?): ([\d,]+)</title>', page[: page.index("readtrack-narrow")]))
 
 
+def numbers(page: str) -> dict[str, str]:
+    """Returns the values of the table below the chart by their labels."""
+    return dict(re.findall(r'<th scope="row">(.*?)</th>\s*<td[^>]*>(.*?)<', page))
+
+
+@pytest.mark.parametrize("chosen", RANGES)
+def test_the_numbers_of_a_chart_can_be_read_without_a_mouse(chosen: str, admin_client: Client) -> None:
+    post = factories.post()
+    for _ in range(2):
+        tracker.record(factories.hit(f"site.post:{post.pk}"))
+    for _ in range(3):
+        tracker.record(factories.hit(f"site.post:{post.pk}", visitor=Visitor("a")))
+    skip_buffer.send()
+    page = content(admin_client.get(DASHBOARD, {"range": chosen}).text)
+    assert numbers(page) == bars(page)
+    assert list(numbers(page).values())[-1] == "3"
+    assert re.search(r'<p class="readtrack-summary">[^<]*; 3 in all', page)
+    assert re.search(r'aria-hidden="true"></meter> 100 %<', page)
+
+
 @pytest.mark.parametrize("chosen", RANGES)
 def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(
     chosen: str, admin_client: Client, start_redis: Start
@@ -157,7 +177,9 @@ def test_without_redis_hours_that_were_not_flushed_have_no_bar(admin_client: Cli
     FlushRun.objects.update(started=F("started") - timedelta(hours=2))
     assert len(bars(content(admin_client.get(DASHBOARD).text))) == 24
     valkey.stop()
-    assert len(bars(content(admin_client.get(DASHBOARD).text))) == 22
+    page = content(admin_client.get(DASHBOARD).text)
+    assert len(bars(page)) == 22
+    assert list(numbers(page).values())[-2:] == ["\N{EN DASH}"] * 2
     FlushRun.objects.all().delete()
     assert bars(content(admin_client.get(DASHBOARD).text)) == {}
 

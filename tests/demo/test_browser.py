@@ -38,6 +38,9 @@ COLOURS = """chart => [...chart.querySelectorAll("*")].map(element => {
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
+LENGTHEN = """() => document.querySelectorAll(".readtrack :is(dt, th, caption, a, h2, td:first-child)").forEach(
+  element => (element.textContent = element.textContent.replace(/\\w{5,}/g, word => `${word}zusammenhang`)))"""
+
 versions = count(140)
 
 
@@ -227,6 +230,29 @@ def test_the_charts_labels_can_be_read_at_every_width(tab: Callable[[str], Page]
         begins = [*(begin for begin, _, _ in labels), right]
         assert all(end < begin for end, begin in zip(ends, begins, strict=True))
         assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_dashboard_fits_a_phone_long_words_the_other_direction_and_a_sheet_of_paper(
+    tab: Callable[[str], Page],
+) -> None:
+    page = tab("admin")
+    for path in ("/post/2/", "/post/2/", DASHBOARD):
+        page.goto(path)
+    for _ in range(2):
+        for width in (390, 320):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.evaluate(LENGTHEN)
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    chart = page.locator("svg.readtrack-chart:visible")
+    [[axis, _, _]] = chart.locator(".plot .background").evaluate_all(BOXES)
+    assert all(right < axis for _, right, _ in chart.locator(".axis.y text").evaluate_all(BOXES))
+    page.goto(DASHBOARD)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for admins in ("#header", ".breadcrumbs", "#nav-sidebar"):
+        expect(page.locator(admins)).to_be_hidden()
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
