@@ -1,6 +1,6 @@
 """Findings of the doctor, and how sizes, durations and failed servers are worded."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +13,6 @@ from readtrack.store.keys import DAY, HOUR, MINUTE
 
 Level = Literal["ok", "note", "warning", "error"]
 
-STATUS: Mapping[Level, int] = {"ok": 0, "note": 0, "warning": 1, "error": 2}
 UNITS = ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (1, "s"))
 FLUSH = "manage.py readtrack flush"
 
@@ -32,11 +31,6 @@ class Context(NamedTuple):
 
     sample: int  # most totals to compare with SQL
     info: Callable[[], Mapping[str, Any]] = server.info
-
-
-def status(found: Iterable[Finding]) -> int:
-    """Returns the exit status for monitoring: 0 all well (notes included), 1 warnings, 2 errors."""
-    return max((STATUS[finding.level] for finding in found), default=0)
 
 
 def duration(time: timedelta) -> str:
