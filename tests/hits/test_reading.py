@@ -2,6 +2,7 @@
 
 import pytest
 
+from readtrack.hits import reading
 from readtrack.hits.reading import least_seconds, words
 
 ENGLISH = "It’s a truth universally acknowledged (well-known, 3.14 of them) – or so they say; don't ask <b>why</b>!"
@@ -25,6 +26,13 @@ def test_only_what_is_shown_is_counted() -> None:
     shown = "<p>one&nbsp;<b>two</b>&amp; three<br>four</p><script>if (1 < 2) go()</script><STYLE>p {}</STYLE> five"
     assert words(shown) == 5
     assert words("<p>&copy; – …</p>") == 0
+
+
+def test_the_words_of_a_text_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "TEXTS", 2)
+    monkeypatch.setattr(reading, "_counted", {})
+    for text, known in (("a", 1), ("a b", 2), ("a", 2), ("a b c", 1)):
+        assert (words(text), len(reading._counted)) == (len(text.split()), known)
 
 
 @pytest.mark.parametrize("part", ["<", "<script ", "<!--", "&", "-'", "<a "])
