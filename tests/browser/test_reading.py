@@ -237,3 +237,29 @@ def test_readers_skimmers_tabs_and_robots_are_judged_right(
             f"\n{way}: {right} of {drawn} judged right" for way, (drawn, right) in table.items() if DEEP
         )
     assert len(wrong) <= len(some) / 100, wrong
+
+
+def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader, redis_in_use: None) -> None:
+    """Does what Turbo does: shows another page's body, and runs the scripts in it."""
+    page, post, TEXTS["now"] = reader(), factories.post(), ENGLISH
+    page.add_init_script("\n".join((TAB, PERSON)))
+    page.clock.install()
+    page.goto("/index/")
+    for _ in range(2):
+        page.evaluate(
+            """async url => {
+                const made = new DOMParser().parseFromString(await (await fetch(url)).text(), "text/html");
+                document.body.replaceWith(document.adoptNode(made.body));
+                const old = document.querySelector("script[data-page]"), run = document.createElement("script");
+                for (const { name, value } of old.attributes) run.setAttribute(name, value);
+                await new Promise(done => { run.onload = done; old.replaceWith(run); });
+            }""",
+            f"/text/{post.pk}/",
+        )
+        page.mouse.move(20, 20)
+        page.keyboard.press("Tab")
+        page.clock.run_for(9_000)
+        assert comes_true(lambda: page.evaluate("begun == answered"))
+    found = reports.reading(post)
+    assert (found.views, found.engaged, found.reads) == (1, 1, 0)  # nobody waited as long for the server's clock
+    assert page.evaluate("readtrack.reads")

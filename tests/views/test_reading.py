@@ -23,6 +23,7 @@ from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Breakdown, History
 from readtrack.page import shown
+from readtrack.request import shared_page
 from readtrack.sql import databases
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
@@ -48,7 +49,12 @@ def page(request: Any, pk: int, source: str = SOURCE) -> HttpResponse:
 
 
 PLAIN = "{% load readtrack %}{% readtrack_text nothing %}text{% endreadtrack_text %}{% readtrack_script %}"
-urlpatterns = [*site_urls, path("text/<int:pk>/", page), path("plain/<int:pk>/", page, {"source": PLAIN})]
+urlpatterns = [
+    *site_urls,
+    path("text/<int:pk>/", page),
+    path("shared/<int:pk>/", shared_page(page)),
+    path("plain/<int:pk>/", page, {"source": PLAIN}),
+]
 
 
 @pytest.fixture
@@ -64,9 +70,11 @@ def post(category: Category) -> Post:
 class Tab:
     """A page in a browser of its own, made some seconds ago."""
 
-    def __init__(self, post: Post, *, browser: Client | None = None, age: int = 600, headers: Any = None) -> None:
+    def __init__(
+        self, post: Post, *, browser: Client | None = None, age: int = 600, headers: Any = None, kind: str = "text"
+    ) -> None:
         self.browser = browser or factories.browser()
-        self.html = self.browser.get(f"/text/{post.pk}/", headers=headers).text
+        self.html = self.browser.get(f"/{kind}/{post.pk}/", headers=headers).text
         [(self.version, token)] = re.findall(r'page.js\?(\w+)" data-page="([^"]*)"', self.html)
         *told, made = signing.loads(token, salt=shown._salt())
         self.token = signing.dumps([*told, made - age], salt=shown._salt(), compress=True)
@@ -123,6 +131,13 @@ def test_a_read_counts_once_for_a_visitor_a_subject_and_a_window(post: Post, red
         redis.delete(name)  # as they end with the window
     Tab(post, browser=tab.browser).tell("60 1")
     assert read(post) == (2, 2, 2)
+
+
+def test_a_shared_page_has_readers_too(post: Post) -> None:
+    tab = Tab(post, kind="shared")
+    for state in ("", "", "8 0", "60 1", "60 1"):
+        tab.tell(state)
+    assert read(post) == (1, 1, 1)
 
 
 def test_a_second_reader_is_a_second_read(post: Post) -> None:
