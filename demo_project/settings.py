@@ -81,7 +81,14 @@ TEMPLATES = [
 
 REDIS_PREFIX = os.environ.get("REDIS_PREFIX", "")
 # The whole site is on one machine here, and all of it starts at once: Redis may take a while to answer.
-READTRACK: dict[str, object] = {"PREFIX": REDIS_PREFIX, "TIMEOUT": 1.0, "DEBUG_HEADER": True}
+READTRACK: dict[str, object] = {
+    "PREFIX": REDIS_PREFIX,
+    "TIMEOUT": 1.0,
+    "DEBUG_HEADER": True,  # for the line at the foot of each page
+    "FUNNELS": True,
+    "DIMENSIONS": ["device", "referrer", "country"],
+    "COUNTRY_HEADER": "CF-IPCountry",  # the simulated visitors send it, as a proxy would
+}
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", urlsplit(REDIS_URL)._replace(path="/1").geturl())
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": REDIS_PREFIX}

@@ -55,6 +55,11 @@ class Post(Tracked):
         return reverse("blog:post", args=[self.pk])
 
     @property
+    def answer_url(self) -> str:
+        """The form for a post that answers this one."""
+        return f"{reverse('blog:publish')}?category={self.category.pk}&answer={self.pk}"
+
+    @property
     def turn(self) -> int:
         """The number of its cover's drawing."""
         return int(self.pk) % TURNS

@@ -53,7 +53,9 @@ class PostPage(DetailView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         post = self.object
         more = post.category.posts.exclude(pk=post.pk).select_related("category", "author")[:4]
-        return super().get_context_data(more=more, reading=reports.reading(post), **kwargs)
+        numbers = {"reading": reports.reading(post), "funnel": reports.funnel(post)}
+        devices = reports.breakdown(post, "device")
+        return super().get_context_data(more=more, devices=devices, **numbers, **kwargs)
 
 
 # The cache keeps a page before its counts are filled in, and serves it to everybody.
@@ -88,6 +90,9 @@ class PublishPage(LoginRequiredMixin, SuccessMessageMixin, CreateView):
 
     def form_valid(self, form: ModelForm) -> HttpResponse:
         form.instance.author = self.request.user
+        answered = self.request.POST.get("answer", "")
+        if answered.isdecimal() and (post := Post.objects.filter(pk=answered).first()):
+            self.request.readtrack.step(post, "convert")  # type: ignore[attr-defined]
         return super().form_valid(form)
 
 

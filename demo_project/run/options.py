@@ -15,6 +15,7 @@ class Options:
 
     port: int
     has_traffic: bool
+    has_past: bool
     is_sqlite: bool
     database_url: str
     redis_url: str
@@ -26,6 +27,7 @@ def parse(words: list[str]) -> Options:
     return Options(
         port=given.port,
         has_traffic=not given.no_traffic,
+        has_past=not given.no_past,
         is_sqlite=given.database == "sqlite",
         database_url=os.environ.get("DATABASE_URL", ""),
         redis_url=given.redis,
@@ -42,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--port", type=port, default=8000, help="where the site listens (default: 8000)")
     result.add_argument("--no-traffic", action="store_true", help="no simulated visitors")
+    result.add_argument("--no-past", action="store_true", help="no year of views before the start")
     result.add_argument(
         "--database",
         choices=["postgres", "sqlite"],

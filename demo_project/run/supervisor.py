@@ -55,6 +55,8 @@ def start(options: Options, ends: ExitStack) -> Services:
     say("Preparing the database …")
     services.finish("migrate")
     services.finish("seed")
+    if options.has_past:
+        services.finish("past")
     say("Starting the site, the Celery worker and beat …")
     services.start("site", command=[*WEB, "--port", str(options.port), "demo_project.wsgi:application"])
     services.start("worker", command=[*WORKER, *ALONE])

@@ -14,6 +14,8 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, Re
 TIMEOUT = 5  # seconds
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 SCRIPT = re.compile(r'<script src="([^"]+)" data-page="([^"]+)"')
+ANSWER = re.compile(r'href="(/live/out/[^"]+)"')
+ANSWERED = re.compile(r'name="answer" value="(\d+)"')
 OPTION = re.compile(r'<option value="(\d+)"[^>]*>([^<]+)<')
 
 
@@ -27,6 +29,18 @@ class Page(NamedTuple):
     def links(self, folder: str) -> list[str]:
         """The pages of a folder (`post`, `category`) that this page links to, each once."""
         return list(dict.fromkeys(re.findall(rf'href="(/{folder}/\d+/)"', self.html)))
+
+    @property
+    def answer(self) -> str:
+        """The link to the form for an answer, which counts a step of the post's funnel; "" without one."""
+        found = ANSWER.search(self.html)
+        return unescape(found[1]) if found else ""
+
+    @property
+    def answered(self) -> str:
+        """The number of the post that the form's post will answer, or ""."""
+        found = ANSWERED.search(self.html)
+        return found[1] if found else ""
 
     @property
     def options(self) -> dict[str, str]:
@@ -43,6 +57,7 @@ class Browser:
     referrer: str = ""
     address: str = ""  # sent as a proxy on this machine would send it
     came_from: str = ""  # the page before
+    country: str = ""  # two letters, sent as such a proxy would send them
     jar: CookieJar = field(default_factory=CookieJar)
 
     @cached_property
@@ -71,6 +86,8 @@ class Browser:
         headers = {"User-Agent": self.user_agent, "Accept": "text/html", "Accept-Language": "en"}
         if self.address:
             headers["X-Forwarded-For"] = self.address
+        if self.country:
+            headers["CF-IPCountry"] = self.country
         if self.referrer:
             headers["Referer"] = self.referrer
         self.came_from, self.referrer = self.referrer, self.site + path

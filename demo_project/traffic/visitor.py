@@ -12,7 +12,12 @@ from demo_project.traffic.crowd import PATIENCE, Crowd
 
 READERS = range(5, 21)  # readers 1 to 4 belong to whoever looks at the demo: nobody else reads away their dots
 REFERRERS = ("", "", "https://www.google.com/", "https://duckduckgo.com/", "https://news.ycombinator.com/")
-ROBOTS = 0.04
+ROBOTS = 0.06
+DISGUISED = 0.5  # of the robots, which say that they are browsers
+TRAPPED = 0.3  # of their pages lead them into the honeypot
+HONEYPOT = "/live/archive/"
+CURIOUS = 0.05  # of the readers of a post begin an answer
+COUNTRIES = ("DE", "DE", "US", "US", "GB", "FR", "ES", "PL", "BR", "JP")
 SIGNED_IN = 0.3
 
 
@@ -33,9 +38,13 @@ class Person(NamedTuple):
             if not is_robot:
                 self.browser.run_script(page)
             yield
-            if reader and self.crowd.is_time_to_publish():
-                page = self.publish()
+            if is_robot and self.rng.random() < TRAPPED:
+                self.open(HONEYPOT)
+            elif reader and self.crowd.is_time_to_publish():
+                page = self.publish(page)
                 yield
+            elif page.answer and self.rng.random() < CURIOUS:
+                self.open(page.answer)
 
     def open(self, path: str) -> Page:
         self.crowd.note("pages")
@@ -56,13 +65,15 @@ class Person(NamedTuple):
         page = self.browser.submit(self.open("/login/"), {"username": name, "password": "reader"})
         return page.path != "/login/"
 
-    def publish(self) -> Page:
+    def publish(self, page: Page) -> Page:
+        """Publishes a post; one that answers the page's, if that is one."""
         self.crowd.note("posts")
-        form = self.open("/publish/")
+        form = self.open(page.answer or "/publish/")
         section = self.rng.choice(SECTIONS)
         _, topic = self.rng.choice(section.headlines)
         title, body = bulletin(topic, self.rng)
-        return self.browser.submit(form, {"category": form.options.get(section.name, ""), "title": title, "body": body})
+        fields = {"category": form.options.get(section.name, ""), "title": title, "body": body}
+        return self.browser.submit(form, {**fields, "answer": form.answered})
 
 
 def appeal(path: str) -> float:
@@ -88,9 +99,10 @@ def come_and_go(crowd: Crowd, site: str, rng: Random) -> None:
 
 def _stay(crowd: Crowd, site: str, rng: Random) -> None:
     is_robot = rng.random() < ROBOTS
-    agent = agents.robot(rng) if is_robot else agents.person(rng)
+    agent = agents.robot(rng) if is_robot and rng.random() >= DISGUISED else agents.person(rng)
     address = f"198.18.{rng.randrange(256)}.{rng.randrange(256)}"  # a network for measurements (RFC 2544)
-    person = Person(Browser(site, agent, rng.choice(REFERRERS), address), crowd, rng)
+    browser = Browser(site, agent, rng.choice(REFERRERS), address, country=rng.choice(COUNTRIES))
+    person = Person(browser, crowd, rng)
     crowd.note("robots" if is_robot else "visitors")
     if crowd.take_turn():
         return

@@ -81,14 +81,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def running(*words: str) -> Iterator[Demo]:
+def running(*words: str, has_past: bool = False) -> Iterator[Demo]:
     """Starts a demo and ends it, if the test has not."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)  # as root, its servers run as nobody
         port = free_port()
         process = subprocess.Popen(
-            command(*words, port=port),
+            command(*words, *(() if has_past else ("--no-past",)), port=port),
             cwd=ROOT,
             env=environment(folder),
             stdout=subprocess.PIPE,

@@ -22,6 +22,7 @@ from demo_project.run.options import PREFIX, parse
 from demo_project.traffic.browser import Browser
 from tests.demo.conftest import AGENT, ROOT
 from tests.demo.running import Demo, command, environment, processes, running
+from tests.demo.test_site import live_views
 from tests.support.waiting import comes_true
 
 ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -180,14 +181,16 @@ def test_ctrl_c_ends_everything_it_started(watched: Watched) -> None:
 
 @needs_process_table
 def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_everything_else() -> None:
-    own = {"views:total:blog.post:1": "7", "celery": "x", "readtrack": "y"}
+    own = {"views:total:blog.post:100": "7", "celery": "x", "readtrack": "y"}
     with Valkey() as valkey, Redis.from_url(valkey.url, decode_responses=True) as redis:
-        redis.mset({**own, f"{PREFIX}views:total:blog.post:1": "99"})
-        with running("--redis", valkey.url, "--database", "sqlite") as demo:
+        redis.mset({**own, f"{PREFIX}views:total:blog.post:100": "99"})
+        with running("--redis", valkey.url, "--database", "sqlite", has_past=True) as demo:
             assert demo.lines["Keys"].startswith(f"{PREFIX}* ")
             assert demo.lines["Database"].startswith("sqlite:")
-            assert "Live, in Redis</dt><dd>1<" in Browser(demo.url, AGENT).get("/post/1/").html
-            assert redis.get(f"{PREFIX}views:total:blog.post:1") == "1"
+            before, after = (live_views(Browser(demo.url, agent).get("/post/100/")) for agent in (ROBOT, AGENT))
+            assert before > 10  # of a year
+            assert after == before + 1
+            assert redis.get(f"{PREFIX}views:total:blog.post:100") == str(after)
             assert comes_true(lambda: redis.exists(f"{PREFIX}flush:last") == 1)  # by way of Celery
             assert {key for key in redis.scan_iter() if not key.startswith(PREFIX)} == set(own)
             check_that_a_signal_ends_everything(demo, signal.SIGTERM, least=7)

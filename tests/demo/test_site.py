@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from demo_project.traffic.browser import Browser, Page
+from demo_project.traffic.visitor import HONEYPOT
 from tests.demo.conftest import AGENT
 
 Reader = Callable[[str], Browser]
@@ -148,3 +149,22 @@ def test_the_foot_of_a_page_says_what_became_of_each_hit(browser: Browser, demo_
         f"/post/60/ {repeat}",
         "/post/60/ counted",
     ]
+
+
+def test_an_answer_is_two_steps_of_the_funnel_and_views_are_broken_down(reader: Reader) -> None:
+    one = reader("reader3")
+    form = one.get(one.get("/post/64/").answer)
+    assert (form.path, form.answered) == ("/publish/", "64")
+    assert "Published." in one.submit(form, {**POST, "answer": form.answered}).html
+    numbers = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", one.get("/post/64/").html))
+    assert [numbers[name] for name in ("Began an answer", "Answered", "By desktop")] == ["1", "1", "1"]
+
+
+def test_a_robot_in_disguise_is_known_by_the_honeypot(browser: Browser) -> None:
+    browser.get("/post/65/")
+    found = re.search(r'<a href="([^"]+)" rel="nofollow" aria-hidden="true"', browser.get("/").html)
+    assert found
+    assert found[1] == HONEYPOT
+    assert browser.get(HONEYPOT).status == 204
+    browser.get("/post/66/")
+    assert verdicts(browser)[0] == "not counted: robot, by the honeypot /post/66/"

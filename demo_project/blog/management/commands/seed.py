@@ -15,7 +15,7 @@ from demo_project.blog.models import Category, Post
 from demo_project.blog.prose import PEOPLE, article
 
 READERS = 20
-BETWEEN = timedelta(hours=5, minutes=50)  # two posts
+BETWEEN = timedelta(hours=5, minutes=50)  # the two newest posts; more and more before them, to fill a year
 
 
 class Command(BaseCommand):
@@ -78,7 +78,7 @@ def _posts() -> list[Post]:
             author=authors[number * 7 % len(authors)],
             title=title,
             body=article(topic, seed=number),
-            published_at=now - BETWEEN * number - timedelta(minutes=number * 37 % 53),
+            published_at=now - BETWEEN * number * (1 + number / 10) - timedelta(minutes=number * 37 % 53),
         )
         for number, (section, title, topic) in enumerate(queue)
     ]

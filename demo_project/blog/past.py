@@ -1,0 +1,103 @@
+"""A year of visits that might have been, as lines of a web server's log: each run of the same day makes the same."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from math import cos, exp, pi
+from random import Random
+from typing import NamedTuple
+
+from demo_project.traffic import agents
+from demo_project.traffic.visitor import REFERRERS, appeal
+
+DAYS = 365
+AUDIENCE = 24  # views of an ordinary day, after half a year
+WEEK = (1.15, 1.2, 1.15, 1.1, 1.0, 0.7, 0.8)  # from Monday
+HOURS = (2, 5, 8, 6, 5, 5, 7, 6, 4, 4, 4, 5, 7, 9, 9, 7, 4)  # from six in the morning, local to nobody
+VIRAL, VIRAL_DAYS = 170, (700, 420, 160, 60, 25)  # days ago, and the views of these days
+CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
+COUNTRIES, SHARES = ("DE", "US", "GB", "FR", "ES", "PL", "BR", "JP"), (30, 18, 14, 10, 8, 6, 5, 4)
+ROBOTS = 0.05
+
+
+class Story(NamedTuple):
+    """A post: the number of its page, that of its section, and when it was published."""
+
+    pk: int
+    section: int
+    published: datetime
+
+
+class Visit(NamedTuple):
+    """One line of the log, and what the line does not tell."""
+
+    story: Story
+    at: datetime
+    address: str
+    agent: str
+    referrer: str
+    country: str
+    is_robot: bool
+
+    def __str__(self) -> str:
+        request = f'"GET /post/{self.story.pk}/ HTTP/1.1" 200 6500 "{self.referrer or "-"}" "{self.agent}"'
+        return f"{self.address} - - [{self.at:%d/%b/%Y:%H:%M:%S +0000}] {request}\n"
+
+    def tallies(self, rng: Random) -> Iterator[tuple[str, str]]:
+        """Yields what the visit adds to: the hash, and its field."""
+        yield "views:device", "phone" if "Mobile" in self.agent else "desktop"
+        yield "views:referrer", self.referrer.strip("/").rpartition("/")[2] or "direct"
+        yield "views:country", self.country
+        yield "funnel", "view"
+        if (luck := rng.random()) < 0.06:
+            yield "funnel", "click"
+        if luck < 0.01:
+            yield "funnel", "convert"
+
+
+def visits(stories: Sequence[Story], *, now: datetime) -> Iterator[Visit]:
+    """Yields the visits of the year before the present day (UTC), oldest first. No two of a day are repeats."""
+    rng, today = Random(2026), now.replace(hour=0, minute=0, second=0, microsecond=0)
+    browsers = [agents.person(rng) for _ in range(100)]  # to judge a new one takes time
+    people = [(f"198.18.{rng.randrange(256)}.{rng.randrange(256)}", rng.choice(browsers)) for _ in range(6000)]
+    appeals = {story: appeal(f"/post/{story.pk}/") for story in stories}
+    hit = stories[len(stories) * 4 // 5]  # late in the list, which begins with the newest: some nine months old
+    for ago in range(DAYS, 0, -1):
+        day = today - timedelta(days=ago)
+        season = 1 + 0.25 * cos(2 * pi * (day.timetuple().tm_yday - 15) / 365)
+        audience = AUDIENCE * WEEK[day.weekday()] * season * (1.6 - 1.2 * ago / DAYS)
+        known = [story for story in stories if story.published < day]
+        weights = [
+            appeals[story] * _freshness(story, day) * (5 if ago in CAMPAIGN and story.section == 2 else 1)
+            for story in known
+        ]
+        chosen = rng.choices(known, weights, k=round(audience)) if known else []
+        if 0 <= VIRAL - ago < len(VIRAL_DAYS):
+            chosen += [hit] * VIRAL_DAYS[VIRAL - ago]
+        yield from _of_a_day(chosen, day, people, rng, is_campaign=ago in CAMPAIGN)
+
+
+def _freshness(story: Story, day: datetime) -> float:
+    age = max(0.0, (day - story.published).total_seconds() / 86_400)
+    return exp(-age / 5) + 0.03
+
+
+def _of_a_day(
+    chosen: Sequence[Story], day: datetime, people: Sequence[tuple[str, str]], rng: Random, *, is_campaign: bool
+) -> Iterator[Visit]:
+    some = rng.sample(people, len(chosen))
+    times = sorted(
+        day + timedelta(hours=hour, seconds=rng.randrange(3600))
+        for hour in rng.choices(range(6, 6 + len(HOURS)), HOURS, k=len(chosen))
+    )
+    for story, (address, agent), at in zip(chosen, some, times, strict=True):
+        robot = rng.random() < ROBOTS
+        referrer = "https://newsletter.example/" if is_campaign and story.section == 2 else rng.choice(REFERRERS)
+        country = rng.choices(COUNTRIES, SHARES)[0]
+        yield Visit(story, at, address, agents.robot(rng) if robot else agent, referrer, country, robot)
+
+
+def tallied(found: Sequence[Visit]) -> Counter[tuple[Story, str, str]]:
+    """Returns how many visits of people each value of a breakdown and each stage of a funnel had."""
+    rng = Random(2027)
+    return Counter((visit.story, *tally) for visit in found if not visit.is_robot for tally in visit.tallies(rng))

@@ -1,0 +1,41 @@
+"""The demo's past is the same each time, and looks like that of a site."""
+
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+
+from demo_project.blog.past import DAYS, VIRAL_DAYS, Story, tallied, visits
+from readtrack.imports.lines import parser
+
+NOW = datetime(2026, 6, 1, 15, tzinfo=timezone.utc)
+STORIES = [Story(pk, pk % 8 + 1, NOW - timedelta(days=3 * pk)) for pk in range(120)]
+
+
+def test_the_past_is_the_same_each_time_and_can_be_imported() -> None:
+    past = list(visits(STORIES, now=NOW))
+    assert past == list(visits(STORIES, now=NOW))
+    parse = parser("combined", {})
+    lines = [parse(str(visit).encode()) for visit in past]
+    assert [line and line.at for line in lines] == [visit.at.replace(microsecond=0) for visit in past]
+    assert past[-1].at < NOW.replace(hour=0) < past[0].at + timedelta(days=DAYS + 1)
+
+
+def test_the_past_has_weekends_a_story_that_went_viral_and_no_repeats() -> None:
+    past = list(visits(STORIES, now=NOW))
+    days = Counter(visit.at.date() for visit in past)
+    [viral, *ordinary] = sorted(days.values(), reverse=True)
+    assert viral > VIRAL_DAYS[0] > 5 * ordinary[len(VIRAL_DAYS)]
+    calm = {day: count for day, count in days.items() if count < VIRAL_DAYS[2]}
+    weekends = [count for day, count in calm.items() if day.weekday() > 4]
+    assert sum(weekends) / len(weekends) < sum(calm.values()) / len(calm)
+    assert all(visit.at >= visit.story.published for visit in past)
+    assert len({(visit.at.date(), visit.address, visit.agent) for visit in past}) == len(past)
+
+
+def test_breakdowns_and_funnels_of_the_past_add_up_to_its_views() -> None:
+    past = list(visits(STORIES, now=NOW))
+    sums: Counter[str] = Counter()
+    for (_story, kind, field), count in tallied(past).items():
+        sums[kind if kind != "funnel" else field] += count
+    people = sum(not visit.is_robot for visit in past)
+    assert {sums[name] for name in ("views:device", "views:referrer", "views:country", "view")} == {people}
+    assert people > sums["click"] > sums["convert"] > 0
