@@ -228,7 +228,6 @@ def test_pages_without_a_text_hear_of_none(post: Post) -> None:
         {"COUNT_BY": "script"},
         {"COUNT_BY": "server"},
         {"ANONYMOUS": "hash"},
-        {"BUFFER": 0},
         {"WINDOW_STORE": "compact"},
         {"UNIQUE": "set", "FUNNELS": True},
     ],
