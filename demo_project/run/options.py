@@ -19,11 +19,15 @@ class Options:
     is_sqlite: bool
     database_url: str
     redis_url: str
+    lose_after: float | None  # seconds
 
 
 def parse(words: list[str]) -> Options:
     """Read the command line, and DATABASE_URL."""
-    given = parser().parse_args(words)
+    grammar = parser()
+    given = grammar.parse_args(words)
+    if given.redis and given.lose_redis is not None:
+        grammar.error("--lose-redis kills a Valkey of the demo's own, not the Redis of --redis")
     return Options(
         port=given.port,
         has_traffic=not given.no_traffic,
@@ -31,6 +35,7 @@ def parse(words: list[str]) -> Options:
         is_sqlite=given.database == "sqlite",
         database_url=os.environ.get("DATABASE_URL", ""),
         redis_url=given.redis,
+        lose_after=given.lose_redis,
     )
 
 
@@ -56,6 +61,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         default="",
         help=f"a Redis or Valkey of your own; only keys that start with {PREFIX} are written, and removed",
+    )
+    result.add_argument(
+        "--lose-redis",
+        metavar="SECONDS",
+        type=float,
+        nargs="?",
+        const=30.0,
+        help="kill Valkey once, 30 seconds after the start, and go on with an empty one",
     )
     return result
 

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from demo_project.engines.engine import Engine
 from demo_project.engines.process import Child, ChildError, is_free
+from demo_project.engines.valkey import Valkey
 from demo_project.run.options import Options
 from demo_project.run.services import ALONE, WEB, WORKER, Services
 from demo_project.state import told
@@ -29,7 +30,7 @@ def run(options: Options) -> int:
         signal.signal(number, interrupt)
     with ExitStack() as ends:
         try:
-            watch(start(options, ends))
+            watch(start(options, ends), lose_after=options.lose_after)
         except KeyboardInterrupt:
             say("\nStopping …")
             return 0
@@ -113,11 +114,25 @@ def without_password(url: str) -> str:
     return re.sub(r"(://[^:/@]*):[^/@]*@", r"\1:***@", url)
 
 
-def watch(services: Services) -> NoReturn:
-    """Look after them until one fails or we are interrupted."""
+def watch(services: Services, *, lose_after: float | None) -> NoReturn:
+    """Look after them until one fails or we are interrupted; kill Valkey once after so many seconds, if told to."""
+    loss = None if lose_after is None else time.monotonic() + lose_after
     while True:
+        if loss is not None and time.monotonic() >= loss:
+            loss = None
+            services.engines["Valkey"].kill()
+        revive(services)
         check(services)
         time.sleep(0.5)
+
+
+def revive(services: Services) -> None:
+    """Start an empty Valkey in place of one that was killed: what its loss costs is part of what the demo shows."""
+    valkey = services.engines.get("Valkey")
+    if isinstance(valkey, Valkey) and not valkey.is_running:
+        say("\nValkey was killed. An empty one takes its place …")
+        valkey.restart(keep=False)
+        say("Valkey is back. Counts go on from what SQL stores; dots and the last seconds' views are lost.")
 
 
 def check(services: Services) -> None:

@@ -42,6 +42,11 @@ class Demo:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def comes_to_say(self, words: str) -> bool:
+        """Returns True once it prints a line that begins so, False if it ends without."""
+        assert self.process.stdout
+        return any(line.startswith(words) for line in self.process.stdout)
+
     def end(self, number: signal.Signals) -> int:
         """Sends the signal. Returns the exit code."""
         self.process.send_signal(number)

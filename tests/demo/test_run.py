@@ -68,11 +68,13 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched() -> Iterator[Watched]:
+    """Starts a demo, whose Valkey is killed as soon as everything runs: all tests meet the one that takes its place."""
     with (
-        running() as demo,
+        running("--lose-redis", "0") as demo,
         Redis.from_url(demo.lines["Redis"], decode_responses=True) as redis,
         psycopg.connect(demo.lines["Database"], autocommit=True) as sql,
     ):
+        assert demo.comes_to_say("Valkey is back.")
         yield Watched(demo, redis, sql)
 
 
@@ -204,6 +206,14 @@ def test_a_number_that_is_no_port_is_refused(port: str, capsys: pytest.CaptureFi
         parse(["--port", port])
     assert end.value.code == 2
     assert f"argument --port: {port} is no port: it has to be a number from 1 to 65535" in capsys.readouterr().err
+
+
+def test_a_redis_that_the_user_named_is_not_killed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse([]).lose_after is None
+    assert parse(["--lose-redis"]).lose_after == 30
+    with pytest.raises(SystemExit):
+        parse(["--lose-redis", "--redis", "redis://127.0.0.1/0"])
+    assert "not the Redis of --redis" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("port", [1, 65_535])
