@@ -104,9 +104,9 @@ def told(token: str) -> Told | None:
     """Returns what the token tells; None for one that is not ours, or too old."""
     try:
         views, reads, as_of, path, *others = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
-    except signing.BadSignature:
+        return Told(Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), *others)
+    except (signing.BadSignature, TypeError, ValueError):  # the last two for a token of another version
         return None
-    return Told(Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), *others)
 
 
 def _listed(names: str) -> tuple[str, ...]:

@@ -330,7 +330,19 @@ def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
     good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
     redis.flushdb()
     foreign = signing.dumps([["site.post:1"], [], 0, "/", []], key="another site's", salt=f"{shown.SALT}:")
-    tokens = ["", ":", good[1:], good + "x", good.replace(":", "::"), foreign, "x" * 59_000, "\x00\ud800", "é" * 9]
+    earlier = signing.dumps([["site.post:1"], [], 0, "/", "", []], salt=shown._salt())  # of another version
+    tokens = [
+        "",
+        ":",
+        earlier,
+        good[1:],
+        good + "x",
+        good.replace(":", "::"),
+        foreign,
+        "x" * 59_000,
+        "\x00\ud800",
+        "é" * 9,
+    ]
     for bad in tokens:
         answer = factories.browser().post(
             "/readtrack/page.js", bad.encode(errors="surrogatepass"), content_type="text/plain", headers=OWN
