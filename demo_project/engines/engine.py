@@ -80,6 +80,10 @@ class Engine:
         if self._rubbish:
             shutil.rmtree(self._rubbish, ignore_errors=True)
 
+    def kill(self) -> None:
+        """End it as a crash does."""
+        raise NotImplementedError
+
     def _spawn(self) -> Child:
         raise NotImplementedError
 
