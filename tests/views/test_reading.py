@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+import hypothesis
 import pytest
 from django.core import signing
 from django.http import HttpResponse
@@ -28,6 +29,7 @@ from readtrack.sql import databases
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import counts, factories
+from tests.support.depth import examples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
 
@@ -209,9 +211,11 @@ def test_what_is_forged_or_comes_from_robots_is_no_read(post: Post, way: str) ->
     assert read(post) == (1, 0, 0)
 
 
-@given(state=st.text(max_size=20))
-def test_any_state_is_answered(post: Post, state: str) -> None:
-    assert Tab(post).tell(state).status_code == 200
+@given(states=st.lists(st.text(max_size=20), min_size=5, max_size=10))
+@hypothesis.settings(max_examples=examples(5))
+def test_any_state_is_answered(post: Post, states: list[str]) -> None:
+    tab = Tab(post)
+    assert {tab.tell(state).status_code for state in states} == {200}
 
 
 def test_pages_without_a_text_hear_of_none(post: Post) -> None:
