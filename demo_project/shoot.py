@@ -17,7 +17,7 @@ from demo_project.chromium import agent, chromium, program, publish, sign_in, wr
 from demo_project.environment import ROOT
 from demo_project.traffic.browser import site
 
-FRONT = ViewportSize(width=1200, height=760)
+FRONT = ViewportSize(width=1200, height=720)
 DASHBOARD = ViewportSize(width=1200, height=900)
 WINDOW = ViewportSize(width=780, height=420)  # one of the four
 OPENED = ("Science & Nature", "Technology", "Travel", "Money & Work")  # by reader1, so that their dots are out
@@ -55,7 +55,7 @@ def pictures(browser: Browser, *, url: str) -> Iterator[tuple[str, bytes]]:
     for section in OPENED:
         open_section(one, section)
     yield "front.png", shot(one, "/", size=FRONT)
-    yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/", size=DASHBOARD)
+    yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/?range=year", size=DASHBOARD)
     yield "two-readers.png", side_by_side(browser, list(news(one, two)))
 
 
@@ -75,6 +75,7 @@ def open_section(page: Page, name: str) -> None:
 def shot(page: Page, path: str, *, size: ViewportSize) -> bytes:
     page.set_viewport_size(size)
     page.goto(path)
+    page.wait_for_load_state("networkidle")  # the line at the foot of the page is there
     return page.screenshot()
 
 

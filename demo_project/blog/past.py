@@ -56,13 +56,14 @@ class Visit(NamedTuple):
 
 
 def visits(stories: Sequence[Story], *, now: datetime) -> Iterator[Visit]:
-    """Yields the visits of the year before the present day (UTC), oldest first. No two of a day are repeats."""
+    """Yields the visits of the year before the present hour, oldest first. No two of a day (UTC) are repeats."""
     rng, today = Random(2026), now.replace(hour=0, minute=0, second=0, microsecond=0)
     browsers = [agents.person(rng) for _ in range(100)]  # to judge a new one takes time
     people = [(f"198.18.{rng.randrange(256)}.{rng.randrange(256)}", rng.choice(browsers)) for _ in range(6000)]
     appeals = {story: appeal(f"/post/{story.pk}/") for story in stories}
     hit = stories[len(stories) * 4 // 5]  # late in the list, which begins with the newest: some nine months old
-    for ago in range(DAYS, 0, -1):
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    for ago in range(DAYS, -1, -1):
         day = today - timedelta(days=ago)
         season = 1 + 0.25 * cos(2 * pi * (day.timetuple().tm_yday - 15) / 365)
         audience = AUDIENCE * WEEK[day.weekday()] * season * (1.6 - 1.2 * ago / DAYS)
@@ -74,7 +75,8 @@ def visits(stories: Sequence[Story], *, now: datetime) -> Iterator[Visit]:
         chosen = rng.choices(known, weights, k=round(audience)) if known else []
         if 0 <= VIRAL - ago < len(VIRAL_DAYS):
             chosen += [hit] * VIRAL_DAYS[VIRAL - ago]
-        yield from _of_a_day(chosen, day, people, rng, is_campaign=ago in CAMPAIGN)
+        found = _of_a_day(chosen, day, people, rng, is_campaign=ago in CAMPAIGN)
+        yield from (visit for visit in found if visit.at < hour)
 
 
 def _freshness(story: Story, day: datetime) -> float:

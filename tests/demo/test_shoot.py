@@ -21,8 +21,8 @@ def test_it_takes_three_small_pictures(display: Browser, demo_url: str) -> None:
     assert list(taken) == ["front.png", "dashboard.png", "two-readers.png"]
     # Width and height lead the header of a PNG.
     sizes = [struct.unpack(">II", picture[16:24]) for picture in taken.values()]
-    assert sizes[:2] == [(1200, 760), (1200, 900)]
-    assert all(5_000 < len(picture) < 200_000 for picture in taken.values())
+    assert sizes[:2] == [(1200, 720), (1200, 900)]
+    assert all(5_000 < len(picture) < 150_000 for picture in taken.values())
 
 
 def test_without_playwright_it_says_what_is_missing() -> None:
