@@ -24,6 +24,8 @@ class Conf:
     BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
     CIRCUIT: float = 5.0  # seconds after a failure in which pages do not try Redis again
 
+    PARTITIONS = 1  # no annotation, so no setting yet: the number of parts that the keys are in, a power of two
+
     # Views
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
     RATE_LIMIT: int = 5  # hits of one visitor that count within RATE_WINDOW; 0 is no limit

@@ -15,7 +15,7 @@ from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.request import Recorder
-from readtrack.store import breakdowns, clock, day_keys, scripts
+from readtrack.store import clock, day_keys, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
@@ -69,8 +69,8 @@ def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
     check_stage(stage)
-    at = buckets.now() + clock.skew
-    return scripts.run(breakdowns.step(subject_of(obj), stage, visitor=day_keys.resolve(visitor, at=at), at=at))
+    hit = Hit(visitor, buckets.now() + clock.skew, steps=((subject_of(obj), stage),))
+    return bool(record(hit).steps)
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:

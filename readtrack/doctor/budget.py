@@ -75,7 +75,7 @@ def own_numbers() -> Numbers:
         viewed += found["viewed"]
         visitors += (found["visitors"] or 0) * found["viewed"]
     hour = buckets.hour_index(buckets.now())
-    labels = map(label_of, counted_models())
+    labels = [*map(label_of, counted_models())]
     hours = scripts.run_all(*counters.model_hours(labels, range(hour - 23, hour + 1)), patient=True)
     return Numbers(
         posts,
@@ -156,8 +156,9 @@ def _weighed(numbers: Numbers) -> dict[Key, KeyKind]:
     label = label_of(counted_models()[0]) if counted_models() else "app.model"
     example = {"subject": f"{label}:{numbers.posts}", "visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
     most = {row: MOST_BITS // BITS[row.type] if row.type in BITS else MOST for row in amounts}
-    names = {row: row(*(example.get(part, part) for part in PART.findall(row.pattern))) for row in amounts}
-    wanted = {row: (len(names[row]), min(round(members), most[row])) for row, (_, members) in amounts.items()}
+    start = keys.prefix() + keys.tags()[0]
+    lengths = {row: len(start + PART.sub(lambda part: example.get(part[1], part[1]), row.pattern)) for row in amounts}
+    wanted = {row: (lengths[row], min(round(members), most[row])) for row, (_, members) in amounts.items()}
     sizes, found = server.measure(wanted), {}
     for row, (count, members) in amounts.items():
         each = sizes[row] * max(1, members / most[row] if row.type in {*BITS, *server.MEMBERS} else 1)

@@ -1,5 +1,6 @@
 """Stores the counts of hashes and, once a day, sketches; removes subjects from Redis that were idle for long."""
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 
 from readtrack.conf import conf
@@ -24,14 +25,15 @@ def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, at: int) -> No
         _store(*_live_hashes(some), epoch, hour=at // HOUR)
 
 
-def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Epoch]:
-    """Returns the settled hashes, missing ones included, and the epoch of Redis afterwards."""
-    wanted = [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
-    *answers, current = scripts.run_all(*breakdowns.read(wanted), counters.epoch(), patient=True)
-    return {name: one.counts for answer in answers for name, one in answer.items() if one.is_settled}, current
+def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, list[Epoch]]:
+    """Returns the settled hashes, missing ones included, and the epochs of their partitions afterwards."""
+    reads = breakdowns.read(subjects, keys.hash_kinds())
+    answers = scripts.run_all(*reads, *map(counters.epoch, keys.by_tag(subjects)), patient=True)
+    found = {name: one.counts for answer in answers[: len(reads)] for name, one in answer.items() if one.is_settled}
+    return found, answers[len(reads) :]
 
 
-def _store(live: Hashes, current: Epoch, epoch: SqlEpoch, *, hour: int) -> None:
+def _store(live: Hashes, current: Sequence[Epoch], epoch: SqlEpoch, *, hour: int) -> None:
     """Stores nothing if Redis has to be settled first; the next flush does that."""
     if not epoch.advance(current):
         return
@@ -52,7 +54,7 @@ def _store(live: Hashes, current: Epoch, epoch: SqlEpoch, *, hour: int) -> None:
         if higher:
             ahead[keys.member(*name)] = Stored(higher)
     if ahead:
-        scripts.run(counters.lift(ahead), patient=True)
+        scripts.run_all(*counters.lift(ahead), patient=True)
 
 
 def _store_reads(live: Hashes, hour: int) -> None:
@@ -77,7 +79,8 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         merged += _merge_sketches([one for one in changed if one in known and known[one].visitors > live[one].visitors])
         if changed:
             _store(*_live_hashes(changed), epoch, hour=hour)
-            sketches = scripts.run(counters.sketches(changed), patient=True)
+            reads = map(counters.sketches, scripts.parted(changed))
+            sketches = ChainMap(*scripts.run_all(*reads, patient=True))
             rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
             databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
@@ -92,7 +95,7 @@ def _merge_sketches(subjects: Sequence[str]) -> int:
     if not subjects:
         return 0
     stored = {subject: Stored({}, sketch) for subject, sketch in archive.sketches(subjects).items() if sketch}
-    scripts.run(counters.lift(stored), patient=True)
+    scripts.run_all(*counters.lift(stored), patient=True)
     return len(stored)
 
 
@@ -104,4 +107,5 @@ def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: 
     sums: dict[str, dict[str, int]] = {subject: {} for subject in subjects}
     for (kind, subject), counts in hashes.items():
         sums[subject][kind] = sum(counts.values())
-    scripts.run(lifecycle.remove_idle({one: (live[one].views, sums[one]) for one in subjects}), patient=True)
+    parts = ({one: (live[one].views, sums[one]) for one in some} for some in scripts.parted(subjects))
+    scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)

@@ -22,7 +22,8 @@ from readtrack.sql.row_counts import RowCounts, Written
 from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
-from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
+from readtrack.store.counters import MODEL_HOURS, Epoch, Settled, Stored, Total
+from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, rows_by_model
 
 logger = logging.getLogger("readtrack")
@@ -39,12 +40,18 @@ def settle(epoch: SqlEpoch) -> int:
     """
     settled, until = 0, server_time(patient=True)
     while True:
-        names, (origin, *_) = counters.unsettled(until=until)
+        lists = counters.unsettled(until=until)
+        names = [name for some, _ in lists for name in some]
         stored = _stored(names) if names else {}
-        # SQL's epoch is read after SQL's counts, so that all of them were settled in this epoch or an earlier one.
-        done = scripts.run(counters.settle(stored, origin=origin, known=epoch.known(origin)), patient=True)
-        epoch.advance(done.epoch)
-        settled += done.counters
+        # SQL's epochs are read after SQL's counts, so that all of them were settled in this epoch or an earlier one.
+        known = epoch.known([redis for _, redis in lists])
+        calls = [
+            counters.settle({name: stored[name] for name in some}, epoch=redis, known=known.get(redis.tag))
+            for some, redis in lists
+        ]
+        done: list[Settled] = scripts.run_all(*calls, patient=True)
+        epoch.advance([one.epoch for one in done])
+        settled += sum([one.counters for one in done])
         if not names:
             return settled
 
@@ -121,16 +128,19 @@ def write_chunk(
 
 def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowCounts]:
     """Returns the views and visitors of the settled totals."""
-    slices = scripts.sliced(subjects)
-    reads = [call for some in slices for call in (counters.settled_totals(some), uniques.visitors(some))]
-    *answers, current = scripts.run_all(*reads, counters.epoch(), patient=True)
+    slices = scripts.parted(subjects)
+    reads: list[Call[Any]] = []
+    for some in slices:
+        reads += (counters.settled_totals(some), uniques.visitors(some))
+    reads += map(counters.epoch, dict.fromkeys(keys.tag(some[0]) for some in slices))
+    answers, end = scripts.run_all(*reads, patient=True), 2 * len(slices)
     # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored from before it.
-    while not epoch.advance(current):
+    while not epoch.advance(answers[end:]):
         run.settled += settle(epoch)
-        *answers, current = scripts.run_all(*reads, counters.epoch(), patient=True)
+        answers = scripts.run_all(*reads, patient=True)
     live: dict[str, RowCounts] = {}
     broken: list[str] = []
-    for some, (found, totals), visitors in zip(slices, answers[::2], answers[1::2], strict=True):
+    for some, (found, totals), visitors in zip(slices, answers[:end:2], answers[1:end:2], strict=True):
         run.read += found
         for subject, total in zip(some, totals, strict=True):
             if total is None:
@@ -163,16 +173,16 @@ def _write(
 
 
 def _lift(stored: Mapping[str, Stored]) -> int:
-    calls = [counters.lift(dict(some)) for some in scripts.sliced([*stored.items()])]
-    return sum(scripts.run_all(*calls, patient=True))
+    answers: list[int] = scripts.run_all(*counters.lift(stored), patient=True)
+    return sum(answers)
 
 
 def _remove_orphans(subjects: list[str]) -> None:
     """Removes the keys of subjects whose row was missing before and is still missing."""
-    ripe = scripts.run(flushes.ripe_orphans(subjects, age=conf.ORPHAN_AGE), patient=True)
-    for some in scripts.sliced(ripe):
-        scripts.run(lifecycle.remove(some), patient=True)
-        archive.delete(some)
+    for some in scripts.parted(subjects):
+        if ripe := scripts.run(flushes.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
+            scripts.run(lifecycle.remove(ripe), patient=True)
+            archive.delete(ripe)
 
 
 def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
@@ -190,12 +200,14 @@ def store_hours(present: int) -> dict[str, Stored] | None:
     """
     since = present - MODEL_HOURS + 1
     calls = counters.model_hours([label_of(model) for model in counted_models()], range(since, present + 1))
-    *answers, current = scripts.run_all(*calls, counters.epoch(), patient=True)
-    write = partial(_write_hours, counters.by_model(answers), current, since=since)
+    answers = scripts.run_all(*calls, *map(counters.epoch, keys.tags()), patient=True)
+    write = partial(_write_hours, counters.by_model(answers[: len(calls)]), answers[len(calls) :], since=since)
     return databases.retried(databases.of(History), write)
 
 
-def _write_hours(live: Mapping[str, Mapping[int, Total]], current: Epoch, *, since: int) -> dict[str, Stored] | None:
+def _write_hours(
+    live: Mapping[str, Mapping[int, Total]], current: Sequence[Epoch], *, since: int
+) -> dict[str, Stored] | None:
     # One writer at a time, because rows are computed from the rows before them.
     with transaction.atomic(using=databases.of(History).alias):
         lock_epoch()
@@ -222,5 +234,5 @@ def _raised(
         if total > row and (views or hour in known):
             rows.append((model, hour, total, 0))
         if hour in live and count.is_settled and count.views < least:
-            behind[keys.member(keys.hour_kind(hour), model)] = Stored({"": least})
+            behind[keys.hour_name(model, hour)] = Stored({"": least})
     return rows

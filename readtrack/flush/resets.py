@@ -5,6 +5,7 @@ lifting give that subject nothing back, and every flush lowers its row to the li
 if an old snapshot of Redis is restored, the counts that it holds from before the reset are removed.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ NOTED = keys.reset.seconds * 1_000_000  # µs that Redis notes a reset; no flush
 
 def reset(subjects: Sequence[str]) -> None:
     """Sets the subjects to zero. Raises redis.RedisError or django.db.Error; then it has to be done again."""
-    for some in scripts.sliced(subjects):
+    for some in scripts.parted(subjects):
         time = scripts.run(lifecycle.reset(some), patient=True)
         for model, rows in rows_by_model(some).items():
             row_counts.zero(model, rows)
@@ -51,7 +52,7 @@ def reset_model(model: type[Model], *, is_empty: bool = False, progress: Callabl
     called with numbers of subjects. Raises redis.RedisError or django.db.Error; then it has to be done again.
     """
     found = dict.fromkeys([*lifecycle.subjects(label_of(model)), *_stored_subjects(owner(model))])
-    for some in scripts.sliced(list(found)):
+    for some in scripts.parted(found):
         if is_empty:
             scripts.run(lifecycle.remove(some), patient=True)
             archive.delete(some)
@@ -109,7 +110,9 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
 def _live(subjects: list[str]) -> dict[str, RowCounts]:
     if not subjects:
         return {}
-    totals, visitors = scripts.run_all(counters.totals(subjects), uniques.visitors(subjects), patient=True)
+    reads = [read(some) for read in (counters.totals, uniques.visitors) for some in scripts.parted(subjects)]
+    answers = scripts.run_all(*reads, patient=True)
+    totals, visitors = ChainMap(*answers[: len(reads) // 2]), ChainMap(*answers[len(reads) // 2 :])
     return {one: RowCounts(totals.get(one, Total(0)).views, visitors[one]) for one in subjects}
 
 
@@ -118,5 +121,5 @@ def repeat(times: Mapping[str, int]) -> None:
 
     SQL stays, because it holds what was counted since the reset.
     """
-    for some in scripts.sliced(list(times)):
-        scripts.run(lifecycle.purge({subject: times[subject] for subject in some}), patient=True)
+    parts = ({subject: times[subject] for subject in some} for some in scripts.parted(times))
+    scripts.run_all(*map(lifecycle.purge, parts), patient=True)

@@ -9,7 +9,7 @@ Redis is the live truth, SQL the durable one. A count only grows, so the two mer
 Several flushes at once, and flushes that are killed anywhere, have the same result as one whole flush.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import chain, islice
 
@@ -95,8 +95,9 @@ def _begin(run: FlushRun, *, only_changed: bool) -> tuple[bool, list[datetime]]:
     A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
     written. Redis is told first, so that a kill between the two does not make a sound Redis look restored.
     """
-    memory = _enter(run)
-    is_restored = memory.requested > memory.full  # until a full flush that began after the request has ended well
+    memories = _enter(run)
+    # Until a full flush that began after the request has ended well.
+    is_restored = any(memory.requested > memory.full for memory in memories)
     last = runs.ended_well().order_by("-pk").values_list("flushed_until", flat=True).first() or 0
     now, since = _time(run.flushed_until), _time(last)
     # A time in the future comes from a clock that was set back since, and proves nothing.
@@ -116,22 +117,23 @@ def _sketched(now: datetime) -> Container[str]:
     return frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
 
 
-def _enter(run: FlushRun) -> FlushMemory:
+def _enter(run: FlushRun) -> Collection[FlushMemory]:
     while True:
         newest = databases.rows(FlushRun).aggregate(newest=Max("redis_time"))["newest"] or 0
-        memory = flushes.memory()
-        if times := runs.resets(since=memory.last):
+        memories = flushes.memories()
+        if times := runs.resets(since=min(memory.last for memory in memories.values())):
             resets.repeat(times)
-        if memory.last < newest:
-            # A restored Redis's live counts may be too low to lower SQL's to them.
-            flushes.delete_resets(until=newest)
-            requested = max(server_time(patient=True), newest + 1)
-            flushes.request_full_flush(requested)
-            memory = memory._replace(requested=requested)
+        for tag, memory in memories.items():
+            if memory.last < newest:
+                # A restored Redis's live counts may be too low to lower SQL's to them.
+                flushes.delete_resets(tag, until=newest)
+                requested = max(server_time(patient=True), newest + 1)
+                flushes.request_full_flush(tag, requested)
+                memories[tag] = memory._replace(requested=requested)
         run.flushed_until = server_time(patient=True)
         run.redis_time = max(run.flushed_until, newest + 1)  # keeps flushes in order even if the clock was set back
-        if flushes.note(run.redis_time, known=memory.last):
-            return memory
+        if flushes.note(run.redis_time, known={tag: memory.last for tag, memory in memories.items()}):
+            return memories.values()
 
 
 def _is_archive_due(clock: int) -> bool:
@@ -160,7 +162,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.
     end = max(server_time(patient=True), run.redis_time + 1)
-    if flushes.note(end, known=run.redis_time):
+    if flushes.note(end, known=dict.fromkeys(keys.tags(), run.redis_time)):
         run.redis_time = end
 
 

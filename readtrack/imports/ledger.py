@@ -2,7 +2,8 @@
 
 # docs/explanation/flush.md has the steps of a batch, and what follows a kill after each.
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from readtrack.flush.run import flush, write_subjects
 from readtrack.models import Import
 from readtrack.sql import backfill, databases
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import imports, scripts
+from readtrack.store import imports, keys, scripts
 from readtrack.store.imports import Batch
 
 
@@ -32,14 +33,23 @@ def resume(
     if record.pk is None:
         return 0, 0
     before, intended = record.position, record.intended
-    begun, done, totals = imports.state(record.source)
-    if done is not None and done > before:
+    states = dict(zip(keys.tags(), imports.states(record.source, keys.tags()), strict=True))
+    batch, at = backfill.batch_of(record.part)
+    shares = [states[tag] for tag in keys.by_tag(batch.views) or states]
+    done = max((one.done for one in states.values() if one.done is not None), default=before)
+    if done > before:
+        lost = 0
         if not dry_run and (found := digest(done)) is not None:
-            flush()
             # A database that was restored from a backup may not know the batch any more.
-            _confirm(record, done, digest=found, part=record.part if done == intended else "", totals=totals)
-        return done, 0
-    if intended <= before or (begun, done) == (intended, before):
+            part = record.part if done == intended else ""
+            is_partial = part and any(one.done != done for one in shares)  # killed between two of several partitions
+            if is_partial and not _apply(record.source, batch, before=before, after=done, at=at):
+                lost = done - before
+            flush()
+            totals = imports.totals(record.source, batch.views, done=done) if part else {}
+            _confirm(record, done, digest=found, part=part, totals=totals)
+        return done, lost
+    if intended <= before or all((one.begun, one.done) == (intended, before) for one in shares):
         return before, 0
     if not dry_run and (found := digest(intended)) is not None:
         _confirm(record, intended, digest=found)
@@ -52,24 +62,34 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     Raises ImportRefusedError, redis.RedisError or django.db.Error; importing again then goes on from there.
     """
     source, before, part = record.source, record.position, ""
-    totals: Sequence[int] = ()
+    totals: Mapping[str, int] = {}
     if batch.views:
         scripts.run_all(*imports.add_visitors(batch), patient=True)
-        _check(scripts.run(imports.intend(source, before=before, after=position), patient=True))
+        _check(all(scripts.run_all(*imports.intend(source, batch.views, before=before, after=position), patient=True)))
         at = buckets.now()
         part = backfill.part(batch, at=at)
         _check(_update(record, intended=position, part=part))
-        call = imports.apply(source, batch, before=before, after=position, at=at)
-        while (answer := scripts.run(call, patient=True)) is imports.Applied.UNSETTLED:
-            settle(SqlEpoch())
-        _check(answer is imports.Applied.APPLIED)
+        _check(_apply(source, batch, before=before, after=position, at=at))
         write_subjects(batch.views)
-        _, done, totals = imports.state(source)
-        _check(done == position)
+        totals = imports.totals(source, batch.views, done=position)
+        _check(len(totals) == len(batch.views))
     _confirm(record, position, digest=digest, part=part, totals=totals)
 
 
-def _confirm(record: Import, position: int, *, digest: str, part: str = "", totals: Sequence[int] = ()) -> None:
+def _apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -> bool:
+    """Adds the batch to the counts of all its partitions that lack it. Returns False if one refuses it."""
+    answers = set()
+    calls = imports.apply(source, batch, before=before, after=after, at=at)
+    while calls:
+        found = scripts.run_all(*calls, patient=True)
+        answers.update(found)
+        calls = [call for call, answer in zip(calls, found, strict=True) if answer is imports.Applied.UNSETTLED]
+        if calls:
+            settle(SqlEpoch())
+    return imports.Applied.REFUSED not in answers
+
+
+def _confirm(record: Import, position: int, *, digest: str, part: str = "", totals: Mapping[str, int] = {}) -> None:
     """Moves the position and fills in the history in one transaction, once, whoever else tries it."""
     moved = {"position": position, "intended": position, "part": "", "digest": digest}
 

@@ -121,7 +121,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='KnownEpoch',
             fields=[
-                ('origin', models.BigIntegerField(primary_key=True, serialize=False)),
+                ('pk', models.CompositePrimaryKey('tag', 'origin', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('tag', models.CharField(blank=True, default='', max_length=10)),
+                ('origin', models.BigIntegerField()),
                 ('epoch', models.BigIntegerField(default=0)),
                 ('until', models.BigIntegerField(default=0)),
             ],

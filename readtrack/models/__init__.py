@@ -159,7 +159,9 @@ class Reset(SubjectRow):
 class KnownEpoch(models.Model):
     """The newest epoch that SQL knows of each list of unsettled counters that Redis ever began (see sql/runs.py)."""
 
-    origin = models.BigIntegerField(primary_key=True)
+    pk = models.CompositePrimaryKey("tag", "origin")
+    tag = models.CharField(max_length=10, default="", blank=True)  # of the partition; two lists may begin in one µs
+    origin = models.BigIntegerField()
     epoch = models.BigIntegerField(default=0)
     until = models.BigIntegerField(default=0)  # when the newest counter began that was settled (µs)
 

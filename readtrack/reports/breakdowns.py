@@ -12,7 +12,7 @@ from readtrack.hits import dimensions
 from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import archive
-from readtrack.store import breakdowns
+from readtrack.store import breakdowns, keys
 from readtrack.store.breakdowns import Hash
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import enters_funnel, subject_of
@@ -110,7 +110,7 @@ def _hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Counter[str]]:
     asked = cache(is_sound)
     for subject in lacking:
         in_sql, live = Counter(stored[kind, subject]), found.get(subject, Hash({}))
-        is_whole = live.is_settled or not in_sql or not asked()
+        is_whole = live.is_settled or not in_sql or not asked(keys.tag(subject))
         counts[subject] = Counter(live.counts) | in_sql if is_whole else Counter(live.counts) + in_sql
     return counts
 

@@ -17,7 +17,7 @@ from readtrack.hits.hit import REASONS, Hit, Reason, refusal
 from readtrack.hits.readers import Reader
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
-from readtrack.store import clock, counters, read_state, scripts
+from readtrack.store import clock, counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open, present_request
 from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
@@ -117,8 +117,8 @@ def page_state(
     # SQL is read before Redis, so that its count is not added to a total that is settled in between.
     if lacking := [subject for subject, count in counts.items() if count is None]:
         stored.update(_read(lacking))
-    totals = [counters.totals(some) for some in scripts.sliced(list(stored))]
-    read = [read_state.unread(reader, some) for some in scripts.sliced(dots)] if reader is not None else []
+    totals = [counters.totals(some) for some in scripts.parted(stored)]
+    read = [read_state.unread(reader, some) for some in scripts.parted(dots)] if reader is not None else []
     ask: Callable[..., list[Any]] = run or scripts.run_all
     answers = fail_open(ask, [], *totals, *read)
     return PageState(_shown(stored, ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
@@ -129,7 +129,7 @@ def _read(subjects: Sequence[str]) -> dict[str, int]:
     try:
         return {subject: stored.views for subject, stored in row_counts.by_subject(subjects).items()}
     except Error:
-        live = ChainMap(*fail_open(scripts.run_all, [], *map(counters.totals, scripts.sliced(subjects))))
+        live = ChainMap(*fail_open(scripts.run_all, [], *map(counters.totals, scripts.parted(subjects))))
         if not all(subject in live and live[subject].is_settled for subject in subjects):
             raise
         return {}
@@ -140,7 +140,7 @@ def _shown(stored: dict[str, int], live: Mapping[str, Total]) -> dict[str, int]:
     asked = cache(is_sound)
     for subject, total in live.items():
         count = stored[subject]
-        is_whole = total.is_settled or not count or not asked()
+        is_whole = total.is_settled or not count or not asked(keys.tag(subject))
         stored[subject] = max(total.views, count) if is_whole else total.views + count
     return stored
 
@@ -151,12 +151,12 @@ def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
     return {reason: found[reason] for reason in REASONS}
 
 
-def is_sound() -> bool:
-    """Returns True if SQL's counts add to unsettled ones, in one round trip and one query.
+def is_sound(tag: str) -> bool:
+    """Returns True if SQL's counts add to a partition's unsettled ones, in one round trip and one query.
 
     They do not in a Redis that went back: SQL may hold what is unsettled there.
     """
-    epoch = fail_open(scripts.run, None, counters.epoch())
+    epoch = fail_open(scripts.run, None, counters.epoch(tag))
     try:
         return epoch is not None and runs.is_sound(epoch)
     except (Error, SynchronousOnlyOperation):  # then the page shows the higher count, which is never too high

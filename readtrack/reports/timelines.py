@@ -121,7 +121,8 @@ def reader_series(
 def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int]:
     """Returns the views of these models together by hour index; while Redis is down, those that SQL stores."""
     # SQL comes first, because a count that is settled and written in between would count twice.
-    stored = history.sums(models, since=since, until=until)
+    names = [f"{model}{tag}" for model in models for tag in keys.tags()]
+    stored = history.sums(names, since=since, until=until)
     calls = counters.model_hours(models, range(max(since, until - counters.MODEL_HOURS), until))
     live = counters.by_model(fail_open(scripts.run_all, [], *calls))
     found: Counter[int] = Counter()
@@ -131,7 +132,7 @@ def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[in
         found.update(known)
         for hour, count in live[model].items():
             before = known.get(hour, 0)
-            is_whole = count.is_settled or not before or not asked()
+            is_whole = count.is_settled or not before or not asked(keys.tag_in(model))
             found[hour] += max(0, count.views - before) if is_whole else count.views
     return found
 

@@ -42,7 +42,7 @@ def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) 
     if days is not None:
         recent = uniques.recent_visitors(list(subjects.values()), days=days, at=buckets.now(at))
         return {obj: recent[subject] for obj, subject in subjects.items()}
-    calls = [uniques.visitors(some) for some in scripts.sliced(list(subjects.values()))]
+    calls = [uniques.visitors(some) for some in scripts.parted(subjects.values())]
     found = ChainMap(*fail_open(scripts.run_all, [], *calls))
     stored = _stored(subjects)
     return {obj: max(found.get(subject, 0), stored[subject]) for obj, subject in subjects.items()}

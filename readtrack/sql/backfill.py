@@ -6,7 +6,7 @@ writes after the batch was added in Redis are told by their value, and hours of 
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.models import History
 from readtrack.sql import databases
 from readtrack.sql.runs import lock_epoch
+from readtrack.store import keys
 from readtrack.store.imports import Batch, first_hour
 from readtrack.subjects import subject_column
 
@@ -28,26 +30,37 @@ Gain = tuple[int, str, int, int, int]  # views to add to a subject's rows from o
 
 
 def part(batch: Batch, *, at: datetime) -> str:
-    """Returns as JSON what `fill` needs to know of the batch; empty if no history is kept."""
-    if not conf.HISTORY:
+    """Returns the batch as JSON, for `fill` and `batch_of`; empty if neither history nor a partition may need it."""
+    if not conf.HISTORY and conf.PARTITIONS == 1:
         return ""
     hours = [[*key, count] for key, count in batch.hours.items()]
-    return json.dumps({"subjects": list(batch.views), "hours": hours, "first_live_hour": first_hour(at)})
+    return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_hour(at)})
 
 
-def fill(part: str, totals: Sequence[int]) -> None:
-    """Raises the history by the part. `totals` are those of its subjects right after the batch was added.
+def batch_of(part: str) -> tuple[Batch, datetime]:
+    """Returns the batch of a part, without its visitors, and a time for which Redis keeps the same hours."""
+    at = buckets.now()
+    if not part:
+        return Batch(), at
+    found = json.loads(part)
+    hours = Counter({(subject, hour): count for subject, hour, count in found["hours"]})
+    return Batch(Counter(found["views"]), hours), at - (first_hour(at) - found["first_live_hour"]) * buckets.HOUR
+
+
+def fill(part: str, limits: Mapping[str, int]) -> None:
+    """Raises the history by the part. `limits` are the totals of its subjects right after the batch was added.
 
     A row that is inserted begins with the counts of the row before it. Call it once, in the transaction that confirms
     the batch.
     """
     found = json.loads(part)
-    limits = dict(zip(found["subjects"], totals, strict=True))
     gained: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
-    for subject, hour, count in found["hours"]:
+    for subject, hour, count in found["hours"] if conf.HISTORY else ():
+        if subject not in limits:  # its partition lost the batch
+            continue
         gained[subject_column(subject), limits[subject]][hour] += count
         if hour < found["first_live_hour"]:
-            gained[subject.partition(":")[0], NO_LIMIT][hour] += count
+            gained[subject.partition(":")[0] + keys.tag(subject), NO_LIMIT][hour] += count
     gains: list[Gain] = []
     for (subject, limit), counts in sorted(gained.items()):
         hours = sorted(counts)

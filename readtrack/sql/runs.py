@@ -4,6 +4,7 @@ A Redis was restored from a snapshot if neither of its two epochs is the one tha
 everything begins a list of its own, which SQL knows nothing of: none of its marks can be in SQL.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db.models import F, Max, QuerySet
@@ -13,46 +14,55 @@ from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.sql import databases
 from readtrack.store.counters import Epoch
 
-LOCK = 0  # primary key of the row of KnownEpoch that is no list's
+LOCK = 0  # origin of the row of KnownEpoch that is no list's
 
 
 class SqlEpoch:
-    """The newest epoch that SQL knows, as far as one flush has seen.
+    """The newest epoch of each partition that SQL knows, as far as one flush has seen.
 
     SQL is asked again only if Redis is in another epoch, because SQL's number only moves forward.
     """
 
     def __init__(self) -> None:
-        self.name = -1
+        self._names: dict[str, int] = {}  # by tag
 
-    def known(self, origin: int) -> Epoch | None:
-        """Returns what SQL knows of the list with that origin; None for nothing."""
-        if (found := known_epoch(origin)) is not None:
-            self.name = found.current
+    def known(self, epochs: Iterable[Epoch]) -> dict[str, Epoch]:
+        """Returns what SQL knows of the lists of these epochs, by tag."""
+        found = known_epochs(epochs)
+        self._names.update((tag, epoch.current) for tag, epoch in found.items())
         return found
 
-    def advance(self, epoch: Epoch) -> bool:
-        """Tells SQL of an epoch that follows the newest it knows. Returns False if Redis has to be settled first."""
-        if epoch.current != self.name and not _tell(epoch):
-            return False
-        self.name = epoch.current
-        return True
+    def advance(self, epochs: Iterable[Epoch]) -> bool:
+        """Tells SQL of epochs that follow the newest it knows. Returns False if Redis has to be settled first."""
+        is_known = True
+        for epoch in epochs:
+            if epoch.current == self._names.get(epoch.tag, -1) or _tell(epoch):
+                self._names[epoch.tag] = epoch.current
+            else:
+                is_known = False
+        return is_known
 
 
-def known_epoch(origin: int) -> Epoch | None:
-    """Returns what SQL knows of the list with that origin; None for nothing."""
-    rows = databases.rows(KnownEpoch)
-    if origin:
-        found = rows.filter(origin=origin).values_list("epoch", "until").first()
-        return Epoch(origin, found[0], until=found[1]) if found else None
-    # The list lost its epoch. What it holds may be as old as anything that was settled.
-    until = rows.aggregate(until=Max("until"))["until"]
-    return Epoch(current=-1, until=until) if until else None
+def known_epochs(epochs: Iterable[Epoch]) -> dict[str, Epoch]:
+    """Returns what SQL knows of the lists of these epochs, by the tags of their partitions."""
+    rows, origins = databases.rows(KnownEpoch), {epoch.tag: epoch.origin for epoch in epochs}
+    found: dict[str, Epoch] = {}
+    if any(origins.values()):
+        named = rows.filter(origin__in=[*filter(None, origins.values())])
+        for tag, origin, epoch, until in named.values_list("tag", "origin", "epoch", "until"):
+            if origins.get(tag) == origin:
+                found[tag] = Epoch(origin, epoch, until=until, tag=tag)
+    if not all(origins.values()):
+        # These lists lost their epochs. What they hold may be as old as anything that was settled.
+        for tag, until in rows.values_list("tag").annotate(newest=Max("until")):
+            if origins.get(tag) == 0 and until:
+                found[tag] = Epoch(current=-1, until=until, tag=tag)
+    return found
 
 
 def is_sound(epoch: Epoch) -> bool:
     """Returns False for the epoch of a Redis that went back: SQL may hold what it has on its list."""
-    known = known_epoch(epoch.origin)
+    known = known_epochs([epoch]).get(epoch.tag)
     return known is None or known.current in (epoch.current, epoch.previous)
 
 
@@ -65,14 +75,14 @@ def lock_epoch() -> None:
 
 
 def _tell(epoch: Epoch) -> bool:
-    known = databases.rows(KnownEpoch)
+    known, name = databases.rows(KnownEpoch), {"tag": epoch.tag, "origin": epoch.origin}
     if not epoch.current:  # nothing was settled in it yet
-        return bool(epoch.origin) and not known.filter(origin=epoch.origin).exists()
+        return bool(epoch.origin) and not known.filter(**name).exists()
     values = {"epoch": epoch.current, "until": epoch.until}
-    row, is_new = known.get_or_create(origin=epoch.origin, defaults=values)
+    row, is_new = known.get_or_create(**name, defaults=values)
     if is_new or row.epoch == epoch.current:
         return True
-    return bool(known.filter(origin=epoch.origin, epoch=epoch.previous).update(**values))
+    return bool(known.filter(**name, epoch=epoch.previous).update(**values))
 
 
 def last_good() -> FlushRun | None:

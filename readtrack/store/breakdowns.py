@@ -76,8 +76,10 @@ def _step(
     at: datetime,
 ) -> Call[bool]:
     """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the view's members."""
-    bucket = keys.trending_bucket(buckets.minute_bucket(at))
-    names = [keys.rate(visitor.rate_id), keys.unsettled(), keys.counter(kind, subject), bucket, *passes]
+    tag = keys.tag(subject)
+    mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(at))
+    rate = mark if tag else keys.rate(visitor.rate_id)
+    names = [rate, mark, keys.counter(kind, subject), bucket, *passes]
     names += (name for name, _ in behind)
     args: list[str | int] = [keys.ROBOT, keys.member(kind, subject), subject, keys.trending_bucket.ttl, life]
     args += (len(passes), len(reached), *reached, *(member for _, member in behind))
@@ -86,16 +88,19 @@ def _step(
 
 def hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Hash]:
     """Returns the hash of that kind of each subject that has one, in one round trip. Raises redis.RedisError."""
-    found = ChainMap(*scripts.run_all(*read([(kind, subject) for subject in subjects])))
+    found = ChainMap(*scripts.run_all(*read(subjects, [kind])))
     return {subject: one for (_, subject), one in found.items() if one.counts}
 
 
-def read(wanted: Sequence[Name]) -> list[Call[dict[Name, Hash]]]:
-    """Reads hashes by kind and subject; a missing one has no counts."""
-    return [_read(some) for some in scripts.sliced(wanted)]
+def read(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:
+    """Reads the hashes of these kinds by kind and subject; a missing one has no counts."""
+    return [
+        _read(keys.tag(some[0]), [(kind, subject) for subject in some for kind in kinds])
+        for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
+    ]
 
 
-def _read(wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
+def _read(tag: str, wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
     def decode(answer: list[list[list[bytes]]]) -> dict[Name, Hash]:
         if not answer:
             return dict.fromkeys(wanted, Hash({}))
@@ -104,5 +109,5 @@ def _read(wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
             for name, fields, mark in zip(wanted, *answer, strict=True)
         }
 
-    names = [keys.unsettled(), *(keys.counter(kind, subject) for kind, subject in wanted)]
+    names = [keys.unsettled(tag), *(keys.counter(kind, subject) for kind, subject in wanted)]
     return Call("hashes", names, [keys.member(kind, subject) for kind, subject in wanted], decode)

@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from math import inf
 from secrets import randbits
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +30,7 @@ class Epoch(NamedTuple):
     current: int = 0  # of the last settling
     previous: int = 0  # of the one before
     until: int = 0  # when the newest counter began that was ever settled (µs)
+    tag: str = ""  # of the partition
 
 
 class Settled(NamedTuple):
@@ -54,11 +56,16 @@ class Total(NamedTuple):
 
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
-    """Reads totals by subject; a subject without a total in Redis, or whose total is no number, is left out."""
-    return _with_marks(subjects, subjects, [keys.total(subject) for subject in subjects])
+    """Reads totals by subject; a subject without a total in Redis, or whose total is no number, is left out.
+
+    The subjects are of one partition, as everywhere in this module where one call takes several.
+    """
+    return _with_marks(keys.tag(subjects[0]), subjects, subjects, [keys.total(subject) for subject in subjects])
 
 
-def _with_marks(wanted: Sequence[Wanted], names: Sequence[str], counters: Sequence[str]) -> Call[dict[Wanted, Total]]:
+def _with_marks(
+    tag: str, wanted: Sequence[Wanted], names: Sequence[str], counters: Sequence[str]
+) -> Call[dict[Wanted, Total]]:
     """Reads counters by the caller's names; `names` are those in `views:unsettled`. Missing ones are left out."""
 
     def decode(answer: list[list[bytes | None]]) -> dict[Wanted, Total]:
@@ -69,22 +76,23 @@ def _with_marks(wanted: Sequence[Wanted], names: Sequence[str], counters: Sequen
             if count is not None and is_number(count)
         }
 
-    return Call("totals", [keys.unsettled(), *counters], names, decode)
+    return Call("totals", [keys.unsettled(tag), *counters], names, decode)
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
     """Reads the number of totals that exist, and each total in its place: None for a missing or unsettled one."""
-    start = keys.total("")
-    return Call("settled_totals", [keys.unsettled(), *[start + subject for subject in subjects]], (len(start),), tuple)
+    tag = keys.tag(subjects[0])
+    start = keys.prefix() + keys.total.template % (tag, "")
+    return Call("settled_totals", [keys.unsettled(tag), *[start + one for one in subjects]], (len(start),), tuple)
 
 
-def model_hours(models: Iterable[str], hours: Sequence[int]) -> list[Call[dict[tuple[str, int], Total]]]:
-    """Reads the views of models in these hours (since 1970), by model and hour."""
-    kinds, start = {hour: keys.hour_kind(hour) for hour in hours}, keys.prefix()
-    calls = []
-    for some in scripts.sliced([(model, hour) for model in models for hour in hours]):
-        names = [f"{kinds[hour]}:{model}" for model, hour in some]
-        calls.append(_with_marks(some, names, [start + name for name in names]))
+def model_hours(models: Sequence[str], hours: Sequence[int]) -> list[Call[dict[tuple[str, int], Total]]]:
+    """Reads the views of models in these hours (since 1970), by model and hour, by partition (`keys.hour_name`)."""
+    calls, start = [], keys.prefix()
+    for tag in keys.tags():
+        for some in scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours]):
+            names = [keys.hour_name(*one) for one in some]
+            calls.append(_with_marks(tag, some, names, [start + name for name in names]))
     return calls
 
 
@@ -107,9 +115,12 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
 
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
-    names = [keys.counter(kind, subject) for kind in keys.hash_kinds() for subject in subjects]
-    client = connect(patient=True)
-    return any(client.exists(*some) for some in scripts.sliced(names))
+    kinds = keys.hash_kinds()
+    calls = [
+        Call("exist", [keys.counter(kind, subject) for subject in some for kind in kinds], (), int)
+        for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
+    ]
+    return any(scripts.run_all(*calls, patient=True))
 
 
 def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
@@ -124,18 +135,19 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
 def scan() -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
     client: Any = connect(patient=True)
-    start = len(keys.total(""))
+    start = len(keys.prefix() + keys.total.template % (keys.tags()[0], ""))
     for name in client.scan_iter(match=keys.total.matching, count=SCAN_COUNT):
         yield name.decode()[start:]
 
 
 def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
-    """Yields the subjects viewed in each of those minutes, out of the minute buckets."""
+    """Yields the subjects viewed in each of those minutes in each partition, out of the minute buckets."""
     client: Any = connect(patient=True)
     for some in scripts.sliced(minutes, BUCKETS_AT_ONCE):
         pipeline = client.pipeline(transaction=False)
-        for minute in some:
-            pipeline.zrange(keys.trending_bucket(buckets.minute_bucket(minute)), 0, -1)
+        for slot in map(buckets.minute_bucket, some):
+            for tag in keys.tags():
+                pipeline.zrange(keys.trending_bucket(tag, slot), 0, -1)
         for found in pipeline.execute():
             yield [member.decode() for member in found]
 
@@ -143,54 +155,69 @@ def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
 def change(subjects: Iterable[str]) -> None:
     """Enters the subjects into the present minute's bucket with no further view, so that the next flush finds them."""
     present = datetime.fromtimestamp(server_time(patient=True) / 1_000_000, timezone.utc)
-    bucket = keys.trending_bucket(buckets.minute_bucket(present.replace(second=0, microsecond=0)))
-    pipeline: Any = connect(patient=True).pipeline()  # a transaction, so that the bucket is never without its expiry
-    pipeline.zadd(bucket, dict.fromkeys(subjects, 0), nx=True)
-    pipeline.expire(bucket, keys.trending_bucket.seconds)
-    pipeline.execute()
+    minute = buckets.minute_bucket(present.replace(second=0, microsecond=0))
+    for tag, some in keys.by_tag(subjects).items():
+        bucket = keys.trending_bucket(tag, minute)
+        # A transaction, so that the bucket is never without its expiry.
+        pipeline: Any = connect(patient=True).pipeline()
+        pipeline.zadd(bucket, dict.fromkeys(some, 0), nx=True)
+        pipeline.expire(bucket, keys.trending_bucket.seconds)
+        pipeline.execute()
 
 
-def unsettled(*, until: int) -> tuple[list[str], Epoch]:
-    """Returns some counters that began until then (µs) and are unsettled, and the epoch of Redis.
+def unsettled(*, until: int) -> list[tuple[list[str], Epoch]]:
+    """Returns some counters that began until then (µs) and are unsettled, and the epoch of Redis, of each partition.
 
     Settling them makes room for the next.
     """
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    pipeline.zrange(keys.unsettled(), "-inf", until, byscore=True, offset=0, num=scripts.SLICE)
-    pipeline.zrange(keys.unsettled(), -1, -1, withscores=True)
-    found, last = pipeline.execute()
-    is_epoch = last and last[0][1] == inf
-    return [member.decode() for member in found], _epoch(last[0][0] if is_epoch else None)
+    most = max(1, scripts.SLICE // len(keys.tags()))
+    for tag in keys.tags():
+        pipeline.zrange(keys.unsettled(tag), "-inf", until, byscore=True, offset=0, num=most)
+        pipeline.zrange(keys.unsettled(tag), -1, -1, withscores=True)
+    answers = pipeline.execute()
+    lists = []
+    for tag, found, last in zip(keys.tags(), answers[::2], answers[1::2], strict=True):
+        is_epoch = last and last[0][1] == inf
+        lists.append(([member.decode() for member in found], _epoch(tag, last[0][0] if is_epoch else None)))
+    return lists
 
 
-def settle(stored: Mapping[str, Stored], *, origin: int, known: Epoch | None) -> Call[Settled]:
-    """Adds SQL's counts to unsettled counters.
+def settle(stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None) -> Call[Settled]:
+    """Adds SQL's counts to unsettled counters of a partition.
 
-    `known` is what SQL knew of the list with that origin after it gave the counts; None for nothing.
+    `known` is what SQL knew of the list of that epoch after it gave the counts; None for nothing.
     """
-    epoch = (origin, "", 0) if known is None else (origin, known.current, known.until)
-    return _restore("settle", stored, epoch, lambda answer: Settled(answer[0], _epoch(answer[1])))
+    asked = (epoch.origin, "", 0) if known is None else (epoch.origin, known.current, known.until)
+    return _restore("settle", epoch.tag, stored, asked, lambda answer: Settled(answer[0], _epoch(epoch.tag, answer[1])))
 
 
-def lift(stored: Mapping[str, Stored]) -> Call[int]:
-    """Raises the settled counters that are below SQL's counts; the answer is how many were."""
-    return _restore("lift", stored, (0, "", 0), lambda answer: int(answer[0]))
+def lift(stored: Mapping[str, Stored]) -> list[Call[int]]:
+    """Raises the settled counters that are below SQL's counts; the answers are how many were."""
+    groups: defaultdict[str, dict[str, Stored]] = defaultdict(dict)
+    for name, one in stored.items():
+        groups[keys.tag_in(name) or keys.tag(name)][name] = one
+    return [
+        _restore("lift", tag, dict(some), (0, "", 0), lambda answer: int(answer[0]))
+        for tag, group in groups.items()
+        for some in scripts.sliced([*group.items()])
+    ]
 
 
-def _restore(mode: str, stored: Mapping[str, Stored], known: Sequence[Any], decode: Any) -> Call[Any]:
-    names = [keys.unsettled(), keys.reset()]
+def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[Any], decode: Any) -> Call[Any]:
+    names = [keys.unsettled(tag), keys.reset(tag)]
     counters: list[dict[str, Any]] = []
     sketches: list[bytes] = []
     for name, one in stored.items():
-        kind, subject = keys.split_member(name)
+        kind, subject = ("hour", name) if keys.is_hour(name) else keys.split_member(name)
         strategy = uniques.strategy_of(subject)
-        names += (
-            keys.counter(kind, subject) if kind else keys.total(subject),
-            strategy.key(subject),
-            keys.scratch(subject) if strategy.has_sketch else keys.earlier(subject),
-        )
+        if kind:  # without visitors
+            names += [keys.prefix() + name] * 3
+        else:
+            scratch = keys.scratch if strategy.has_sketch else keys.earlier
+            names += (keys.total(subject), strategy.key(subject), scratch(subject))
         counts = [(field, str(count)) for field, count in one.counts.items()]
-        life = keys.model_hour.seconds if keys.is_hour(name) else 0
+        life = keys.model_hour.seconds if kind == "hour" else 0
         counters.append({"name": name, "subject": subject, "life": life, "counts": counts})
         if one.visitors and not strategy.has_sketch:
             counters[-1]["visitors"] = (one.visitors, strategy.command)
@@ -200,10 +227,11 @@ def _restore(mode: str, stored: Mapping[str, Stored], known: Sequence[Any], deco
     return Call("settle", names, [mode, randbits(62), *known, json.dumps(counters), *sketches], decode)
 
 
-def epoch() -> Call[Epoch]:
-    """Reads the epoch of this Redis."""
-    return Call("epoch", [keys.unsettled()], (), _epoch)
+def epoch(tag: str) -> Call[Epoch]:
+    """Reads the epoch of a partition."""
+    return Call("epoch", [keys.unsettled(tag)], (), partial(_epoch, tag))
 
 
-def _epoch(answer: bytes | None) -> Epoch:
-    return Epoch(*map(int, answer.split()[1:])) if answer else Epoch()
+def _epoch(tag: str, answer: bytes | None) -> Epoch:
+    origin, current, previous, until = map(int, answer.split()[1:]) if answer else (0,) * 4
+    return Epoch(origin, current, previous, until, tag)

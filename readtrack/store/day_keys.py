@@ -46,8 +46,10 @@ def upkeep(hit: Hit) -> list[Call[Any]]:
     if hit.visitor.fallback_id:
         subjects = {*hit.views, *(subject for subject, _ in hit.steps)}
         rows = (keys.window, keys.funnel_pass)
-        names = [row(hit.visitor.fallback_id, subject) for subject in sorted(subjects) for row in rows]
-        calls.append(Call("shorten", names, (max(1, int(_left(hit.at).total_seconds() * 1000)),), int))
+        left = max(1, int(_left(hit.at).total_seconds() * 1000))
+        for some in scripts.parted(sorted(subjects)):
+            names = [row(hit.visitor.fallback_id, subject) for subject in some for row in rows]
+            calls.append(Call("shorten", names, (left,), int))
     if time.monotonic() - _confirmed.get(_name(hit.at), 0) >= CONFIRMED_FOR:
         calls.append(ask(hit.at))
     return calls
@@ -80,7 +82,7 @@ def _left(at: datetime) -> timedelta:
 
 
 def _name(at: datetime) -> str:
-    return keys.day_key(buckets.day_bucket(at))
+    return keys.day_key(keys.tags()[0], buckets.day_bucket(at))
 
 
 def _hash(text: str, key: bytes) -> str:

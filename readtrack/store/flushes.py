@@ -1,6 +1,6 @@
 """Redis's side of flushes: their times, requested full ones, resets, and subjects without a row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from readtrack.store import keys, scripts
@@ -18,51 +18,66 @@ class FlushMemory(NamedTuple):
     full: int = 0
 
 
-def memory() -> FlushMemory:
-    """Returns what this Redis knows. Raises redis.RedisError."""
-    times = connect(patient=True).mget([keys.flush_last(), keys.flush_requested(), keys.flush_full()])
-    last, requested, full = (int(time or 0) for time in times)
-    # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
-    return FlushMemory(max(last, full), requested, full)
+def memories() -> dict[str, FlushMemory]:
+    """Returns what each partition knows, by tag. Raises redis.RedisError."""
+    rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
+    calls = [Call("read", [row(tag) for row in rows], (), list) for tag in keys.tags()]
+    found = {}
+    for tag, times in zip(keys.tags(), scripts.run_all(*calls, patient=True), strict=True):
+        last, requested, full = (int(time or 0) for time in times)
+        # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
+        found[tag] = FlushMemory(max(last, full), requested, full)
+    return found
 
 
-def note(time: int, *, known: int) -> bool:
-    """Notes the time of a flush (µs). Returns False if Redis was rolled back since the time `known` was read."""
-    return scripts.run(Call("note_flush", [keys.flush_last(), keys.flush_full()], (known, time), bool), patient=True)
+def note(time: int, *, known: Mapping[str, int]) -> bool:
+    """Notes the time of a flush (µs) in each partition.
+
+    Returns False if one was rolled back since its time in `known` was read.
+    """
+    calls = [
+        Call("note_flush", [keys.flush_last(tag), keys.flush_full(tag)], (last, time), bool)
+        for tag, last in known.items()
+    ]
+    return all(scripts.run_all(*calls, patient=True))
 
 
-def request_full_flush(since: int) -> None:
-    """Requests a full flush that begins after this time (µs), because Redis was restored from a snapshot."""
-    connect(patient=True).set(keys.flush_requested(), since)
+def request_full_flush(tag: str, since: int) -> None:
+    """Requests a full flush that begins after this time (µs), because a partition was restored from a snapshot."""
+    connect(patient=True).set(keys.flush_requested(tag), since)
 
 
 def note_full(started: int) -> None:
     """Notes a full flush that began at this time (µs) and ended well. Deletes notes of orphans older than 30 days."""
-    client = connect(patient=True)
-    client.set(keys.flush_full(), started)
-    client.zremrangebyscore(keys.flush_orphans(), "-inf", started - ORPHAN_NOTE)
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for tag in keys.tags():
+        pipeline.set(keys.flush_full(tag), started)
+        pipeline.zremrangebyscore(keys.flush_orphans(tag), "-inf", started - ORPHAN_NOTE)
+    pipeline.execute()
 
 
 def resets() -> dict[str, int]:
     """Returns the subjects that were reset lately, and when (µs)."""
-    client: Any = connect(patient=True)
-    found = client.zrange(keys.reset(), 0, -1, withscores=True)
-    return {subject.decode(): int(time) for subject, time in found}
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for tag in keys.tags():
+        pipeline.zrange(keys.reset(tag), 0, -1, withscores=True)
+    return {subject.decode(): int(time) for found in pipeline.execute() for subject, time in found}
 
 
-def delete_resets(*, until: int) -> None:
-    """Deletes the notes of all resets before that time (µs)."""
-    connect(patient=True).zremrangebyscore(keys.reset(), "-inf", f"({until}")
+def delete_resets(tag: str, *, until: int) -> None:
+    """Deletes the notes of all resets before that time (µs) in that partition."""
+    connect(patient=True).zremrangebyscore(keys.reset(tag), "-inf", f"({until}")
 
 
 def delete_reset(subject: str, *, at: int) -> None:
     """Deletes the note of the reset at that time (µs); a later one stays."""
     client: Any = connect(patient=True)
-    if client.zscore(keys.reset(), subject) == at:
-        client.zrem(keys.reset(), subject)
+    name = keys.reset(keys.tag(subject))
+    if client.zscore(name, subject) == at:
+        client.zrem(name, subject)
 
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
-    """Notes that these subjects have no row; the answer is those noted at least `age` seconds ago."""
-    names = [keys.flush_orphans()]
+    """Notes that subjects of a partition have no row; the answer is those noted at least `age` seconds ago."""
+    names = [keys.flush_orphans(keys.tag(subjects[0]))]
     return Call("orphan", names, (age * 1_000_000, *subjects), lambda found: [name.decode() for name in found])

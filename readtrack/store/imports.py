@@ -1,7 +1,7 @@
 """Imports in Redis: adds a batch to the counts once, in the step that moves the import's position."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -61,56 +61,80 @@ def first_hour(at: datetime) -> int:
     return buckets.hour_index(at) - MODEL_HOURS + 1 + SPARE
 
 
-def state(source: str) -> ImportState:
-    """Returns what Redis knows of the import."""
-    client: Any = connect(patient=True)
-    begun, done, totals = client.hmget(keys.importing(source), ["begun", "done", "totals"])
-    begun, done = (None if value is None else int(value) for value in (begun, done))
-    return ImportState(begun, done, [int(total) for total in (totals or b"").split()])
+def states(source: str, tags: Iterable[str]) -> list[ImportState]:
+    """Returns what these partitions know of the import."""
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for tag in tags:
+        pipeline.hmget(keys.importing(tag, source), ["begun", "done", "totals"])
+    found = []
+    for begun, done, totals in pipeline.execute():
+        begun, done = (None if value is None else int(value) for value in (begun, done))
+        found.append(ImportState(begun, done, [int(total) for total in (totals or b"").split()]))
+    return found
 
 
-def intend(source: str, *, before: int, after: int) -> Call[bool]:
-    """Announces the batch between the two positions. Returns False if another import has gone further."""
-    return Call("intend", [keys.importing(source)], (before, after), bool)
+def totals(source: str, subjects: Iterable[str], *, done: int) -> dict[str, int]:
+    """Returns the totals right after the batch up to that position was added; none of a partition that lacks it."""
+    groups = keys.by_tag(subjects)
+    found: dict[str, int] = {}
+    for some, state in zip(groups.values(), states(source, groups), strict=True):
+        if state.done == done:
+            found.update(zip(some, state.totals, strict=True))
+    return found
 
 
-def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -> Call[Applied]:
-    """Adds the views of the batch to the counters that Redis keeps at `at`."""
-    names, args = [keys.importing(source), keys.unsettled()], list[str | int]((before, after))
-    totals = ((keys.total(subject), subject, count, 0) for subject, count in batch.views.items())
-    for key, name, count, ends in chain(totals, _hours(batch.hours, at=at)):
-        names.append(key)
-        args += (name, count, ends)
-    return Call("apply", names, args, Applied)
+def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> list[Call[bool]]:
+    """Announces the batch between the two positions. Answers False if another import has gone further."""
+    tags = keys.by_tag(subjects)
+    return [Call("intend", [keys.importing(tag, source)], (before, after), bool) for tag in tags]
 
 
-def _hours(hours: Mapping[tuple[str, int], int], *, at: datetime) -> Iterator[tuple[str, str, int, int]]:
+def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -> list[Call[Applied]]:
+    """Adds the views of the batch to the counters that Redis keeps at `at`, in each partition its share."""
+    calls = []
+    for tag, subjects in keys.by_tag(batch.views).items():
+        names, args = [keys.importing(tag, source), keys.unsettled(tag)], list[str | int]((before, after))
+        totals = ((keys.total(subject), subject, batch.views[subject], 0) for subject in subjects)
+        hours = {key: count for key, count in batch.hours.items() if keys.tag(key[0]) == tag}
+        for key, name, count, ends in chain(totals, _hours(tag, hours, at=at)):
+            names.append(key)
+            args += (name, count, ends)
+        calls.append(Call("apply", names, args, Applied))
+    return calls
+
+
+def _hours(tag: str, hours: Mapping[tuple[str, int], int], *, at: datetime) -> Iterator[tuple[str, str, int, int]]:
     """Yields key, name in `views:unsettled` ("" for a subject's hour), views and end (seconds since 1970)."""
     models: Counter[tuple[str, int]] = Counter()
     for (subject, hour), count in hours.items():
         models[subject.partition(":")[0], hour] += count
         if (ends := hour * keys.HOUR + keys.hour.seconds) > at.timestamp():
-            yield keys.counter(keys.hour_kind(hour), subject), "", count, ends
+            yield keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject), "", count, ends
     for (model, hour), count in models.items():
         if hour >= first_hour(at):
-            kind, ends = keys.hour_kind(hour), hour * keys.HOUR + keys.model_hour.seconds
-            yield keys.counter(kind, model), keys.member(kind, model), count, ends
+            name, ends = keys.hour_name(model + tag, hour), hour * keys.HOUR + keys.model_hour.seconds
+            yield keys.prefix() + name, name, count, ends
 
 
 def add_visitors(batch: Batch) -> list[Call[int]]:
     """Adds the visitors to the subjects whose strategy can add them later. Idempotent."""
-    found = [
-        (strategy.key(subject), strategy.adds, visitor)
-        for subject, ids in batch.visitors.items()
-        if (strategy := strategy_of(subject)).adds
-        for visitor in ids
-    ]
-    return [
-        Call("add_visitors", [key for key, *_ in some], [word for _, *words in some for word in words], int)
-        for some in scripts.sliced(found)
-    ]
+    calls = []
+    for subjects in keys.by_tag(batch.visitors).values():
+        found = [
+            (strategy.key(subject), strategy.adds, visitor)
+            for subject in subjects
+            if (strategy := strategy_of(subject)).adds
+            for visitor in batch.visitors[subject]
+        ]
+        for some in scripts.sliced(found):
+            words = [word for _, *words in some for word in words]
+            calls.append(Call("add_visitors", [key for key, *_ in some], words, int))
+    return calls
 
 
 def finish(source: str) -> None:
     """Lets the position expire, because SQL has it."""
-    connect(patient=True).expire(keys.importing(source), keys.importing.seconds)
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for tag in keys.tags():
+        pipeline.expire(keys.importing(tag, source), keys.importing.seconds)
+    pipeline.execute()

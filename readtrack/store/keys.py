@@ -3,17 +3,22 @@
 Calling a row gives the name of a key: `total("blog.post:42")`. Names begin with `READTRACK["PREFIX"]`, or with the name
 of a tenant where PREFIX is the path of a function; while tests run, `TEST_PREFIX` comes before that. In patterns
 `{subject}` is `blog.post:42`, `{model}` is `blog.post`, and `{visitor}` is a keyed hash.
+
+With several partitions each key has the hash tag of its partition right behind its family, so that a cluster keeps the
+keys of a partition together: `views:total:{rt07}:blog.post:42`. Rows with a subject or a visitor find the partition by
+that; others take the tag as their first part, "" for a key that the whole site shares.
 """
 
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
+from zlib import crc32
 
 from django.utils.module_loading import import_string
 
@@ -25,6 +30,8 @@ from readtrack.hits.visitors import Visitor
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
 PART = re.compile(r"\{(\w+)\}")
+FAMILY = re.compile(r"(?:\{dimension\}|[^{])*?(?=:\{(?!dimension)|$)")  # the tag comes behind it
+TAG = re.compile(r":\{rt[0-9a-f]+\}")
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 LONGEST_TENANT = 100  # characters of a tenant's name in a prefix
 
@@ -37,13 +44,21 @@ class Key:
     type: str
     ttl: int | str
     why: str
+    family: str = field(init=False, repr=False)  # the beginning of the pattern, before the tag
     template: str = field(init=False, repr=False)
+    owner: int | None = field(init=False, repr=False)  # place of the part that tells the partition
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "template", PART.sub("%s", self.pattern))
+        family, parts = str(FAMILY.match(self.pattern)[0]), PART.findall(self.pattern)  # type: ignore[index]
+        owner = next((parts.index(name) for name in ("subject", "visitor") if name in parts), None)
+        template = PART.sub("%s", f"{family}{{tag}}{self.pattern[len(family) :]}")
+        for name, value in {"family": family, "template": template, "owner": owner}.items():
+            object.__setattr__(self, name, value)
 
-    def __call__(self, *parts: object) -> str:
+    def __call__(self, *parts: Any) -> str:
         """Returns the name of one key: the prefix, and the pattern with the parts filled in."""
+        if self.owner is not None:
+            parts = (tag(parts[self.owner]) if conf.PARTITIONS > 1 else "", *parts)
         return prefix() + self.template % parts
 
     @property
@@ -59,7 +74,7 @@ class Key:
     @property
     def matching(self) -> str:
         """The pattern for SCAN of all keys that begin as these do."""
-        return matching(f"{self.pattern.partition('{')[0]}*")
+        return matching(f"{self.family}:*")
 
 
 _has_tested = False  # stays True after the tests, because what is sent then is still theirs
@@ -107,6 +122,27 @@ def matching(pattern: str) -> str:
     """Returns the pattern for SCAN of the keys that match it after our prefix."""
     start = "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix())
     return f"{start}{pattern}"
+
+
+@cached_setting(maxsize=4096)
+def tag(name: str) -> str:
+    """Returns the hash tag of the partition of a subject or a visitor, `:{rt07}`; "" without partitions."""
+    return tags()[crc32(name.encode()) % len(tags())]
+
+
+@cached_setting()
+def tags() -> Sequence[str]:
+    """Returns the hash tags of all partitions."""
+    digits = 2 if conf.PARTITIONS <= 256 else 3
+    return [f":{{rt{number:0{digits}x}}}" for number in range(conf.PARTITIONS)] if conf.PARTITIONS > 1 else [""]
+
+
+def by_tag(names: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Returns the subjects or visitors of each partition that has any, in their order."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(tag(name), []).append(name)
+    return found
 
 
 total = Key("views:total:{subject}", "string", 0, "views, absolute and live")
@@ -167,23 +203,28 @@ KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(ro
 def viewed(
     subjects: Sequence[str], *, visitor: Visitor, hour_bucket: str, minute: str, stand_in: str = ""
 ) -> list[str]:
-    """Returns the keys of a hit's views, in the order of record.lua: three of the hit, then those of each subject."""
-    start, (who, fallback_id, *_) = prefix(), visitor
+    """Returns the keys of a hit's views, in the order of record.lua: three of the hit, then those of each subject.
+
+    The subjects are of one partition. With several, the first key is the second one again, because the rate is in the
+    visitor's.
+    """
+    start, (who, fallback_id, *_), own = prefix(), visitor, tag(subjects[0]) if conf.PARTITIONS > 1 else ""
+    mark = start + unsettled.template % own
     names = [
-        start + rate.template % visitor.rate_id,
-        start + unsettled.template,
-        start + trending_bucket.template % minute,
+        mark if own else start + rate.template % ("", visitor.rate_id),
+        mark,
+        start + trending_bucket.template % (own, minute),
     ]
     for subject in subjects:
         names += (
-            start + total.template % subject,
-            start + hour.template % (hour_bucket, subject),
-            start + model_hour.template % (hour_bucket, subject.partition(":")[0]),
-            start + hll.template % subject,
-            start + window.template % (who, subject),
+            start + total.template % (own, subject),
+            start + hour.template % (own, hour_bucket, subject),
+            start + model_hour.template % (own, hour_bucket, subject.partition(":")[0]),
+            start + hll.template % (own, subject),
+            start + window.template % (own, who, subject),
         )
         if other := fallback_id or stand_in:
-            names.append(start + window.template % (other, subject))
+            names.append(start + window.template % (own, other, subject))
     return names
 
 
@@ -199,7 +240,7 @@ def days(subject: str, *, dates: Sequence[str]) -> tuple[str, ...]:
 
 def state(subject: str, kind: str) -> str:
     """Returns the key of a category's read state; `hits.readers.state_kind()` is the kind in use."""
-    return f"{prefix()}category:{subject}:{kind}"
+    return f"{prefix()}category{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}:{kind}"
 
 
 def hash_kinds() -> tuple[str, ...]:
@@ -212,34 +253,43 @@ def hash_kinds() -> tuple[str, ...]:
 
 def counter(kind: str, subject: str) -> str:
     """Returns the key of a counter or a hash of counts, by the beginning of its name."""
-    return f"{prefix()}{kind}:{subject}"
+    return f"{prefix()}{kind}{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}"
 
 
 def member(kind: str, subject: str) -> str:
-    """Returns the name of a counter in `views:unsettled`; the kind of a total is ""."""
-    return f"{kind}:{subject}" if kind else subject
+    """Returns the name of a counter in `views:unsettled`: its key without the prefix, but that of a total (kind "")."""
+    return f"{kind}{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}" if kind else subject
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """Returns the kind ("" for a total) and the subject (or the model of an hour) of a name in `views:unsettled`."""
-    if is_hour(name):
-        kind, _, model = name.rpartition(":")
-        return kind, model
+    """Returns the kind ("" for a total) and the subject of a name in `views:unsettled` that is no model's hour."""
+    plain = TAG.sub("", name)
     for kind in hash_kinds():
-        if name.startswith(f"{kind}:"):
-            return kind, name[len(kind) + 1 :]
+        if plain.startswith(f"{kind}:"):
+            return kind, plain[len(kind) + 1 :]
     return "", name
 
 
-def hour_kind(hour: int) -> str:
-    """Returns the kind of the counters of models in that hour (since 1970), for `member` and `counter`."""
-    return model_hour.template.rpartition(":")[0] % buckets.hour_bucket(buckets.hour_start(hour))
+def tag_in(name: str) -> str:
+    """Returns the hash tag in a name, "" for none."""
+    found = TAG.search(name)
+    return found[0] if found else ""
+
+
+def hour_name(model: str, hour: int) -> str:
+    """Returns the name in `views:unsettled` of the counter of a model in that hour (since 1970).
+
+    The model is that of a partition, as history has it: `blog.post`, or `blog.post:{rt07}`.
+    """
+    label, colon, own = model.partition(":")
+    return model_hour.template % (colon + own, buckets.hour_bucket(buckets.hour_start(hour)), label)
 
 
 def parse_hour(name: str) -> tuple[str, int]:
     """Returns the model and the hour (since 1970) of a name in `views:unsettled`."""
-    kind, _, model = name.rpartition(":")
-    return model, buckets.bucket_index(kind.rpartition(":")[2])
+    kind, _, label = name.rpartition(":")
+    family, _, bucket = kind.rpartition(":")
+    return label + family.removeprefix(model_hour.family), buckets.bucket_index(bucket)
 
 
 def is_hour(name: str) -> bool:
@@ -264,9 +314,16 @@ def kind_of(key: str) -> str:
 @cache
 def _expressions() -> list[tuple[str, re.Pattern[str]]]:
     """Returns the patterns as expressions, those with the most literal text first."""
-    parts = {"subject": r"[^:]+:[^:]+", "hour": r"\d{10}"}
-    ordered = sorted((row.pattern for row in KEYS), key=lambda pattern: len(PART.sub("", pattern)), reverse=True)
+    parts = {"subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
+
+    def expression(text: str) -> str:
+        return re.sub(r"\\{(\w+)\\}", lambda part: parts.get(part[1], "[^:{]*"), re.escape(text))
+
+    ordered = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
     return [
-        (pattern, re.compile(re.sub(r"\\{(\w+)\\}", lambda part: parts.get(part[1], "[^:]*"), re.escape(pattern))))
-        for pattern in ordered
+        (
+            row.pattern,
+            re.compile(f"{expression(row.family)}({TAG.pattern})?{expression(row.pattern[len(row.family) :])}"),
+        )
+        for row in ordered
     ]

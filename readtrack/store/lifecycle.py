@@ -1,6 +1,7 @@
 """The end of keys: removing and resetting subjects, removing what a restored Redis brought back, erasing users."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -9,6 +10,7 @@ from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
 from readtrack.store.counters import SCAN_COUNT
+from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 
 ERASE_COUNT = 1000  # keys looked at in one SCAN step of erasing
@@ -28,8 +30,11 @@ class Erased(NamedTuple):
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
-    """Removes all keys of the subjects; the answer is how many subjects."""
-    return _call("remove", [keys.unsettled(), keys.flush_orphans()], {subject: {} for subject in subjects})
+    """Removes all keys of the subjects; the answer is how many subjects.
+
+    They are of one partition, as those of all calls of this module.
+    """
+    return _call("remove", [keys.unsettled, keys.flush_orphans], {subject: {} for subject in subjects})
 
 
 def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int]:
@@ -38,23 +43,24 @@ def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int
         subject: {"stored": {"views": str(views), "sums": [sums.get(kind, 0) for kind in keys.hash_kinds()]}}
         for subject, (views, sums) in stored.items()
     }
-    return _call("remove", [keys.unsettled(), keys.flush_orphans()], rows)
+    return _call("remove", [keys.unsettled, keys.flush_orphans], rows)
 
 
 def reset(subjects: Sequence[str]) -> Call[int]:
     """Sets the subjects to zero; the answer is Redis's time of it (µs)."""
-    return _call("reset", [keys.unsettled(), keys.reset()], {subject: {} for subject in subjects})
+    return _call("reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects})
 
 
 def purge(times: Mapping[str, int]) -> Call[int]:
     """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
     rows = {subject: {"time": time} for subject, time in times.items()}
-    return _call("purge", [keys.unsettled(), keys.reset(), keys.flush_last(), keys.flush_full()], rows)
+    return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
 
 
-def _call(script: str, names: list[str], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
-    """Returns the script's call with the keys of each subject, and a row that says where they are."""
-    kinds = keys.hash_kinds()
+def _call(script: str, shared: Sequence[Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
+    """Returns the script's call with the partition's keys, those of each subject, and rows that say where they are."""
+    kinds, tag = keys.hash_kinds(), keys.tag(next(iter(rows)))
+    names = [row(tag) for row in shared]
     found = []
     for subject, row in rows.items():
         first = len(names) + 1
@@ -68,16 +74,17 @@ def subjects(label: str) -> Iterator[str]:
     """Yields the subjects of that model which have counts or read state, unordered and some more than once."""
     client: Any = connect(patient=True)
     start = len(keys.prefix())
+    between = ":{rt*}:" if len(keys.tags()) > 1 else ":"
     for family, place in (("views:total", 2), ("category", 1)):
-        for name in client.scan_iter(match=keys.matching(f"{family}:{label}:*"), count=SCAN_COUNT):
-            yield ":".join(name.decode()[start:].split(":")[place : place + 2])
+        for name in client.scan_iter(match=keys.matching(f"{family}{between}{label}:*"), count=SCAN_COUNT):
+            yield ":".join(keys.TAG.sub("", name.decode()[start:]).split(":")[place : place + 2])
 
 
 def clear() -> None:
     """Removes every key with our prefix."""
     client: Any = connect(patient=True)
     for some in scripts.sliced(list(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT))):
-        client.unlink(*some)
+        _unlink(some)
 
 
 def effort() -> int:
@@ -94,18 +101,27 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     client: Any = connect(patient=True)
     visitor, reader = user_id(pk), read_state.field(quote(str(pk), safe=""))
     number = pk if isinstance(pk, int) and 0 <= pk <= HIGHEST_BIT else None
-    ordinal = client.hget(keys.readers(), reader)
-    gone = sum(client.unlink(*names) for names in _scan(keys.matching(f"*{visitor}*"), progress) if names)
+    ordinals = {tag: found for tag in keys.tags() if (found := client.hget(keys.readers(tag), reader)) is not None}
+    gone = sum(_unlink(names) for names in _scan(keys.matching(f"*{visitor}*"), progress))
     members = sum(_erase_from(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
     bits = sum(_erase_from(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
     for names in _scan(keys.read_bits.matching, progress):
         bits += _erase_reads(names, number, suffix="")
-        bits += _erase_reads(names, None if ordinal is None else int(ordinal), suffix=":ordinal")
-    if ordinal is not None:
+        for tag, ordinal in ordinals.items():
+            own = [name for name in names if keys.tag_in(name.decode()) == tag]
+            bits += _erase_reads(own, int(ordinal), suffix=":ordinal")
+    for tag, ordinal in ordinals.items():
         # The ordinal stays taken, because the next one is the number of fields.
-        client.hset(keys.readers(), f"!{int(ordinal)}", int(ordinal))
-        client.hdel(keys.readers(), reader)
+        client.hset(keys.readers(tag), f"!{int(ordinal)}", int(ordinal))
+        client.hdel(keys.readers(tag), reader)
     return Erased(gone, members, bits)
+
+
+def _unlink(names: Sequence[bytes]) -> int:
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for name in names:  # alone, because those of a cluster may be in different slots
+        pipeline.unlink(name)
+    return sum(pipeline.execute())
 
 
 def _erase_reads(names: Sequence[bytes], number: int | None, *, suffix: str) -> int:
@@ -116,9 +132,12 @@ def _erase_reads(names: Sequence[bytes], number: int | None, *, suffix: str) -> 
 
 
 def _erase_from(names: Sequence[bytes], kind: str, who: str | int | None) -> int:
-    if not names or who is None:
+    if who is None:
         return 0
-    return scripts.run(Call("erase", [name.decode() for name in names], (kind, who), int), patient=True)
+    groups = defaultdict[str, list[str]](list)
+    for name in map(bytes.decode, names):
+        groups[keys.tag_in(name)].append(name)
+    return sum(scripts.run_all(*(Call("erase", some, (kind, who), int) for some in groups.values()), patient=True))
 
 
 def _scan(pattern: str, progress: Progress) -> Iterator[list[bytes]]:

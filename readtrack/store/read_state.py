@@ -43,21 +43,24 @@ def field(reader: Reader) -> Reader:
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-    """Reads how much is new to the reader in each category; at most 1 where the strategy knows no more."""
-    kind = readers.state_kind()
-    names = [keys.reads_began(), *(keys.state(subject, kind) for subject in subjects)]
+    """Reads how much is new to the reader in each category; at most 1 where the strategy knows no more.
+
+    The categories are of one partition, as those of all calls of this module.
+    """
+    kind, tag = readers.state_kind(), keys.tag(subjects[0])
+    names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
     if isinstance(reader, str):
-        names.append(keys.readers())
+        names.append(keys.readers(tag))
     return Call("unread", names, (conf.READ_STATE, field(reader), len(subjects)), partial(scripts.by_subject, subjects))
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:
     """Marks the categories that the hit reads; the answer is those that are read now. Raises redis.RedisError."""
-    reader, kind = cast(Reader, hit.reader), readers.state_kind()
-    names = [keys.reads_began()]
+    reader, kind, tag = cast(Reader, hit.reader), readers.state_kind(), keys.tag(hit.reads[0])
+    names = [keys.reads_began(tag)]
     names += [name for subject in hit.reads for name in (keys.state(subject, kind), keys.published(subject))]
     if isinstance(reader, str):
-        names += (keys.readers(), keys.readers_next())
+        names += (keys.readers(tag), keys.readers_next(tag))
 
     def decode(codes: list[Any]) -> tuple[str, ...]:
         clock.learn(int(codes[-1]))
@@ -78,16 +81,16 @@ def _began(hit: Hit) -> tuple[int | str, int | str]:
 
 def publish(publications: Sequence[Publication]) -> Call[int]:
     """Makes the categories unread."""
-    kind = readers.state_kind()
+    kind, tag = readers.state_kind(), keys.tag(publications[0].subject)
     others = [other for other in readers.ALL_STATE_KINDS if other != kind]
-    names: list[str] = [keys.reads_began()]
+    names: list[str] = [keys.reads_began(tag)]
     args: list[str | int] = [conf.READ_STATE, keys.published.ttl]
     for subject, items, author, is_own, token in publications:
         names += (keys.state(subject, kind), keys.published(subject), keys.sent(subject))
         names += (keys.state(subject, other) for other in others)
         args += (items, "" if author is None else field(author), int(is_own), token)
     if any(isinstance(one.author, str) for one in publications):
-        names.append(keys.readers())
+        names.append(keys.readers(tag))
     return Call("publish", names, args, int)
 
 
@@ -101,9 +104,13 @@ def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
     return Call("fill", names, (conf.READ_STATE, highest, as_of), int)
 
 
-def number(names: Sequence[Reader]) -> Call[int]:
-    """Numbers these readers as if they had come in this order; the answer is the highest number so far."""
-    return Call("number", [keys.readers(), keys.readers_next()], (readers.highest(), *map(field, names)), int)
+def number(names: Sequence[Reader]) -> list[Call[int]]:
+    """Numbers these readers in each partition as if they had come in this order.
+
+    The answers are the highest numbers so far.
+    """
+    args = (readers.highest(), *map(field, names))
+    return [Call("number", [keys.readers(tag), keys.readers_next(tag)], args, int) for tag in keys.tags()]
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
@@ -131,7 +138,10 @@ def _up_to_date(content: Any) -> int:
 
 def begin(at: int) -> None:
     """Tells an empty Redis since when it knows publications (µs), so that pages from then on mark categories read."""
-    connect(patient=True).set(keys.reads_began(), at, nx=True)
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for tag in keys.tags():
+        pipeline.set(keys.reads_began(tag), at, nx=True)
+    pipeline.execute()
 
 
 def remove(subject: str) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -34,11 +35,16 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
+    hits = _rate(hit, int(bool(hit.views))) if conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading) else 0
     # Views come first, because a step that is taken on the viewed page follows its view.
-    calls: list[Call[Any]] = [count_views(hit)] if hit.views else []
-    if hit.reads:
-        calls.append(read_state.mark(hit))
-    steps = breakdowns.steps(hit) if hit.steps or hit.reading else {}
+    calls: list[Call[Any]] = [
+        count_views(hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits)
+        for some in scripts.parted(hit.views)
+    ]
+    views = len(calls)
+    calls += [read_state.mark(hit._replace(reads=tuple(some))) for some in scripts.parted(hit.reads)]
+    reads = len(calls)
+    steps = breakdowns.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
     calls += steps.values()
     if hit.visitor.kind == "day":
         calls += day_keys.upkeep(hit)
@@ -48,14 +54,15 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
     if results is not None:
         results += answers[len(calls) - len(others) :]
-    outcome: Outcome = answers.pop(0) if hit.views else Outcome()
+    outcome = answers[0] if views == 1 and not hits else _together(hit, answers[:views])
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.found:
         skip_buffer.add(skipped.values(), at=hit.at)
     if hit.reads:
-        outcome = outcome._replace(read=answers.pop(0))
+        outcome = outcome._replace(read=tuple(chain.from_iterable(answers[views:reads])))
     if steps:
-        outcome = outcome._replace(steps=tuple(step for step, is_new in zip(steps, answers, strict=False) if is_new))
+        new = zip(steps, answers[reads:], strict=False)
+        outcome = outcome._replace(steps=tuple(step for step, is_new in new if is_new))
     return outcome
 
 
@@ -78,8 +85,23 @@ def will_count(hit: Hit) -> list[str]:
     return [subject for subject, found in zip(hit.views, answers, strict=True) if not any(found)]
 
 
-def count_views(hit: Hit) -> Call[Outcome]:
-    """Counts the hit's views: one script for them and for all that the site counts besides."""
+def _rate(hit: Hit, change: int) -> int:
+    return scripts.run(Call("rate", [keys.rate(hit.visitor.rate_id)], (change, conf.RATE_WINDOW or 1), int))
+
+
+def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
+    """Returns the outcome of views of several partitions, after which a script's hit is taken back as by record.lua."""
+    counted = tuple(subject for outcome in outcomes for subject in outcome.counted)
+    if outcomes and (hit.by_script or hit.stand_in) and not (hit.visitor.new_cookie or counted):
+        _rate(hit, -1)
+    return Outcome(counted, {subject: why for one in outcomes for subject, why in one.skipped.items()})
+
+
+def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
+    """Counts the hit's views of one partition: one script for them and for all that the site counts besides.
+
+    With several partitions, `hits` is what rate.lua returned.
+    """
     visitor = hit.visitor
     minute = hit.at.replace(second=0, microsecond=0)  # found in the cache of buckets.py
     names = keys.viewed(
@@ -92,7 +114,7 @@ def count_views(hit: Hit) -> Call[Outcome]:
     args: list[str | int] = [
         conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         conf.RATE_LIMIT or NO_LIMIT,
-        conf.RATE_WINDOW or 1,
+        hits or conf.RATE_WINDOW or 1,
         visitor.id,
         keys.ROBOT,
         *_LIFETIMES,
@@ -131,8 +153,11 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
 
 def mark_robots(visitors: Iterable[str]) -> None:
     """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
-    names = [keys.robots(), *map(keys.rate, visitors)]
-    scripts.run(Call("mark_robots", names, [keys.ROBOT, keys.DAY, ROBOTS, keys.robots.ttl], int))
+    args = [keys.ROBOT, keys.DAY, max(1, ROBOTS // conf.PARTITIONS), keys.robots.ttl]
+    groups = keys.by_tag(visitors)
+    scripts.run_all(
+        *(Call("mark_robots", [keys.robots(tag), *map(keys.rate, some)], args, int) for tag, some in groups.items())
+    )
 
 
 class Profile(NamedTuple):
@@ -182,7 +207,7 @@ def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
     if profile.stage:
         yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), profile.stage)
     for name, value in hit.dimensions:
-        yield Effect("value", (keys.dimension(name, subject),), value)
+        yield Effect("value", (keys.counter(f"views:{name}", subject),), value)
 
 
 @cached_setting()

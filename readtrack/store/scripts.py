@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.sentinel import MasterNotFoundError
 
-from readtrack.conf import cached_setting
+from readtrack.conf import cached_setting, conf
+from readtrack.store import keys
 from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
@@ -111,6 +112,13 @@ def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
     """Returns the items in portions of that size, by default of as many as one call can take."""
     size = size or SLICE
     return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def parted(subjects: Iterable[str], size: int = 0) -> list[Sequence[str]]:
+    """Returns the subjects in such portions, each of one partition."""
+    groups = keys.by_tag(subjects).values() if conf.PARTITIONS > 1 else [[*subjects]]
+    size = size or SLICE
+    return [group[start : start + size] for group in groups for start in range(0, len(group), size)]
 
 
 def by_subject(subjects: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:

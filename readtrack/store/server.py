@@ -73,7 +73,7 @@ def try_scripts() -> None:
     client = connect(patient=True)
     client.eval("return 1", 0)
     scripts.load(client)
-    scripts.run(counters.epoch(), patient=True)
+    scripts.run_all(*map(counters.epoch, keys.tags()), patient=True)
 
 
 def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
@@ -112,7 +112,7 @@ def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
     client: Any = connect(patient=True)
     nonce, sizes = secrets.token_hex(4), {}
     for row, (length, count) in wanted.items():
-        name = keys.budget(nonce, row.type[0]).ljust(length, "0")
+        name = keys.budget("", nonce, row.type[0]).ljust(length, "0")
         pipeline = client.pipeline(transaction=True)  # so that the key is never without its expiry
         for command in _commands(row.type, name, max(1, count)):
             pipeline.execute_command(*command)
@@ -139,7 +139,7 @@ def _commands(kind: str, name: str, count: int) -> Iterator[tuple[object, ...]]:
 def some_totals(limit: int) -> dict[str, Total]:
     """Returns the totals of some subjects, `limit` at most."""
     subjects = list(dict.fromkeys(islice(counters.scan(), limit)))
-    answers = scripts.run_all(*map(counters.totals, scripts.sliced(subjects)), patient=True)
+    answers = scripts.run_all(*map(counters.totals, scripts.parted(subjects)), patient=True)
     return dict(ChainMap(*answers))
 
 
@@ -148,8 +148,9 @@ def broken_totals() -> tuple[int, list[str]]:
     client: Any = connect(patient=True)
     subjects = list(dict.fromkeys(islice(counters.scan(), TOTALS)))
     broken = []
-    for some in scripts.sliced([keys.total(subject) for subject in subjects]):
-        found = zip(some, client.mget(some), strict=True)
+    for some in scripts.parted(subjects):
+        names = [keys.total(subject) for subject in some]
+        found = zip(names, client.mget(names), strict=True)
         broken += [name for name, text in found if text is None or not counters.is_number(text)]
     # One without a string is of another type, or was removed meanwhile.
     return len(subjects), [name for name in broken if client.exists(name)]
@@ -158,7 +159,11 @@ def broken_totals() -> tuple[int, list[str]]:
 def recent(subjects: Sequence[str], *, minutes: Sequence[datetime]) -> dict[str, int]:
     """Returns the views of each subject in those minutes."""
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for minute in minutes:
-        pipeline.zmscore(keys.trending_bucket(buckets.minute_bucket(minute)), subjects)
-    columns = zip(*pipeline.execute(), strict=True)
-    return {subject: sum(map(int, filter(None, column))) for subject, column in zip(subjects, columns, strict=True)}
+    for tag, some in keys.by_tag(subjects).items():
+        for minute in minutes:
+            pipeline.zmscore(keys.trending_bucket(tag, buckets.minute_bucket(minute)), some)
+    answers, found = iter(pipeline.execute()), dict[str, int]()
+    for some in keys.by_tag(subjects).values():
+        columns = zip(*islice(answers, len(minutes)), strict=True)
+        found.update((one, sum(map(int, filter(None, column)))) for one, column in zip(some, columns, strict=True))
+    return found

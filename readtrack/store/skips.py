@@ -92,7 +92,7 @@ def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
     """
     pipeline: Any = connect().pipeline(transaction=False)
     for back in range(hours):
-        pipeline.hgetall(keys.skips(buckets.hour_bucket(at - back * buckets.HOUR)))
+        pipeline.hgetall(keys.skips(keys.tags()[0], buckets.hour_bucket(at - back * buckets.HOUR)))
     found: Counter[Reason | Notice] = Counter()
     with checked():
         for skips in pipeline.execute():
@@ -102,7 +102,8 @@ def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
 
 def key_of(at: datetime) -> str:
     """Returns the key of the skips of that hour."""
-    return keys.skips(buckets.hour_bucket(at.replace(minute=0, second=0, microsecond=0)))  # in the cache of buckets.py
+    hour = at.replace(minute=0, second=0, microsecond=0)  # in the cache of buckets.py
+    return keys.skips(keys.tags()[0], buckets.hour_bucket(hour))
 
 
 def _count(skips: Skips) -> Call[int]:

@@ -7,6 +7,9 @@ computed as a whole, and only while somebody asks for them.
 import secrets
 from collections.abc import Callable
 from datetime import datetime
+from heapq import nlargest
+from itertools import chain
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from readtrack import buckets
@@ -30,16 +33,24 @@ def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str
     if minutes != MINUTES:
         _ask(minutes, at)
     args = (max(0, limit), f"{label}:" if label else "", LOOKED_AT)
-    call = Call("top", [_list(minutes)], args, lambda found: None if found is None else scripts.pairs(found))
+    calls = [
+        Call("top", [_list(tag, minutes)], args, lambda found: None if found is None else scripts.pairs(found))
+        for tag in keys.tags()
+    ]
+
+    def read() -> list[tuple[str, int]] | None:
+        lists = scripts.run_all(*calls)
+        # Each subject is in one of them, so the best of all are among the best of each.
+        return None if None in lists else nlargest(limit, chain(*lists), key=itemgetter(1))
 
     def begin() -> list[tuple[str, int]] | None:
-        found = scripts.run(call)
+        found = read()
         if found is not None:  # another caller finished it meanwhile
             return found
         _compute(minutes, at, patient=False)
-        return scripts.run(call)
+        return read()
 
-    found = scripts.run(call)
+    found = read()
     return (found if found is not None else _alone(begin)) or []
 
 
@@ -58,46 +69,47 @@ def refresh_trending(*, at: datetime | None = None) -> int:
     return _alone(work) or 0
 
 
-def _list(minutes: int) -> str:
-    return keys.trending_top() if minutes == MINUTES else keys.trending_top_of(minutes)
+def _list(tag: str, minutes: int) -> str:
+    return keys.trending_top(tag) if minutes == MINUTES else keys.trending_top_of(tag, minutes)
 
 
 def _compute(minutes: int, at: datetime, *, patient: bool) -> int:
     slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(MINUTES + GAP, until=at)]
-    names = [keys.trending_bucket(slot) for slot in slots[-minutes:]]
-    if minutes == MINUTES:
-        number = int(at.timestamp()) // 60
-        names += [keys.trending_copy(slot) for slot in slots]
-        args = (number, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl)
-        call = Call("trend", [_list(minutes), *names], args, int)
-    else:
-        call = Call("sum_minutes", [_list(minutes), *names], (keys.trending_top_of.ttl,), int)
-    return scripts.run(call, patient=patient)
+    args = (int(at.timestamp()) // 60, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl)
+    calls = []
+    for tag in keys.tags():
+        names = [_list(tag, minutes), *(keys.trending_bucket(tag, slot) for slot in slots[-minutes:])]
+        if minutes == MINUTES:
+            names += [keys.trending_copy(tag, slot) for slot in slots]
+            calls.append(Call("trend", names, args, int))
+        else:
+            calls.append(Call("sum_minutes", names, (keys.trending_top_of.ttl,), int))
+    return sum(scripts.run_all(*calls, patient=patient))
 
 
 def _alone(work: Callable[[], Result]) -> Result | None:
     """Returns the result of the work; None while another process does it. The lock of a killed process expires."""
     word = secrets.token_hex(8)
-    if not connect().set(keys.trending_lock(), word, nx=True, ex=keys.trending_lock.seconds):
+    if not connect().set(keys.trending_lock(""), word, nx=True, ex=keys.trending_lock.seconds):
         return None
     try:
         return work()
     finally:
-        scripts.run(Call("release", [keys.trending_lock()], (word,), int))
+        scripts.run(Call("release", [keys.trending_lock("")], (word,), int))
 
 
 def _ask(minutes: int, at: datetime) -> None:
     """Makes the task keep this list up to date; the list that was asked for least recently makes room."""
     pipeline: Any = connect().pipeline(transaction=False)
-    pipeline.zadd(keys.trending_asked(), {str(minutes): at.timestamp()})
-    pipeline.zremrangebyrank(keys.trending_asked(), 0, -MOST_LISTS - 1)
-    pipeline.expire(keys.trending_asked(), keys.trending_asked.seconds)
+    pipeline.zadd(keys.trending_asked(""), {str(minutes): at.timestamp()})
+    pipeline.zremrangebyrank(keys.trending_asked(""), 0, -MOST_LISTS - 1)
+    pipeline.expire(keys.trending_asked(""), keys.trending_asked.seconds)
     pipeline.execute()
 
 
 def _asked(at: datetime) -> list[int]:
     client: Any = connect(patient=True)
     found: list[bytes] = client.zrange(
-        keys.trending_asked(), f"({at.timestamp() - keys.trending_asked.seconds}", "+inf", byscore=True
+        keys.trending_asked(""), f"({at.timestamp() - keys.trending_asked.seconds}", "+inf", byscore=True
     )
     return [int(minutes) for minutes in found]

@@ -46,7 +46,8 @@ def of_view(subject: str, *, identities: Sequence[str], hit: Hit) -> list[tuple[
 def entry(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
     """Returns the sets that may hold the visitor's view of the subject, newest first, and the view's member of them."""
     digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
-    shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS)
+    tag, shards = keys.tag(subject), max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
+    shard = int.from_bytes(digest[:4], "big") % shards
     newest = int(hit.at.timestamp()) // length()
-    names = [keys.window_slice(f"{number:x}", f"{shard:x}") for number in range(newest, newest - count(), -1)]
+    names = [keys.window_slice(tag, f"{number:x}", f"{shard:x}") for number in range(newest, newest - count(), -1)]
     return names, int.from_bytes(digest[4:], "big", signed=True)

@@ -15,7 +15,7 @@ from django.db.models import ManyToManyField, Model
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.models import Tracked, UnsentPublication
-from readtrack.store import read_state, scripts
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.read_state import Publication
 from readtrack.subjects import (
@@ -161,8 +161,10 @@ def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> 
 
 
 def _send(publications: Sequence[Publication]) -> bool:
-    for some in scripts.sliced(publications):
-        scripts.run(read_state.publish(some))
+    by_tag = keys.by_tag(one.subject for one in publications)
+    for tag in by_tag:
+        for some in scripts.sliced([one for one in publications if keys.tag(one.subject) == tag]):
+            scripts.run(read_state.publish(some))
     return True
 
 

@@ -12,7 +12,7 @@ from readtrack import buckets
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
-from readtrack.store import read_state, scripts
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.recording import record
 from readtrack.subjects import read_state_models, subject_of_row
@@ -27,9 +27,12 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     """
     as_of = server_time(patient=True)
     read_state.begin(as_of)
-    highest, count = number_readers() if readers.has_ordinals() else highest_position(), 0
-    for subjects in subjects_of_rows(model, max(1, min(scripts.SLICE, AT_ONCE // size_of(highest)))):
-        count += scripts.run(read_state.fill(subjects, highest=highest, as_of=as_of), patient=True)
+    highest = number_readers() if readers.has_ordinals() else dict.fromkeys(keys.tags(), highest_position())
+    count, size = 0, max(1, min(scripts.SLICE, AT_ONCE // size_of(max(highest.values()))))
+    for subjects in subjects_of_rows(model, size):
+        for some in scripts.parted(subjects):
+            fill = read_state.fill(some, highest=highest[keys.tag(some[0])], as_of=as_of)
+            count += scripts.run(fill, patient=True)
         progress(len(subjects))
     return count
 
@@ -41,12 +44,12 @@ def highest_position() -> int:
     return max(0, min(highest, readers.highest()))
 
 
-def number_readers() -> int:
-    """Gives an ordinal to each user who has none yet. Returns the highest one; at least 0."""
+def number_readers() -> dict[str, int]:
+    """Gives an ordinal to each user who has none yet. Returns the highest one of each partition, at least 0, by tag."""
     names = map(readers.reader_by_id, _rows(get_user_model()).values_list("pk", flat=True).iterator())
-    highest = 0
+    highest = dict.fromkeys(keys.tags(), 0)
     while some := list(islice(names, scripts.SLICE)):
-        highest = scripts.run(read_state.number(some), patient=True)
+        highest = dict(zip(keys.tags(), scripts.run_all(*read_state.number(some), patient=True), strict=True))
     return highest
 
 

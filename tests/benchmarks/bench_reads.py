@@ -183,8 +183,8 @@ def filled(count: int, *, width: int) -> int:
 def numbered(count: int, label: Callable[[int], str]) -> int:
     connect().flushdb()
     for start in range(0, count, 10_000):
-        connect().hset(keys.readers(), mapping={label(n): n for n in range(start, start + 10_000)})
-    return usage(keys.readers())
+        connect().hset(keys.readers(""), mapping={label(n): n for n in range(start, start + 10_000)})
+    return usage(keys.readers(""))
 
 
 def sparse(number: int) -> str:

@@ -155,7 +155,7 @@ def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, re
     flush()
     tracker.reset_views(post)
     Post.objects.update(view_count=1)  # as a flush does that read the count before the reset
-    redis.zincrby(keys.reset(), -2 * keys.DAY * 1_000_000, subject_of(post))
+    redis.zincrby(keys.reset(""), -2 * keys.DAY * 1_000_000, subject_of(post))
     release = lock(post)
     flush()
     assert (stored(post), list(flushes.resets())) == (1, [subject_of(post)])

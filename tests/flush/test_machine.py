@@ -190,7 +190,7 @@ class FlushMachine(RuleBasedStateMachine):
     def let_time_pass(self) -> None:
         """Lets weeks pass in which only flushes run, so that idle subjects leave Redis."""
         for subject, time in flushes.resets().items():
-            self.redis.zadd(keys.reset(), {subject: time - MICROSECONDS})
+            self.redis.zadd(keys.reset(keys.tag(subject)), {subject: time - MICROSECONDS})
         self._flush(only_changed=False)
         FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)
         Archive.objects.update(hour=F("hour") - HOURS)
@@ -243,7 +243,8 @@ class FlushMachine(RuleBasedStateMachine):
         elif what in ("a total", "a hash", "a sketch") and self.pks[index] not in self.books.before_reset:
             self._evict(what, index)
         elif what in ("the marks", "the epoch"):
-            self.redis.zremrangebyscore(keys.unsettled(), "-inf" if what == "the marks" else "+inf", "+inf")
+            for tag in keys.tags():
+                self.redis.zremrangebyscore(keys.unsettled(tag), "-inf" if what == "the marks" else "+inf", "+inf")
             self.books.lose(self.pks, is_vague=True)
 
     @precondition(lambda self: self.backup and not self.flushers)

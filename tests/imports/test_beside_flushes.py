@@ -109,7 +109,7 @@ class ImportMachine(RuleBasedStateMachine):
     @rule()
     def copy(self) -> None:
         """Redis takes a snapshot; not in the moment between announcement and addition (see ledger.py)."""
-        begun, done = self.redis.hmget(keys.importing("log"), "begun", "done")
+        begun, done = self.redis.hmget(keys.importing("", "log"), "begun", "done")
         if begun == done:
             self.snapshot = Snapshot(self.redis)
 

@@ -57,14 +57,14 @@ def views(post: Post) -> int:
 
 def begin(record: Import, *, after: int) -> None:
     """Starts an import, up to the point where it adds something."""
-    assert scripts.run(imports.intend(record.source, before=record.position, after=after))
+    assert scripts.run_all(*imports.intend(record.source, ["site.post:1"], before=record.position, after=after)) == [1]
     Import.objects.filter(pk=record.pk).update(intended=after)
     record.refresh_from_db()
 
 
 def apply(record: Import, added: Batch, *, after: int) -> bool:
     totals = Batch(views=added.views)
-    call = imports.apply(record.source, totals, before=record.position, after=after, at=weblogs.START)
+    (call,) = imports.apply(record.source, totals, before=record.position, after=after, at=weblogs.START)
     if (answer := scripts.run(call)) is imports.Applied.UNSETTLED:
         settle(SqlEpoch())
         answer = scripts.run(call)

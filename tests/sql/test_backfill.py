@@ -51,9 +51,9 @@ def add(*times: datetime) -> None:
 def begin(added: Batch) -> Import:
     """Imports a part up to the point where Redis has it and SQL does not know of it."""
     record, at = Import.objects.create(source="test"), buckets.now()
-    assert scripts.run(imports.intend("test", before=0, after=100))
+    assert all(scripts.run_all(*imports.intend("test", added.views, before=0, after=100)))
     Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
-    call = imports.apply("test", added, before=0, after=100, at=at)
+    (call,) = imports.apply("test", added, before=0, after=100, at=at)
     while scripts.run(call) is imports.Applied.UNSETTLED:
         settle(SqlEpoch())
     return Import.objects.get()

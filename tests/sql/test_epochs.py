@@ -13,7 +13,7 @@ from readtrack.flush import archiving, merging
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import KnownEpoch
-from readtrack.sql.runs import SqlEpoch, known_epoch
+from readtrack.sql.runs import SqlEpoch, known_epochs
 from readtrack.store import counters, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
@@ -30,26 +30,26 @@ BASE = 100  # what SQL held before Redis ever heard of it
 @pytest.mark.usefixtures("database")
 def test_sql_follows_only_from_where_it_is() -> None:
     epoch = SqlEpoch()
-    assert known_epoch(7) is None
-    assert epoch.advance(Epoch(7, 10))
-    assert epoch.advance(Epoch(7, 10))
-    assert epoch.advance(Epoch(7, 20, 10))
-    assert not epoch.advance(Epoch(7, 30, 10))
-    assert not SqlEpoch().advance(Epoch(7))
-    assert known_epoch(7) == Epoch(7, 20)
+    assert known(7) is None
+    assert epoch.advance([Epoch(7, 10)])
+    assert epoch.advance([Epoch(7, 10)])
+    assert epoch.advance([Epoch(7, 20, 10)])
+    assert not epoch.advance([Epoch(7, 30, 10)])
+    assert not SqlEpoch().advance([Epoch(7)])
+    assert known(7) == Epoch(7, 20)
     assert str(KnownEpoch.objects.get()) == "20"
 
 
 @pytest.mark.usefixtures("database")
 def test_each_list_of_unsettled_counters_has_epochs_of_its_own() -> None:
     epoch = SqlEpoch()
-    assert not epoch.advance(Epoch())
-    assert epoch.advance(Epoch(7))
-    assert epoch.advance(Epoch(7, 10, until=5))
-    assert epoch.advance(Epoch(8))
-    assert epoch.advance(Epoch(8, 20, 19))  # the database was restored from before that list
-    assert epoch.advance(Epoch(7, 11, 10, until=6))
-    assert (known_epoch(7), known_epoch(8)) == (Epoch(7, 11, until=6), Epoch(8, 20))
+    assert not epoch.advance([Epoch()])
+    assert epoch.advance([Epoch(7)])
+    assert epoch.advance([Epoch(7, 10, until=5)])
+    assert epoch.advance([Epoch(8)])
+    assert epoch.advance([Epoch(8, 20, 19)])  # the database was restored from before that list
+    assert epoch.advance([Epoch(7, 11, 10, until=6)])
+    assert (known(7), known(8)) == (Epoch(7, 11, until=6), Epoch(8, 20))
 
 
 @pytest.mark.usefixtures("database")
@@ -74,7 +74,7 @@ def test_a_flush_that_is_killed_before_it_tells_of_what_it_settled_leaves_no_oth
     for _ in range(3):
         view(factories.post(view_count=BASE))
     epoch = settle_and_die()
-    assert SqlEpoch().advance(epoch)
+    assert SqlEpoch().advance([epoch])
     settle_and_die()  # the last mark is older than what SQL was told of
     flush()
     assert stored() == [BASE + 1] * 3
@@ -143,8 +143,8 @@ def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Red
         view(post)
         flush()
     merging.settle(epoch)
-    current = scripts.run(counters.epoch())
-    assert known_epoch(current.origin) == current._replace(previous=0)
+    current = scripts.run(counters.epoch(""))
+    assert known(current.origin) == current._replace(previous=0)
     redis.delete(f"views:total:{subject_of(post)}")
     view(post)
     flush()
@@ -316,11 +316,16 @@ def set_back(redis: Redis, seconds: int) -> None:
         client.zadd("views:unsettled", {name: time - seconds * 1_000_000})
 
 
+def known(origin: int) -> Epoch | None:
+    """Returns what SQL knows of the list with that origin."""
+    return known_epochs([Epoch(origin)]).get("")
+
+
 def settle_and_die() -> Epoch:
     """Settles without telling SQL, as a flush does that is killed in between. Returns what it would have told."""
-    names, epoch = counters.unsettled(until=server_time(patient=True))
+    [(names, epoch)] = counters.unsettled(until=server_time(patient=True))
     bases = merging._stored(names)
-    settled = scripts.run(counters.settle(bases, origin=epoch.origin, known=known_epoch(epoch.origin)))
+    settled = scripts.run(counters.settle(bases, epoch=epoch, known=known(epoch.origin)))
     assert settled.counters == 1
     return settled.epoch
 

@@ -1,9 +1,9 @@
 -- Records the views of one hit.
 -- Guarantees: a view counts once per visitor, subject and window, even if this is sent twice, because every
 -- counter comes after the window's SET NX.
--- KEYS: rate, unsettled, trending bucket;
+-- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
 --       per view: total, hour, model's hour, hll, window[, window of the visitor's fallback id, or the stand-in's]
--- ARGV: window (s), rate limit, rate window (s), visitor, rate that marks a robot,
+-- ARGV: window (s), rate limit, rate window (s) or what rate.lua returned, visitor, rate that marks a robot,
 --       lifetimes of an hour, of a model's hour and of a bucket (s), length of the prefix of keys,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
@@ -161,7 +161,9 @@ local function open_refused(view, first)
 end
 
 -- Most hits are a visitor's only one in a rate window, so that one costs a single command.
-local hits = call('SET', rate, 1, 'NX', 'EX', rate_window) and 1 or call('INCR', rate)
+local hits = rate == unsettled and tonumber(rate_window)
+  or call('SET', rate, 1, 'NX', 'EX', rate_window) and 1
+  or call('INCR', rate)
 local limited = hits > limit and (hits > tonumber(ARGV[5]) and HONEYPOT or RATE)
 
 local outcome, is_new = {}, false
@@ -192,6 +194,6 @@ for view = 1, views do
 end
 
 -- The page's own request was a hit already.
-if script > 0 and newcomers == 0 and not is_new then call('DECR', rate) end
+if script > 0 and newcomers == 0 and not is_new and rate ~= unsettled then call('DECR', rate) end
 
 return outcome

@@ -3,7 +3,8 @@
 -- counts the earlier ones with it, and no stage counts more than the one before it. A robot of the honeypot takes no step.
 -- Where windows are given, a pass begins only in an open one: the visitor's view of the subject counted.
 -- The minute's bucket gets the subject with no further view, so that the flush finds it.
--- KEYS: rate, unsettled, funnel, trending bucket, pass for each id of the visitor[, windows]
+-- KEYS: rate (or the next key again, if the caller looked at it), unsettled, funnel, trending bucket,
+--       pass for each id of the visitor[, windows]
 -- ARGV: rate that marks a robot, name of the funnel in `unsettled`, subject, lifetimes of a bucket and of a pass (s),
 --       number of passes, number of the stage, name of each stage up to it, per window the view's member ("": a string)
 -- Returns: 1 counted, 0 repeat
@@ -11,7 +12,7 @@ local call = redis.call
 local rate, unsettled, funnel, bucket = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local robot, name, subject, bucket_life, pass_life = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local passes, stage = 4 + ARGV[6], tonumber(ARGV[7])
-if tonumber(call('GET', rate) or 0) >= robot then return 0 end
+if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return 0 end
 
 -- A refused view's window is 0, or has the complement of its member (see record.lua).
 local function is_open(window, member)

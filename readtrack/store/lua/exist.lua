@@ -1,0 +1,2 @@
+-- Counts the keys that exist. KEYS: any. Returns: their number
+return redis.call('EXISTS', unpack(KEYS))
