@@ -23,6 +23,8 @@ from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
 from tests.support import factories
+from tests.support.partitions import COUNT, PlainNames
+from tests.support.partitions import validator as validator
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 
@@ -40,7 +42,7 @@ def redis_url() -> str:
 
 @pytest.fixture(scope="session")
 def _client(redis_url: str) -> Iterator[Redis]:
-    with Redis.from_url(redis_url, decode_responses=True) as client:
+    with (Redis if COUNT == 1 else PlainNames).from_url(redis_url, decode_responses=True) as client:
         yield client
 
 

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+from readtrack.conf import Conf
+
 ENGINES = {"postgres": "postgresql", "postgresql": "postgresql", "mysql": "mysql"}
 
 
@@ -79,3 +81,5 @@ DATABASES = {
 }
 # A busy machine may be slow; what time-outs do has tests of its own.
 READTRACK: dict[str, object] = {"TIMEOUT": 10.0}
+# For these processes and all that they start; tests/support/partitions.py says what it is for.
+Conf.PARTITIONS = int(os.environ.get("READTRACK_TEST_PARTITIONS", "1"))

@@ -17,16 +17,17 @@ Dump = dict[str, bytes]
 
 def dump(redis: Redis) -> Dump:
     """Returns a snapshot of Redis."""
-    client: Any = redis
+    client: Any = Redis(connection_pool=redis.connection_pool)  # by which keys have their own names
     found = {key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")}
     return {key: value for key, value in found.items() if value is not None}
 
 
 def restore(redis: Redis, snapshot: Dump) -> None:
     """Replaces the data of Redis by the snapshot, as a restart does."""
-    redis.flushdb()
+    client = Redis(connection_pool=redis.connection_pool)
+    client.flushdb()
     for key, value in snapshot.items():
-        redis.restore(key, 0, value)
+        client.restore(key, 0, value)
 
 
 @contextmanager

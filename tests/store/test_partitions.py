@@ -1,0 +1,178 @@
+"""Several partitions: each is a small readtrack of its own, and no command has keys of two."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import buckets, reports, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
+from readtrack.imports import ledger
+from readtrack.models import History, Import, KnownEpoch
+from readtrack.sql import backfill
+from readtrack.sql.runs import SqlEpoch, known_epochs
+from readtrack.store import clock, counters, imports, keys, lifecycle, recording, scripts
+from readtrack.store.counters import Epoch
+from readtrack.store.imports import Batch
+from readtrack.subjects import subject_of
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.counts import view
+from tests.support.partitions import SlotError, slots_checked
+
+pytestmark = pytest.mark.django_db
+
+COUNT = 16
+
+
+@pytest.fixture(autouse=True)
+def _partitions(settings: Settings, redis: Redis) -> Iterator[None]:
+    settings.READTRACK = {"PARTITIONS": COUNT}
+    clock.ask()
+    with slots_checked():
+        yield
+
+
+@pytest.fixture
+def posts() -> list[Post]:
+    """Returns posts of several partitions."""
+    made = [factories.post(pk=number, category=factories.category()) for number in range(1001, 1009)]
+    assert len({keys.tag(subject_of(post)) for post in made}) > 3
+    return made
+
+
+def stored() -> list[int]:
+    return list(Post.objects.order_by("pk").values_list("view_count", flat=True))
+
+
+def test_a_command_with_keys_of_two_partitions_is_refused_in_tests(posts: list[Post]) -> None:
+    with pytest.raises(SlotError):
+        scripts.run(counters.totals([subject_of(post) for post in posts]))
+
+
+def test_every_key_of_a_hit_is_in_a_partition(posts: list[Post], redis: Redis) -> None:
+    post = posts[0]
+    view(post)
+    tag = keys.tag(subject_of(post))
+    found = [*map(str, redis.keys("*"))]
+    assert {key for key in found if keys.tag_in(key) != tag} <= {keys.rate("visitor1")} <= {*found}
+    assert f"views:total{tag}:{subject_of(post)}" in found
+    assert {keys.kind_of(key) for key in found} >= {"views:total:{subject}", "rate:{visitor}", "views:unsettled"}
+
+
+def test_views_of_several_partitions_count_once_and_are_flushed(posts: list[Post], redis: Redis) -> None:
+    Post.objects.update(view_count=100)
+    hit = factories.hit(*map(subject_of, posts))
+    assert set(tracker.record(hit).counted) == set(hit.views)
+    assert set(tracker.record(hit).skipped.values()) == {"repeat"}
+    assert [*reports.views(Post.objects.order_by("pk")).values()] == [101] * 8  # unsettled
+    assert flush().settled == 8 + len({*map(keys.tag, hit.views)})  # totals, and the hours of the model
+    assert stored() == [101] * 8
+    assert flush().written == 0
+    view(*posts[:2])
+    assert flush(only_changed=True).written == 2
+    assert sum(point.views for point in reports.series(Post)) == 10
+    assert History.objects.filter(subject__startswith="site.post:{").exists()
+
+
+def test_a_partition_that_lost_its_data_goes_on_from_sql(posts: list[Post], redis: Redis) -> None:
+    view(*posts)
+    flush()
+    tag = keys.tag(subject_of(posts[0]))
+    redis.delete(*(key for key in map(str, redis.keys("*")) if keys.tag_in(key) == tag))
+    view(*posts)
+    flush()
+    assert stored() == [2] * 8
+
+
+def test_a_visitor_has_one_rate_for_all_partitions(posts: list[Post], settings: Settings) -> None:
+    settings.READTRACK = {"PARTITIONS": COUNT, "RATE_LIMIT": 3}
+    visitor = Visitor("somebody")
+    outcomes = [tracker.record(factories.hit(subject_of(post), visitor=visitor)) for post in posts[:4]]
+    assert [bool(outcome.counted) for outcome in outcomes] == [True] * 3 + [False]
+    recording.mark_robots(["somebody", "other"])
+    assert not tracker.step(posts[0], "click", visitor=visitor)
+    assert tracker.step(posts[0], "click", visitor=Visitor("person"))
+
+
+def test_what_a_script_tells_again_takes_nothing_of_the_rate(posts: list[Post], redis: Redis) -> None:
+    hit = factories.hit(*map(subject_of, posts), by_script=True)
+    for _ in range(3):
+        tracker.record(hit)
+    assert redis.get(keys.rate(hit.visitor.id)) == "1"
+    redis.delete(keys.rate(hit.visitor.id))
+    assert scripts.run(scripts.Call("rate", [keys.rate(hit.visitor.id)], (-1, 10), int)) == 0
+
+
+def test_dots_of_several_partitions_are_one_answer(posts: list[Post], settings: Settings) -> None:
+    for overrides in ({}, {"READERS": "ordinal"}):
+        settings.READTRACK = {"PARTITIONS": COUNT, **overrides}
+        user, categories = factories.user(), [post.category for post in posts if post.category]
+        tracker.mark_unread(categories)
+        as_of = reports.as_of()
+        assert reports.unread(user, categories) == set(categories)
+        tracker.mark_read(user, categories[:5], as_of=as_of + 10_000_000)
+        assert len(reports.unread(user, categories)) == 8
+        tracker.mark_read(user, categories[:5])
+        assert reports.unread(user, categories) == set(categories[5:])
+        assert tracker.erase(user.pk).bits == 5
+        assert reports.unread(user, categories) == set(categories)
+
+
+def test_trending_is_the_best_of_all_partitions(posts: list[Post]) -> None:
+    for place, post in enumerate(posts):
+        view(*[post] * (place + 1))
+    tracker.refresh_trending()
+    assert [(trend.obj, trend.views) for trend in reports.trending(3)] == [(posts[7], 8), (posts[6], 7), (posts[5], 6)]
+    assert [trend.obj for trend in reports.trending(2, minutes=5)] == [posts[7], posts[6]]
+
+
+def test_a_reset_stays_a_reset(posts: list[Post]) -> None:
+    view(*posts)
+    flush()
+    tracker.reset_views(posts[3])
+    flush()
+    assert stored() == [1, 1, 1, 0, 1, 1, 1, 1]
+    assert {*lifecycle.subjects("site.post")} == {subject_of(post) for post in posts if post != posts[3]}
+
+
+def test_lists_that_began_in_the_same_microsecond_have_epochs_of_their_own() -> None:
+    first, second = (Epoch(7, current, tag=tag) for current, tag in ((1, ":{rt01}"), (2, ":{rt02}")))
+    assert SqlEpoch().advance([first, second])
+    assert known_epochs([first, second]) == {":{rt01}": first, ":{rt02}": second}
+    assert KnownEpoch.objects.count() == 2
+
+
+@pytest.mark.parametrize("loses", [False, True])
+def test_an_import_that_is_killed_between_two_partitions_goes_on(
+    posts: list[Post], redis: Redis, *, loses: bool, settings: Settings
+) -> None:
+    batch, at = Batch(), buckets.now()
+    for post in posts:
+        batch.add(subject_of(post), visitor="visitor", at=at)
+    record = Import.objects.create(source="log", intended=100, part=backfill.part(batch, at=at))
+    scripts.run_all(*imports.intend("log", batch.views, before=0, after=100))
+    first, *others = imports.apply("log", batch, before=0, after=100, at=at)
+    assert scripts.run(first) is imports.Applied.UNSETTLED
+    flush()
+    assert scripts.run(first) is imports.Applied.APPLIED
+    if loses:
+        redis.delete(others[0].keys[0])
+    assert ledger.resume(record) == (100, 100 if loses else 0)
+    imports.finish("log")
+    lacking = sum(keys.tag(subject) == keys.tag_in(others[0].keys[0]) for subject in batch.views) if loses else 0
+    assert sum(stored()) == 8 - lacking
+    assert sum(point.views for point in reports.series(Post)) == 8 - lacking
+    assert ledger.resume(Import.objects.get()) == (100, 0)
+
+
+def test_without_history_an_import_needs_its_part_all_the_same(posts: list[Post], settings: Settings) -> None:
+    settings.READTRACK = {"PARTITIONS": COUNT, "HISTORY": False}
+    batch: Any = Batch()
+    for post in posts:
+        batch.add(subject_of(post), visitor="visitor", at=buckets.now())
+    ledger.add(Import.objects.create(source="log"), batch, position=1)
+    assert (stored(), History.objects.count()) == ([1] * 8, 0)
