@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets, reports
 from readtrack.buckets import Period
+from readtrack.conf import conf
 from readtrack.dashboard import charts
 from readtrack.hits.addresses import NOTICES
 from readtrack.hits.hit import Reason
@@ -66,15 +67,15 @@ def dashboard_context(name: str) -> dict[str, Any]:
     """Returns the context, with the chart of that range. Without Redis its live numbers are marked as not known."""
     shown = RANGES.get(name, RANGES["day"])
     with noticing_absence() as absence:
-        stored_views = _stored_views()  # read first: views that are written meanwhile are in the hours as well
-        day_views, points = timelines.overview(back=shown.back, by=shown.by)
+        all_views = _stored_views()
+        fresh, day_views, points = timelines.overview(back=shown.back, by=shown.by)
         trending, skips = reports.trending(10), fail_open(skips_by_reason, Counter(), 24, at=buckets.now())
     last_flush = FlushRun.objects.filter(ended__isnull=False).first()
     is_live = not absence.is_set()
     return {
         "is_live": is_live,
-        # Views that no flush has written yet, or of rows that were deleted or reset, are in the last 24 hours alone.
-        "stored_views": exact(max(stored_views, day_views)),
+        # Views of rows that were deleted or reset are in the last 24 hours alone.
+        "all_views": exact(max(all_views + (fresh if conf.HISTORY else 0), day_views)),
         "day_views": exact(day_views) if is_live else NOT_KNOWN,
         **_charts(points if is_live else _stored(points), shown),
         "ranges": [(name, choice.label, choice is shown) for name, choice in RANGES.items()],

@@ -50,12 +50,23 @@ def test_the_most_viewed_rows_are_those_of_all_models() -> None:
     post, product = factories.post(view_count=3), Product.objects.create(name="x", view_count=9)
     factories.post()
     shown = dashboard_context("day")
-    assert (shown["top"], shown["stored_views"]) == ([(product, "9"), (post, "3")], "12")
+    assert (shown["top"], shown["all_views"]) == ([(product, "9"), (post, "3")], "12")
+
+
+@pytest.mark.parametrize(("history", "known"), [(True, ["51", "52"]), (False, ["50", "51"])])
+def test_views_of_all_time_are_live_as_those_of_a_range(settings: Settings, history: bool, known: list[str]) -> None:
+    settings.READTRACK = {"HISTORY": history}
+    post = factories.post(view_count=50)
+    for hours, shown in zip((30, 0), known, strict=True):
+        tracker.record(factories.hit(f"site.post:{post.pk}", at=buckets.now() - timedelta(hours=hours)))
+        assert {dashboard_context(name)["all_views"] for name in RANGES} == {shown}
+        flush()
+    assert dashboard_context("year")["all_views"] == "52"
 
 
 def test_an_empty_site_has_nothing_to_report() -> None:
     shown = dashboard_context("day")
-    assert (shown["top"], shown["stored_views"], shown["last_flush"]) == ([], "0", None)
+    assert (shown["top"], shown["all_views"], shown["last_flush"]) == ([], "0", None)
 
 
 def test_the_last_flush_is_the_newest_that_ended() -> None:

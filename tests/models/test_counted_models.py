@@ -162,7 +162,7 @@ def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None
     flush()
     settings.READTRACK = {}
     assert flush().written == 0
-    assert dashboard_context("day")["stored_views"] == "0"
+    assert dashboard_context("day")["all_views"] == "0"
     settings.READTRACK = COUNTED
     assert reports.views([manual]) == {manual: 1}
 
@@ -183,7 +183,7 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
     assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [1, 2, 4]
     assert reports.funnel(manual)[0].count == 1
     shown = dashboard_context("day")
-    assert (shown["stored_views"], shown["top"][0]) == ("4", (gadget, "2"))
+    assert (shown["all_views"], shown["top"][0]) == ("4", (gadget, "2"))
 
 
 def test_the_dashboard_shows_them(admin_client: Client) -> None:
@@ -192,7 +192,7 @@ def test_the_dashboard_shows_them(admin_client: Client) -> None:
     flush()
     context = dashboard_context("day")
     assert context["top"] == [(gadget, "1")]
-    assert context["stored_views"] == "1"
+    assert context["all_views"] == "1"
     assert admin_client.get("/admin/readtrack/dashboard/").status_code == 200
 
 
