@@ -265,7 +265,7 @@ def test_the_dashboard_shows_why_hits_did_not_count(admin_client: Client, page: 
     fetch(Client(), page, **{"User-Agent": "curl/8"})
     content = admin_client.get("/admin/readtrack/dashboard/").content.decode()
     assert "robot, by its user agent" in content
-    assert '<meter min="0" max="100" value="100">' in content
+    assert '<meter min="0" max="100" value="100" aria-hidden="true"></meter> 100 %' in content
 
 
 def everything(url: str) -> str:

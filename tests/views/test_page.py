@@ -240,11 +240,12 @@ def test_the_answer_has_the_elements_of_the_page_by_their_names(post: Post, cate
 
 
 def test_the_token_is_the_same_for_everybody(post: Post) -> None:
-    told = [shown.told(token(factories.browser(user).get(f"/read/{post.pk}/"))) for user in (None, factories.user())]
-    assert told[0] is not None
-    assert told[1] is not None
-    assert told[0][0]._replace(as_of=0) == told[1][0]._replace(as_of=0)
-    assert told[0][1:] == told[1][1:]
+    found = []
+    for user in (None, factories.user()):
+        told = shown.told(token(factories.browser(user).get(f"/read/{post.pk}/")))
+        assert told is not None
+        found.append(told._replace(shown=told.shown._replace(as_of=0), made=0))  # but for the time
+    assert found[0] == found[1]
 
 
 def test_a_page_that_has_nothing_to_tell_has_no_token(rf: Any) -> None:
