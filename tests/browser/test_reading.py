@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 from django.core import signing
 from playwright.sync_api import Page, Route
+from pytest_django import Settings
 
 from readtrack import reports
 from readtrack.hits.reading import least_seconds, words
@@ -142,7 +143,7 @@ def bouncer(text: Text) -> None:
 def stays_above_the_end(text: Text) -> None:
     text.page.set_viewport_size({"width": 400, "height": 30})  # one line
     text.move()
-    text.press("Tab")
+    text.press("Shift")
     text.stay(text.least + 30)
 
 
@@ -164,7 +165,7 @@ def tab_without_focus(text: Text) -> None:
 def looks_and_goes_for_lunch(text: Text) -> None:
     text.page.set_viewport_size({"width": 400, "height": 30})
     text.move()
-    text.press("Tab")
+    text.press("Shift")
     text.stay(LONG)
 
 
@@ -257,9 +258,23 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader, 
             f"/text/{post.pk}/",
         )
         page.mouse.move(20, 20)
-        page.keyboard.press("Tab")
+        page.keyboard.press("Shift")
         page.clock.run_for(9_000)
         assert comes_true(lambda: page.evaluate("begun == answered"))
     found = reports.reading(post)
     assert (found.views, found.engaged, found.reads) == (1, 1, 0)  # nobody waited as long for the server's clock
     assert page.evaluate("readtrack.reads")
+
+
+def test_who_leaves_by_a_link_is_told_of(reader: Reader, redis_in_use: None, settings: Settings) -> None:
+    # What playwright calls itself goes along with what is sent on leaving.
+    settings.READTRACK = {"NOT_BOTS": ["HeadlessChrome"]}
+    page, post, TEXTS["now"] = reader(), factories.post(), ENGLISH
+    page.add_init_script(PERSON)
+    page.clock.install()
+    page.goto(f"/text/{post.pk}/")
+    page.mouse.move(20, 20)
+    page.keyboard.press("Shift")
+    page.clock.run_for(3_000)
+    page.goto("/index/")
+    assert comes_true(lambda: reports.reading(post).engaged == 1)
