@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -17,6 +16,7 @@ from readtrack.dashboard.context import REASONS
 
 SHOWN = 6
 LEFT = "left to the script"
+READ = "really read"
 WORDS = {
     "counted": "counted",
     "read": "dot put out",
@@ -41,9 +41,9 @@ class JudgedHit(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Returns True for a script's hit that counts nothing beyond what the server has judged a moment before."""
-        before = next((hit for hit in _hits if hit.owner == self.owner), self)
+        before = next((hit for hit in tuple(judged_hits) if hit.owner == self.owner), self)
         is_judged = before.path == self.path and not before.is_script and before.verdict != LEFT
-        return self.is_script and not self.has_counted and is_judged
+        return self.is_script and not (self.has_counted or self.verdict == READ) and is_judged
 
     @property
     def words(self) -> str:
@@ -52,7 +52,7 @@ class JudgedHit(NamedTuple):
 
 
 # In the memory of the one process that serves the demo, so that it still tells while Redis is gone.
-_hits: deque[JudgedHit] = deque(maxlen=500)
+judged_hits: deque[JudgedHit] = deque(maxlen=500)
 
 
 def noting_hits(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -60,12 +60,14 @@ def noting_hits(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        if verdict := response.headers.get("X-Readtrack"):
-            is_script = request.readtrack.is_script  # type: ignore[attr-defined]
+        recorder = request.readtrack  # type: ignore[attr-defined]
+        is_read = recorder.reading is not None and recorder.reading.is_read  # what was refused is None by now
+        if verdict := response.headers.get("X-Readtrack", "") or READ * is_read:
+            is_script = recorder.is_script
             # The path of a script's hit is that of its page.
             hit = JudgedHit(timezone.now(), request.path, verdict, is_script, _owner(request, response))
             if not hit.is_known:
-                _hits.appendleft(hit)
+                judged_hits.appendleft(hit)
         return response
 
     return middleware
@@ -75,8 +77,9 @@ def noting_hits(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable
 def hits(request: HttpRequest) -> HttpResponse:
     """The last hits, of this browser and of all."""
     owner = _owner(request)
-    yours = list(islice((hit for hit in _hits if owner and hit.owner == owner), SHOWN))
-    return render(request, "blog/hits.html", {"yours": yours, "all": list(islice(_hits, SHOWN))})
+    known = tuple(judged_hits)  # because other threads add to it
+    yours = [hit for hit in known if owner and hit.owner == owner][:SHOWN]
+    return render(request, "blog/hits.html", {"yours": yours, "all": known[:SHOWN]})
 
 
 def _owner(request: HttpRequest, response: HttpResponse | None = None) -> int:

@@ -2,9 +2,16 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
+from django.http import HttpResponse
+from django.test import RequestFactory
+
+from demo_project.blog.hits import judged_hits, noting_hits
 from demo_project.traffic.browser import Browser, Page
 from demo_project.traffic.visitor import HONEYPOT
+from readtrack.hits.reading import Reading
+from readtrack.request import Recorder
 from tests.demo.conftest import AGENT
 
 Reader = Callable[[str], Browser]
@@ -168,3 +175,13 @@ def test_a_robot_in_disguise_is_known_by_the_honeypot(browser: Browser) -> None:
     assert browser.get(HONEYPOT).status == 204
     browser.get("/post/66/")
     assert verdicts(browser)[0] == "not counted: robot, by the honeypot /post/66/"
+
+
+def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactory) -> None:
+    for is_script, is_read in ((False, False), (True, False), (True, True)):
+        request: Any = rf.post("/post/1/")
+        request.readtrack = Recorder()
+        request.readtrack.is_script = is_script
+        request.readtrack.reading = Reading("blog.post:1", 5, 60, is_read)
+        noting_hits(lambda request: HttpResponse())(request)
+    assert [(hit.path, hit.words, hit.is_script) for hit in judged_hits] == [("/post/1/", "really read", True)]
