@@ -1,5 +1,6 @@
 """The script of pages in a real browser: each reader counts once, whatever delivered the page."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -141,8 +142,12 @@ def test_each_reader_counts_once_behind_the_cache_of_the_whole_site(
     server = LiveServer("localhost")
     try:
         for _ in range(READERS):
-            plain(reader(base_url=server.url), post, kind)
+            page = reader(base_url=server.url)
+            plain(page, post, kind)
+            page.context.close()
     finally:
+        # The threads of open connections share the server's connection to SQLite for as long as it runs.
+        assert comes_true(lambda: not any("process_request" in thread.name for thread in threading.enumerate()))
         server.stop()
     check_all_are_counted(views)
     assert kind == "post" or asked.total() == 1
