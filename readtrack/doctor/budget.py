@@ -54,7 +54,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Everything that the command prints."""
+    """The result of the command, as it is printed."""
 
     kinds: Mapping[str, KeyKind]
     numbers: Numbers

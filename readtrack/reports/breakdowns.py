@@ -54,7 +54,7 @@ def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the text of one object, or of several together, was read."""
+    """The reading of one text, or of those of several objects together."""
 
     views: int
     engaged: int  # views with signs of a person
