@@ -29,7 +29,7 @@ from readtrack.models import Archive, Breakdown, FlushRun, History, KnownEpoch, 
 from readtrack.store import counters, flushes, keys, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
-from tests.support.books import DEVICES, ENTERED, VIEWS, Books, on
+from tests.support.books import DEVICES, ENTERED, READ, VIEWS, Books, on
 from tests.support.depth import examples
 from tests.support.factories import hit, post
 from tests.support.stepping import SteppedConnection, Stepper
@@ -288,7 +288,7 @@ class FlushMachine(RuleBasedStateMachine):
         lost = [pk for pk in self.pks if subject_of_row(Post, pk) not in based - behind]
         self.books.lose(lost, is_vague=bool(lost))
         # Hashes that nobody counts in any more wait for the archive.
-        self.books.lose(self.pks, *dict([ENTERED, *map(on, DEVICES)]), is_vague=False)
+        self.books.lose(self.pks, *dict([ENTERED, READ, *map(on, DEVICES)]), is_vague=False)
         self.books.haunt(self.pks)
         self.is_full_needed = True
 
