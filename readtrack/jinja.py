@@ -11,9 +11,9 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 
-from readtrack import reports
 from readtrack.page import filling
 from readtrack.page.placeholders import COUNT, DOT, OF_COUNTS, UNREAD, Placeholder
+from readtrack.reports import breakdowns
 
 
 class ReadTrackExtension(Extension):
@@ -63,7 +63,7 @@ def unread_count(context: Context, obj: Any) -> SafeString:
 
 def read_count(obj: Any) -> int | str:
     """`{{ read_count(post) }}`"""
-    return reports.reading(obj).reads if Placeholder.of(COUNT, obj) else ""
+    return breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else ""
 
 
 @pass_context

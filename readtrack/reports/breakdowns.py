@@ -15,7 +15,7 @@ from readtrack.sql import archive
 from readtrack.store import breakdowns, keys
 from readtrack.store.breakdowns import Hash
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import enters_funnel, subject_of
+from readtrack.subjects import counted_subject_of, enters_funnel, subject_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,12 @@ def reading(objs: Model | Iterable[Model]) -> Reading:
     found = _summed(_hashes([subject_of(obj) for obj in several], kind="reading").values())
     total = sum(views(several).values())
     return Reading(total, found[ENGAGED], found[READ], _share(found[READ], total), _median(found))
+
+
+def reads(obj: Model) -> int:
+    """Returns the reads of an object, live; see `reading`. Raises TypeError for an object that has no counts."""
+    subject = counted_subject_of(obj)
+    return _hashes([subject], kind="reading")[subject][READ]
 
 
 def _median(found: Counter[str]) -> int:

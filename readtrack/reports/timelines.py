@@ -12,7 +12,7 @@ from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.buckets import Period
-from readtrack.reports.breakdowns import reading
+from readtrack.reports.breakdowns import reads
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import history
 from readtrack.store import counters, keys, read_state, scripts
@@ -156,7 +156,7 @@ def _hourly_reads(of: Any, *, since: int, until: int) -> Counter[int]:
     found = Counter(dict(history.views(column, since=since, until=until)))
     stored = history.last(column)
     present = buckets.hour_index(buckets.now())
-    fresh = reading(of).reads - (stored.views if stored else 0)
+    fresh = reads(of) - (stored.views if stored else 0)
     return found + Counter({present: fresh} if since <= present < until else {})
 
 

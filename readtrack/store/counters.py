@@ -116,11 +116,10 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
     kinds = keys.hash_kinds()
-    calls = [
-        Call("exist", [keys.counter(kind, subject) for subject in some for kind in kinds], (), int)
-        for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
-    ]
-    return any(scripts.run_all(*calls, patient=True))
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for some in scripts.parted(subjects, scripts.SLICE // len(kinds)):
+        pipeline.exists(*[keys.counter(kind, subject) for subject in some for kind in kinds])
+    return any(pipeline.execute())
 
 
 def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
@@ -194,13 +193,11 @@ def settle(stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None) -
 
 def lift(stored: Mapping[str, Stored]) -> list[Call[int]]:
     """Raises the settled counters that are below SQL's counts; the answers are how many were."""
-    groups: defaultdict[str, dict[str, Stored]] = defaultdict(dict)
-    for name, one in stored.items():
-        groups[keys.tag_in(name) or keys.tag(name)][name] = one
+    groups = keys.by_tag(stored, lambda name: keys.tag_in(name) or keys.tag(name))
     return [
-        _restore("lift", tag, dict(some), (0, "", 0), lambda answer: int(answer[0]))
-        for tag, group in groups.items()
-        for some in scripts.sliced([*group.items()])
+        _restore("lift", tag, {name: stored[name] for name in some}, (0, "", 0), lambda answer: int(answer[0]))
+        for tag, names in groups.items()
+        for some in scripts.sliced(names)
     ]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 from zlib import crc32
 
@@ -26,6 +26,8 @@ from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
 from readtrack.hits.visitors import Visitor
+
+Item = TypeVar("Item")
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
@@ -137,11 +139,11 @@ def tags() -> Sequence[str]:
     return [f":{{rt{number:0{digits}x}}}" for number in range(conf.PARTITIONS)] if conf.PARTITIONS > 1 else [""]
 
 
-def by_tag(names: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """Returns the subjects or visitors of each partition that has any, in their order."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(tag(name), []).append(name)
+def by_tag(items: Iterable[Item], tag_of: Callable[[Any], str] = tag) -> Mapping[str, Sequence[Item]]:
+    """Returns the subjects, visitors or other items of each partition that has any, in their order."""
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(tag_of(item), []).append(item)
     return found
 
 

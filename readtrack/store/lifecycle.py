@@ -1,7 +1,6 @@
 """The end of keys: removing and resetting subjects, removing what a restored Redis brought back, erasing users."""
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -134,9 +133,7 @@ def _erase_reads(names: Sequence[bytes], number: int | None, *, suffix: str) -> 
 def _erase_from(names: Sequence[bytes], kind: str, who: str | int | None) -> int:
     if who is None:
         return 0
-    groups = defaultdict[str, list[str]](list)
-    for name in map(bytes.decode, names):
-        groups[keys.tag_in(name)].append(name)
+    groups = keys.by_tag(map(bytes.decode, names), keys.tag_in)
     return sum(scripts.run_all(*(Call("erase", some, (kind, who), int) for some in groups.values()), patient=True))
 
 

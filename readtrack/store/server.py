@@ -159,11 +159,12 @@ def broken_totals() -> tuple[int, list[str]]:
 def recent(subjects: Sequence[str], *, minutes: Sequence[datetime]) -> dict[str, int]:
     """Returns the views of each subject in those minutes."""
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag, some in keys.by_tag(subjects).items():
+    groups = keys.by_tag(subjects)
+    for tag, some in groups.items():
         for minute in minutes:
             pipeline.zmscore(keys.trending_bucket(tag, buckets.minute_bucket(minute)), some)
     answers, found = iter(pipeline.execute()), dict[str, int]()
-    for some in keys.by_tag(subjects).values():
+    for some in groups.values():
         columns = zip(*islice(answers, len(minutes)), strict=True)
         found.update((one, sum(map(int, filter(None, column)))) for one, column in zip(some, columns, strict=True))
     return found

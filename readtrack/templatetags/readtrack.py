@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from readtrack import numerals, reports
 from readtrack.page import filling, placeholders
 from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
-from readtrack.reports import live
+from readtrack.reports import breakdowns, live
 from readtrack.sql.popular import DAYS, By
 from readtrack.subjects import subject_of
 from readtrack.views import outbound
@@ -116,7 +116,7 @@ def visitor_count(obj: Any) -> int | str:
 @register.simple_tag
 def read_count(obj: Any) -> int | str:
     """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
-    return reports.reading(obj).reads if Placeholder.of(COUNT, obj) else ""
+    return breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else ""
 
 
 @register.simple_tag

@@ -161,9 +161,8 @@ def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> 
 
 
 def _send(publications: Sequence[Publication]) -> bool:
-    by_tag = keys.by_tag(one.subject for one in publications)
-    for tag in by_tag:
-        for some in scripts.sliced([one for one in publications if keys.tag(one.subject) == tag]):
+    for group in keys.by_tag(publications, lambda one: keys.tag(one.subject)).values():
+        for some in scripts.sliced(group):
             scripts.run(read_state.publish(some))
     return True
 

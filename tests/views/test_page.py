@@ -87,16 +87,6 @@ def _cache(settings: Settings) -> None:
     scripts.load(connect())  # a script that Redis does not know runs after the others of its round trip
 
 
-@pytest.fixture
-def category() -> Category:
-    return factories.category()
-
-
-@pytest.fixture
-def post(category: Category) -> Post:
-    return factories.post(category=category)
-
-
 def views(post: Post) -> int:
     return reports.views([post])[post]
 

@@ -59,16 +59,6 @@ urlpatterns = [
 ]
 
 
-@pytest.fixture
-def category() -> Category:
-    return factories.category()
-
-
-@pytest.fixture
-def post(category: Category) -> Post:
-    return factories.post(category=category)
-
-
 class Tab:
     """A page in a browser of its own, made some seconds ago."""
 
