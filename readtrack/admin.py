@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from readtrack.dashboard.context import dashboard_context
 from readtrack.models import Dashboard, FlushRun, Tracked
 from readtrack.numerals import exact
+from readtrack.reports.access import may_view_numbers
 
 
 class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
@@ -71,6 +72,11 @@ class FlushRunAdmin(ReadOnlyAdmin):
 @admin.register(Dashboard)
 class DashboardAdmin(ReadOnlyAdmin):
     """The dashboard, in place of a list of rows."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_view_numbers(request.user)
+
+    has_module_permission = has_view_permission
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         if not self.has_view_permission(request):

@@ -82,6 +82,9 @@ class Conf:
     STALE_FOR: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
 
+    # Numbers for editors and authors
+    VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
+
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; after three of them a flush is late
     FLUSH_CHUNK: int = 10_000  # totals that are read at once; rows are locked in portions of 2,000 at most

@@ -14,7 +14,7 @@ from readtrack.store import keys
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
-FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET")
+FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
@@ -144,8 +144,9 @@ CHECKS = {
         unusable_functions,
         "READTRACK['{0}'] names '{1}', which is no function: {2}.",
         hint="Give the path of a function: IS_BOT takes a user agent and returns True for a robot; READ_QUERYSET takes "
-        "(request, queryset) and returns the rows which the user may see; CONSENT takes (request) and returns True "
-        "once a cookie may be set, until then none is; PREFIX takes nothing and returns the tenant's name, and a "
-        "prefix that is no path ends with a colon, such as '{1}:'.",
+        "(request, queryset) and returns the rows which the user may see; VIEW_NUMBERS takes (user, object), where "
+        "None is the whole site, and returns True for those who may see its numbers; CONSENT takes (request) and "
+        "returns True once a cookie may be set, until then none is; PREFIX takes nothing and returns the tenant's "
+        "name, and a prefix that is no path ends with a colon, such as '{1}:'.",
     ),
 }

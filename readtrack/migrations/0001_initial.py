@@ -193,8 +193,9 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'dashboard',
                 'verbose_name_plural': 'dashboard',
+                'permissions': [('view_numbers', 'Can view the numbers of the site and of every object')],
                 'proxy': True,
-                'default_permissions': ('view',),
+                'default_permissions': (),
                 'indexes': [],
                 'constraints': [],
             },

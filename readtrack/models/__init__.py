@@ -173,13 +173,14 @@ class KnownEpoch(models.Model):
 
 
 class Dashboard(FlushRun):
-    """The dashboard's name in the admin's app list, and its permission."""
+    """The dashboard's name in the admin's app list, and the permission for all numbers."""
 
     class Meta:
         proxy = True
         verbose_name = _("dashboard")
         verbose_name_plural = _("dashboard")
-        default_permissions = ("view",)
+        default_permissions = ()
+        permissions = [("view_numbers", "Can view the numbers of the site and of every object")]
 
 
 class Import(models.Model):

@@ -234,7 +234,7 @@ def test_the_dashboard_costs_few_queries_however_many_posts(
         assert admin_client.get(DASHBOARD).status_code == 200
 
 
-@pytest.mark.parametrize(("page", "permission"), [(DASHBOARD, "view_dashboard"), (FLUSHES, "view_flushrun")])
+@pytest.mark.parametrize(("page", "permission"), [(DASHBOARD, "view_numbers"), (FLUSHES, "view_flushrun")])
 def test_only_who_may_sees_it(page: str, permission: str) -> None:
     assert staff().get(page).status_code == 403
     assert staff("view_post").get(page).status_code == 403
@@ -244,7 +244,7 @@ def test_only_who_may_sees_it(page: str, permission: str) -> None:
 
 
 def test_the_dashboard_is_in_the_app_list_of_users_who_may_see_it() -> None:
-    assert DASHBOARD in staff("view_dashboard").get("/admin/").text
+    assert DASHBOARD in staff("view_numbers").get("/admin/").text
     assert DASHBOARD not in staff("view_post").get("/admin/").text
 
 
