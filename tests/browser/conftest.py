@@ -12,6 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from demo_project import chromium
 from tests.browser.urls import asked
+from tests.support import factories
 from tests.support.browsers import real_browser
 from tests.support.waiting import ENOUGH
 
@@ -19,6 +20,11 @@ Reader = Callable[..., Page]
 
 expect.set_options(timeout=ENOUGH * 1000)  # a busy machine may be slow
 versions = count(140)
+
+
+def session(user: Any) -> str:
+    """Signs the user in. Returns the value of the cookie."""
+    return factories.browser(user).cookies["sessionid"].value
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +43,12 @@ def reader(display: Browser, live_server: LiveServer, settings: Settings) -> Ite
     opened: list[BrowserContext] = []
     asked.clear()
 
-    def open_one(*, agent: str = "", **options: Any) -> Page:
-        agent = agent or chromium.agent(str(next(versions)))
-        opened.append(display.new_context(user_agent=agent, **{"base_url": live_server.url, **options}))
+    def open_one(*, agent: str = "", user: Any = None, **options: Any) -> Page:
+        agent, options = agent or chromium.agent(str(next(versions))), {"base_url": live_server.url, **options}
+        opened.append(display.new_context(user_agent=agent, **options))
         opened[-1].set_default_timeout(ENOUGH * 1000)
+        if user:
+            opened[-1].add_cookies([{"name": "sessionid", "value": session(user), "url": options["base_url"]}])
         return opened[-1].new_page()
 
     yield open_one

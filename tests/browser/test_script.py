@@ -11,9 +11,10 @@ from pytest_django.live_server_helper import LiveServer
 from redis import Redis
 
 from demo_project import chromium
+from readtrack import reports
 from tests.browser.conftest import Reader
 from tests.browser.urls import POLICY, asked
-from tests.site.models import Post
+from tests.site.models import Category, Post
 from tests.support import factories
 from tests.support.depth import examples
 from tests.support.nginx import nginx
@@ -26,6 +27,7 @@ READERS = examples(2)
 
 @pytest.fixture
 def post(redis_in_use: None) -> Post:
+    factories.category()  # nobody reads it
     return factories.post(category=factories.category())
 
 
@@ -51,7 +53,10 @@ def ahead(page: Page, post: Post, rule: str) -> None:
     before = asked.total()
     page.goto(f"/index/?rule={rule}&pk={post.pk}")
     assert comes_true(lambda: asked.total() > before)
-    page.click(f"#post{post.pk}", no_wait_after=True)
+    with told(page):
+        page.click(f"#post{post.pk}", no_wait_after=True)
+    with told(page):
+        page.reload()
 
 
 def history(page: Page, post: Post) -> None:
@@ -62,6 +67,8 @@ def history(page: Page, post: Post) -> None:
             """link => { history.pushState({}, "", link.href); readtrack.page(link.dataset.token); }""",
             page.query_selector(f"#post{post.pk}"),
         )
+    with told(page):
+        page.reload()
 
 
 def blocked(page: Page, post: Post) -> None:
@@ -75,12 +82,16 @@ def visit(page: Page, post: Post) -> None:
     page.reload()
 
 
-def boosted(page: Page, post: Post) -> None:
-    """Opens the post as htmx does it: without loading a page."""
-    page.goto(f"/boosted/?pk={post.pk}")
+def swapped(page: Page, post: Post, library: str) -> None:
+    """Opens the post as htmx and Turbo do it: without loading a page."""
+    page.goto(f"/{library}/?pk={post.pk}")
+    page.evaluate("window.stays = true")
     with told(page):
         page.click(f"#post{post.pk}")
+    assert page.evaluate("window.stays")
     expect(page.locator("#views")).to_be_visible()
+    with told(page):
+        page.reload()
 
 
 def app(page: Page, post: Post) -> None:
@@ -99,7 +110,8 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
     "prefetch": (lambda page, post: ahead(page, post, "prefetch"), {}),
     "prerender": (lambda page, post: ahead(page, post, "prerender"), {}),
     "history": (history, {}),
-    "htmx": (boosted, {}),
+    "htmx": (lambda page, post: swapped(page, post, "boosted"), {}),
+    "Turbo": (lambda page, post: swapped(page, post, "turbo"), {}),
     "app": (app, {}),
     "script blocked": (blocked, {}),
     "no JavaScript": (visit, {"java_script_enabled": False}),
@@ -109,12 +121,28 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_each_reader_counts_once(reader: Reader, post: Post, views: Callable[[], int], way: str) -> None:
     go, options = WAYS[way]
-    for _ in range(READERS):
-        go(reader(**options), post)
+    for user in people():
+        page = reader(user=user, **options)
+        go(page, post)
+        check_dots(page, user, post)
     check_all_are_counted(views)
     if way in {"prefetch", "prerender"}:
         # All were fetched ahead. The browser asks again for one that takes long, on a busy machine.
         assert asked.total() - asked[""] == READERS
+
+
+def people() -> list[Any]:
+    """Returns as many readers; half of them are signed in."""
+    return [factories.user() if number % 2 else None for number in range(READERS)]
+
+
+def check_dots(page: Page, user: Any, post: Post) -> None:
+    """Checks that the dot of what was read is out, and another one is not. Who is not signed in has none."""
+    every = set(Category.objects.all())
+    assert user is None or comes_true(lambda: reports.unread(user, every) == every - {post.category})
+    if page.locator("#dot").count():
+        expect(page.locator("#dot .readtrack-dot:visible")).to_have_count(0)
+        expect(page.locator("#other .readtrack-dot:visible")).to_have_count(1 if user else 0)
 
 
 def check_all_are_counted(views: Callable[[], int]) -> None:
@@ -126,8 +154,10 @@ def test_each_reader_of_a_page_that_nginx_keeps_counts_once(
     reader: Reader, post: Post, views: Callable[[], int], live_server: LiveServer
 ) -> None:
     with nginx(live_server.url) as url:
-        for _ in range(READERS):
-            plain(reader(base_url=url), post, "shared")
+        for user in people():
+            page = reader(base_url=url, user=user)
+            plain(page, post, "shared")
+            check_dots(page, user, post)
     check_all_are_counted(views)
     assert asked.total() == 1
 
@@ -141,24 +171,24 @@ def test_each_reader_counts_once_behind_the_cache_of_the_whole_site(
     settings.CACHE_MIDDLEWARE_ALIAS = "pages"
     server = LiveServer("localhost")
     try:
-        for _ in range(READERS):
-            page = reader(base_url=server.url)
+        for user in people():
+            page = reader(base_url=server.url, user=user)
             plain(page, post, kind)
+            check_dots(page, user, post)
             page.context.close()
     finally:
-        # The threads of open connections share the server's connection to SQLite for as long as it runs.
-        assert comes_true(lambda: not any("process_request" in thread.name for thread in threading.enumerate()))
-        server.stop()
+        stop(server)
     check_all_are_counted(views)
     assert kind == "post" or asked.total() == 1
 
 
-def test_a_page_that_htmx_fetches_while_the_mouse_is_over_a_link_counts_once_it_is_opened(
-    reader: Reader, post: Post, views: Callable[[], int]
+@pytest.mark.parametrize("library", ["boosted", "turbo"])
+def test_a_page_that_is_fetched_while_the_mouse_is_over_a_link_counts_once_it_is_opened(
+    reader: Reader, post: Post, views: Callable[[], int], library: str
 ) -> None:
     for _ in range(READERS):
         page = reader()
-        page.goto(f"/boosted/?pk={post.pk}")
+        page.goto(f"/{library}/?pk={post.pk}")
         with page.expect_response(f"**/post/{post.pk}/"):
             page.hover(f"#post{post.pk}")
     assert views() == 0
@@ -186,17 +216,46 @@ def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, vi
     "policy", ["default-src 'self'", "default-src 'none'; script-src 'nonce-{}'; connect-src 'self'"]
 )
 def test_a_strict_policy_has_nothing_to_object_to(
-    reader: Reader, post: Post, views: Callable[[], int], settings: Settings, policy: str
+    reader: Reader, post: Post, views: Callable[[], int], policy: str
 ) -> None:
-    page, refused = reader(), list[str]()
-    page.on("console", lambda message: refused.append(message.text) if "Policy" in message.text else None)
     POLICY["now"] = policy
     try:
-        plain(page, post, "policy")
+        check_nothing_is_refused(reader(), post, "policy")
     finally:
         POLICY.clear()
+
+
+def test_djangos_own_policy_has_nothing_to_object_to(reader: Reader, post: Post, settings: Settings) -> None:
+    csp = pytest.importorskip("django.utils.csp", reason="Django has a policy of its own since 6.0").CSP
+    [templates, *others] = settings.TEMPLATES
+    options = templates["OPTIONS"]
+    processors = [*options["context_processors"], "django.template.context_processors.csp"]
+    settings.TEMPLATES = [{**templates, "OPTIONS": {**options, "context_processors": processors}}, *others]
+    settings.MIDDLEWARE = ["django.middleware.csp.ContentSecurityPolicyMiddleware", *settings.MIDDLEWARE]
+    settings.SECURE_CSP = {"default-src": [csp.NONE], "script-src": [csp.NONCE], "connect-src": [csp.SELF]}
+    server = LiveServer("localhost")
+    try:
+        page = reader(base_url=server.url)
+        with page.expect_response("**/post/*/") as answered:
+            check_nothing_is_refused(page, post, "post")
+        assert "'nonce-" in answered.value.headers["content-security-policy"]
+        page.context.close()
+    finally:
+        stop(server)
+
+
+def check_nothing_is_refused(page: Page, post: Post, kind: str) -> None:
+    refused: list[str] = []
+    page.on("console", lambda message: refused.append(message.text) if "Policy" in message.text else None)
+    plain(page, post, kind)
     assert refused == []
     expect(page.locator("#views")).to_have_text("1 view")
+
+
+def stop(server: LiveServer) -> None:
+    """Stops it once nobody asks: the threads of open connections share its connection to SQLite for as long."""
+    assert comes_true(lambda: not any("process_request" in thread.name for thread in threading.enumerate()))
+    server.stop()
 
 
 def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(

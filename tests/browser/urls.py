@@ -2,6 +2,7 @@
 
 from collections import Counter
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -11,13 +12,14 @@ from django.views.decorators.cache import cache_page
 
 from readtrack.page.shown import page_token
 from readtrack.request import shared_page
-from tests.site.models import Post
+from tests.site.models import Category, Post
 
 PAGE = """{% load readtrack %}<!doctype html><title>Post</title>
 <p id="views">{% view_count post words %}</p><p id="dot">{% unread_dot post.category %}</p>
+<p id="other">{% unread_dot other %}</p>
 <a id="list" href="/index/">List</a>{% readtrack_script %}"""
 
-TEXT = """{% load readtrack %}<!doctype html><title>Text</title><link rel="icon" href="data:,">
+TEXT = """{% load readtrack %}<!doctype html><title>Text</title><link rel="icon" href="data:,">{{ script|safe }}
 <style>body { width: 30em; line-height: 1.5 }</style>
 {% readtrack_text post %}{{ text|linebreaks }}{% endreadtrack_text %}<footer>About us</footer>{% readtrack_script %}"""
 
@@ -33,6 +35,10 @@ BOOSTED = """<!doctype html><title>List</title><link rel="icon" href="data:,"><s
 <script src="/ext/hx-preload-2.min.js"></script><body hx-boost="true" hx-ext="preload">
 <a id="post{0}" href="/post/{0}/" preload="mouseover">Post</a></body>"""
 
+# Turbo does it, too, from wherever the mouse is.
+TURBO = """<!doctype html><title>List</title><link rel="icon" href="data:,"><script src="/turbo.js"></script>
+<a id="post{0}" href="/post/{0}/">Post</a>"""
+
 POLICY: dict[str, str] = {}
 TEXTS: dict[str, str] = {}
 asked: Counter[str] = Counter()  # requests for posts by what they were for
@@ -43,7 +49,8 @@ def post(request: Any, pk: int) -> HttpResponse:
     found = Post.objects.select_related("category").get(pk=pk)
     request.readtrack.view(found)
     request.readtrack.read(found.category)
-    return HttpResponse(engines["django"].from_string(PAGE).render({"post": found}, request))
+    other = Category.objects.exclude(pk=found.category_id).first()
+    return HttpResponse(engines["django"].from_string(PAGE).render({"post": found, "other": other}, request))
 
 
 def policed(request: Any, pk: int) -> HttpResponse:
@@ -57,16 +64,23 @@ def policed(request: Any, pk: int) -> HttpResponse:
 def text(request: Any, pk: int) -> HttpResponse:
     found = Post.objects.get(pk=pk)
     request.readtrack.view(found)
-    return HttpResponse(engines["django"].from_string(TEXT).render({"post": found, "text": TEXTS["now"]}, request))
+    script = f"<script>{TEXTS.get('script', '')}</script>"
+    context = {"post": found, "text": TEXTS["now"], "script": script}
+    return HttpResponse(engines["django"].from_string(TEXT).render(context, request))
+
+
+def token(request: Any, post: Post) -> str:
+    assert post.category
+    return page_token(request, views=[post], reads=[post.category])
 
 
 def index(request: Any) -> HttpResponse:
     kind = request.GET.get("kind", "post")
     rule, pk = request.GET.get("rule", ""), request.GET.get("pk", "")
-    found = Post.objects.order_by("pk")
+    found = Post.objects.select_related("category").order_by("pk")
     context = {
         "kind": kind,
-        "posts": [(one, page_token(request, views=[one])) for one in found],
+        "posts": [(one, token(request, one)) for one in found],
         "rules": RULES % (rule, f"/{kind}/{pk}/") if rule else "",
     }
     return HttpResponse(engines["django"].from_string(LIST).render(context, request))
@@ -74,6 +88,16 @@ def index(request: Any) -> HttpResponse:
 
 def boosted(request: Any) -> HttpResponse:
     return HttpResponse(BOOSTED.format(request.GET["pk"]))
+
+
+def turbo(request: Any) -> HttpResponse:
+    return HttpResponse(TURBO.format(request.GET["pk"]))
+
+
+def vendored(request: Any) -> HttpResponse:
+    """Turbo 8.0.23, of the npm package @hotwired/turbo."""
+    content = Path(__file__).with_name("vendor").joinpath("turbo.js").read_bytes()
+    return HttpResponse(content, content_type="text/javascript")
 
 
 def library(request: Any, name: str) -> HttpResponse:
@@ -84,7 +108,8 @@ def library(request: Any, name: str) -> HttpResponse:
 
 def data(request: Any, pk: int) -> JsonResponse:
     """The post as an app asks for it."""
-    return JsonResponse({"token": page_token(request, views=[Post.objects.get(pk=pk)])})
+    found = Post.objects.get(pk=pk)
+    return JsonResponse({"token": token(request, found)})
 
 
 urlpatterns = [
@@ -96,6 +121,8 @@ urlpatterns = [
     path("text/<int:pk>/", text),
     path("index/", index),
     path("boosted/", boosted),
+    path("turbo/", turbo),
+    path("turbo.js", vendored),
     path("data/<int:pk>/", data),
     path("<path:name>.min.js", lambda request, name: library(request, f"{name}.min.js")),
 ]
