@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from readtrack import buckets
 from readtrack.models import History
-from readtrack.sql import databases
+from readtrack.sql import daily, databases
 
 AHEAD = 2  # months after the present one that have a partition: as long may full flushes be missing
 FIRST, BOUND = "_past", "past"  # suffix of the first partition, and the name of its constraint
@@ -50,6 +50,7 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
             cursor.execute(f"ALTER TABLE {table} ATTACH PARTITION {first} FOR VALUES FROM (MINVALUE) TO ({until})")
             cursor.execute(f"CREATE INDEX ON {table} USING brin (hour)")
             cursor.execute(f"ALTER TABLE {first} DROP CONSTRAINT {BOUND}")
+            _renew_view(connection, table=table)
 
 
 def unite(connection: BaseDatabaseWrapper) -> None:
@@ -61,8 +62,15 @@ def unite(connection: BaseDatabaseWrapper) -> None:
         cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {table}{FIRST}")
         for part in months:
             cursor.execute(f"INSERT INTO {table}{FIRST} SELECT * FROM {part.name}")  # noqa: S608 - our own tables
+        _renew_view(connection, table=f"{table}{FIRST}")
         cursor.execute(f"DROP TABLE {table}")
         cursor.execute(f"ALTER TABLE {table}{FIRST} RENAME TO {table}")
+
+
+def _renew_view(connection: BaseDatabaseWrapper, *, table: str) -> None:
+    """Lets the view for other tools read that table, because a view goes along with a table that gets a new name."""
+    if daily.exists(connection):
+        daily.create(connection, table=table)
 
 
 def add_months(*, at: datetime) -> None:

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 FILES = [
     "tests/sql/test_databases.py",
     "tests/sql/test_history.py",
+    "tests/sql/test_daily.py",
     "tests/reports/test_popular.py",
     "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",

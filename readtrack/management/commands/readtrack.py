@@ -10,7 +10,7 @@ from django.db import Error
 from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
-from readtrack.management.subcommands import budget, doctor, erase, flush, import_, reset, start_as_read
+from readtrack.management.subcommands import budget, daily_view, doctor, erase, flush, import_, reset, start_as_read
 from readtrack.store.connection import RedisError, check_configuration
 
 SUBCOMMANDS = {
@@ -21,13 +21,16 @@ SUBCOMMANDS = {
     "reset": reset,
     "start-as-read": start_as_read,
     "erase": erase,
+    "daily-view": daily_view,
 }
 
 
 class Command(BaseCommand):
     """One subcommand for each thing to do, with a --help of its own."""
 
-    help = "Flush, examine, import, reset or erase counts and read state. `readtrack COMMAND --help` explains each."
+    help = (
+        "Flush, examine, import, reset, erase or show counts and read state. `readtrack COMMAND --help` explains each."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         common = [copy(action) for action in parser._actions if action.dest != "help"]

@@ -1,0 +1,68 @@
+"""The SQL view `readtrack_daily`: what each object gained by the day, for tools that read SQL and know no Django."""
+
+from importlib.resources import files
+from itertools import pairwise
+
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.timezone import get_default_timezone
+
+from readtrack import buckets
+from readtrack.models import History
+
+VIEW = "readtrack_daily"
+HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"), 24)  # whose zone is written out
+
+
+def create(connection: BaseDatabaseWrapper, *, table: str = History._meta.db_table) -> None:
+    """Creates the view of that table of history, or replaces it. Days are those of TIME_ZONE."""
+    quote, vendor = connection.ops.quote_name, connection.vendor
+    query = files("readtrack.sql").joinpath("daily.sql").read_text(encoding="utf-8")
+    query = query.format(
+        table=quote(table),
+        reads=quote("reads"),  # a word of MySQL
+        day=_day(vendor),
+        position="STRPOS" if vendor == "postgresql" else "INSTR",
+        integer="SIGNED" if vendor == "mysql" else "BIGINT",
+    )
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        if vendor == "sqlite":
+            cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
+        # Replaced where that is possible, because the rights that were granted on it stay.
+        cursor.execute(f"CREATE {'' if vendor == 'sqlite' else 'OR REPLACE '}VIEW {VIEW} AS {query}")
+
+
+def drop(connection: BaseDatabaseWrapper) -> None:
+    """Drops the view, if there is one."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
+
+
+def exists(connection: BaseDatabaseWrapper) -> bool:
+    """Returns True if the database has the view."""
+    with connection.cursor() as cursor:
+        return VIEW in connection.introspection.table_names(cursor, include_views=True)
+
+
+def _day(vendor: str) -> str:
+    if vendor == "postgresql":
+        return f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
+    # SQLite knows no zones, and MySQL only those that somebody has loaded.
+    local = f"hour * 3600 + {_offset()}"
+    return f"DATE({local}, 'unixepoch')" if vendor == "sqlite" else f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))"
+
+
+def _offset() -> str:
+    """Returns an expression for the seconds that the zone is ahead of UTC in an hour."""
+    first = _ahead(HOURS[0])
+    changes = [(HOURS[0], first)]
+    for start, end in pairwise(HOURS):
+        if _ahead(start) != _ahead(end):
+            changes += ((hour, _ahead(hour)) for hour in range(start + 1, end + 1) if _ahead(hour) != _ahead(hour - 1))
+    whens = "".join(f" WHEN hour >= {hour} THEN {seconds}" for hour, seconds in reversed(changes))
+    return f"CASE{whens} ELSE {first} END"
+
+
+def _ahead(hour: int) -> int:
+    offset = buckets.hour_start(hour).astimezone(get_default_timezone()).utcoffset()
+    return int(offset.total_seconds()) if offset else 0

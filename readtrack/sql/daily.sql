@@ -1,0 +1,31 @@
+-- readtrack_daily: absolute counts by the hour become gains by the day. Hour 0 holds what a subject had before.
+-- A count that fell was reset in between. MySQL's unsigned columns bear no difference below zero.
+SELECT
+  SUBSTR(subject, 1, {position}(subject, ':') - 1) AS model,
+  SUBSTR(subject, {position}(subject, ':') + 1) AS primary_key,
+  day,
+  CAST(SUM(CASE WHEN is_read = 1 THEN 0 ELSE views END) AS {integer}) AS views,
+  CAST(SUM(CASE WHEN is_read = 1 THEN 0 ELSE visitors END) AS {integer}) AS visitors,
+  CAST(SUM(CASE WHEN is_read = 1 THEN views ELSE 0 END) AS {integer}) AS {reads}
+FROM (
+  SELECT
+    CASE WHEN subject LIKE 'reads:%' THEN 1 ELSE 0 END AS is_read,
+    CASE WHEN subject LIKE 'reads:%' THEN SUBSTR(subject, 7) ELSE subject END AS subject,
+    {day} AS day,
+    CASE WHEN views < COALESCE(old_views, 0) THEN views ELSE views - COALESCE(old_views, 0) END AS views,
+    CASE
+      WHEN views < COALESCE(old_views, 0) THEN visitors
+      WHEN visitors < COALESCE(old_visitors, 0) THEN 0
+      ELSE visitors - COALESCE(old_visitors, 0)
+    END AS visitors
+  FROM (
+    SELECT
+      subject, hour, views, visitors,
+      LAG(views) OVER (PARTITION BY subject ORDER BY hour) AS old_views,
+      LAG(visitors) OVER (PARTITION BY subject ORDER BY hour) AS old_visitors
+    FROM {table}
+  ) AS hours
+  WHERE hour > 0
+) AS gains
+WHERE subject LIKE '%:%'
+GROUP BY subject, day

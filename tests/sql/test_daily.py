@@ -1,0 +1,123 @@
+"""The view `readtrack_daily` agrees with the reports, in every zone and database."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from operator import sub
+from random import Random
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from django.utils import timezone
+from pytest_django import Settings
+
+from readtrack import buckets, reports
+from readtrack.models import History
+from readtrack.sql import daily, databases, history, partitions
+from readtrack.sql.row_counts import RowCounts
+from readtrack.subjects import subject_of
+from tests.site.models import Page, Post, Product
+from tests.support import factories
+
+# Committed, because MariaDB commits at each change of a table.
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
+
+FIRST = datetime(2026, 3, 6, 5, tzinfo=ZoneInfo("UTC"))  # clocks change on the 8th in New York, on the 29th in Berlin
+DAYS = 26
+
+
+@pytest.fixture
+def view(database: str) -> Iterator[str]:
+    """Drops the view afterwards."""
+    yield database
+    daily.drop(databases.of(History))
+
+
+def selected(columns: str = "*", *, where: str = "1 = 1") -> list[tuple[Any, ...]]:
+    connection = databases.of(History)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {columns} FROM {daily.VIEW} WHERE {where} ORDER BY 1, 2, 3")
+        return [*cursor.fetchall()]
+
+
+def day_of(value: Any) -> date:
+    return date.fromisoformat(value) if isinstance(value, str) else value  # SQLite has no dates
+
+
+def fill(subject: str, random: Random) -> dict[date, RowCounts]:
+    """Stores a history with quiet hours, a baseline or none, and resets. Returns what the counts gained by the day."""
+    first, counts = buckets.hour_index(FIRST), RowCounts(0, 0)
+    gained: dict[date, RowCounts] = {}
+    if random.random() < 0.5:
+        counts = RowCounts(random.randrange(1, 50), 1)
+        history.begin({subject: counts})
+    for hour in sorted(random.sample(range(first, first + 24 * DAYS), 60)):
+        is_reset = counts.views > 30 and random.random() < 0.1
+        before = RowCounts(0, 0) if is_reset else counts
+        counts = RowCounts(before.views + random.randrange(30), before.visitors + random.randrange(5))
+        history.store({subject: counts}, hour=hour)
+        day = timezone.localtime(buckets.hour_start(hour)).date()
+        known = gained.get(day, RowCounts(0, 0))
+        gained[day] = RowCounts(*(sum(parts) for parts in zip(known, map(sub, counts, before), strict=True)))
+    return gained
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Pacific/Apia"])
+def test_the_view_agrees_with_the_reports(zone: str, view: str, settings: Settings) -> None:
+    settings.TIME_ZONE = zone
+    random = Random(zone)
+    objs = [factories.post(), Product.objects.create(name="x"), Page.objects.create(slug="é b")]
+    expected = {}
+    for obj in objs:
+        subject = subject_of(obj)
+        views, reads = fill(subject, random), fill(history.of_reads(subject), random)
+        for day in views.keys() | reads.keys():
+            both = views.get(day, RowCounts(0, 0)), reads.get(day, RowCounts(0, 0))
+            expected[subject, day] = [*both[0], both[1].views]
+    history.store({"site.post": RowCounts(10_000, 0)}, hour=buckets.hour_index(FIRST))  # of the model
+    call_command("readtrack", "daily-view", verbosity=0)
+    found = {(f"{model}:{pk}", day_of(day)): counts for model, pk, day, *counts in selected()}
+    assert found == expected
+    since, until = FIRST - timedelta(days=1), FIRST + timedelta(days=DAYS + 1)
+    for obj in objs:
+        viewed = reports.series(obj, by="day", since=since, until=until)
+        read = reports.series(obj, by="day", since=since, until=until, count="reads")
+        for of_views, of_reads in zip(viewed, read, strict=True):
+            counts = found.get((subject_of(obj), of_views.start.date()), [0, 0, 0])
+            assert [counts[0], counts[2]] == [of_views.views, of_reads.views]
+
+
+def test_its_columns_have_types(view: str, settings: Settings) -> None:
+    post = factories.post()
+    history.store({subject_of(post): RowCounts(2**40, 2**33)}, hour=buckets.hour_index(FIRST))
+    call_command("readtrack", "daily-view", verbosity=0)
+    [row] = selected()
+    assert (*row[:2], day_of(row[2]), *row[3:]) == ("site.post", str(post.pk), FIRST.date(), 2**40, 2**33, 0)
+    assert [type(value) for value in row] == [str, str, type(row[2]), int, int, int]
+    assert isinstance(row[2], str if databases.of(History).vendor == "sqlite" else date)
+
+
+def test_it_is_made_again_and_dropped(view: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, is_there in ([], True), ([], True), (["--drop"], False), (["--drop"], False):
+        call_command("readtrack", "daily-view", *words)
+        assert daily.exists(connections[view]) is is_there
+    assert re.findall(r"^\w+", capsys.readouterr().out, re.MULTILINE) == ["Created", "Created", "Dropped", "Dropped"]
+
+
+@pytest.mark.skipif(connections["default"].vendor != "postgresql", reason="PostgreSQL's own")
+def test_it_outlives_a_division_of_history_by_month() -> None:
+    connection, post = connections["default"], Post.objects.create(title="A")
+    history.store({subject_of(post): RowCounts(5, 5)}, hour=buckets.hour_index(FIRST))
+    daily.create(connection)
+    try:
+        partitions.divide(connection, at=FIRST)
+        partitions.add_months(at=FIRST + timedelta(days=200))
+        history.store({subject_of(post): RowCounts(7, 6)}, hour=buckets.hour_index(FIRST + timedelta(days=180)))
+        assert [views for *_, views, _, _ in selected()] == [5, 2]
+    finally:
+        partitions.unite(connection)
+    assert [views for *_, views, _, _ in selected()] == [5, 2]
+    daily.drop(connection)
