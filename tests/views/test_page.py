@@ -471,22 +471,24 @@ def test_a_wrong_pattern_of_shared_paths_is_found(settings: Settings) -> None:
 CLASS = 30
 
 
-def test_a_school_class_behind_one_address_is_thirty(post: Post) -> None:
+@pytest.mark.parametrize("kind", ["read", "shared"])
+@pytest.mark.parametrize("store", ["keys", "compact"])
+def test_a_school_class_behind_one_address_is_thirty_but_in_compact_windows(
+    settings: Settings, post: Post, kind: str, store: str
+) -> None:
     """All open the page before the first script runs; then the scripts run, some twice."""
+    settings.READTRACK = {"WINDOW_STORE": store}
     browsers = [factories.browser() for _ in range(CLASS)]
-    tokens = [token(browser.get(f"/read/{post.pk}/")) for browser in browsers]
-    assert views(post) == 1
-    for browser, one in reversed([*zip(browsers, tokens, strict=True)]):
-        tell(browser, one)
-        tell(browser, one)
-    assert views(post) == CLASS
-
-
-def test_a_school_class_counts_on_a_shared_page(post: Post) -> None:
-    browsers = [factories.browser() for _ in range(CLASS)]
+    pages = [browser.get(f"/{kind}/{post.pk}/") for browser in browsers]
+    assert views(post) == (kind == "read")
+    for browser, page in reversed([*zip(browsers, pages, strict=True)]):
+        for _ in range(2):
+            tell(browser, token(page))
+    assert views(post) == (1 if store == "compact" else CLASS)
+    following = factories.post(category=post.category)
     for browser in browsers:
-        tell(browser, token(browser.get(f"/shared/{post.pk}/")))
-    assert views(post) == CLASS
+        tell(browser, token(browser.get(f"/{kind}/{following.pk}/")))
+    assert views(following) == CLASS
 
 
 def test_a_double_click_whose_first_page_never_comes_to_life_is_one(post: Post) -> None:

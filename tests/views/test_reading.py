@@ -26,6 +26,7 @@ from readtrack.models import Breakdown, History
 from readtrack.page import shown
 from readtrack.request import shared_page
 from readtrack.sql import databases
+from readtrack.store.buffer import hit_buffer
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import counts, factories
@@ -178,6 +179,20 @@ def test_a_long_text_may_be_read_longer_than_the_window(post: Post, redis: Redis
     [name] = redis.keys("reading:pass:*")
     assert 1800 < redis.ttl(name) <= 1800 + 51
     redis.delete(*redis.keys("viewed:*"))
+    tab.tell("60 1")
+    assert read(post) == (1, 1, 1)
+
+
+def test_what_is_told_while_the_view_waits_in_the_buffer_is_lost_and_what_comes_later_counts_whole(
+    settings: Settings, post: Post
+) -> None:
+    settings.READTRACK = {"BUFFER": 3600}
+    tab = Tab(post)
+    tab.tell("51 1")
+    assert read(post) == (0, 0, 0)
+    hit_buffer.close()
+    hit_buffer.clear()
+    assert read(post) == (1, 0, 0)
     tab.tell("60 1")
     assert read(post) == (1, 1, 1)
 
