@@ -27,6 +27,8 @@ def test(words: list[str]) -> int:
     os.chdir(ROOT)
     if "no:xdist" not in words:
         words = ["-n", "auto", *words]
+    # Tests start many processes, each of which would compile the same modules again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A process of its own, so that coverage sees every import.
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *words])
 
