@@ -35,15 +35,22 @@ logger = logging.getLogger("readtrack")
 class Waiting(NamedTuple):
     """A hit as it is sent, with its keys."""
 
-    views: tuple[str, ...]
-    call: Call[Outcome]
+    parts: Sequence[tuple[int, Call[Outcome]]]  # of each partition: the number of its views, and their call
     upkeep: Sequence[Call[Any]]
     skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
+    rate: Call[int] | None  # counts the hit, where the rate is in another partition; None once it did
+    back: Call[int] | None  # takes the hit back if none of its views counts
 
     @classmethod
     def of(cls, hit: Hit) -> "Waiting":
-        upkeep = day_keys.upkeep(hit) if hit.visitor.kind == "day" else ()
-        return cls(hit.views, recording.count_views(hit), upkeep, "" if hit.by_script else key_of(hit.at))
+        parts = [hit._replace(views=tuple(some)) for some in scripts.parted(hit.views)]
+        return cls(
+            [(len(part.views), recording.count_views(part)) for part in parts],
+            day_keys.upkeep(hit) if hit.visitor.kind == "day" else (),
+            "" if hit.by_script else key_of(hit.at),
+            recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
+            recording.rate(hit, -1) if recording.takes_back(hit) else None,
+        )
 
 
 class HitBuffer:
@@ -156,8 +163,11 @@ class HitBuffer:
                 return
 
     def _send(self) -> bool | None:
-        batch = self._batch
-        calls: list[Call[Any]] = [recording.count_batch([waiting.call for waiting in batch])] if batch else []
+        self._rate()
+        batch, counted = self._batch, set()
+        parts = [(place, *part) for place, waiting in enumerate(batch) for part in waiting.parts]
+        groups = keys.by_tag(parts, lambda part: keys.tag_in(part[2].keys[1])).values()
+        calls: list[Call[Any]] = [recording.count_batch([call for *_, call in some]) for some in groups]
         for waiting in batch:
             calls += waiting.upkeep
         if perf_counter() >= clock.due:
@@ -165,25 +175,36 @@ class HitBuffer:
         try:
             answers = skip_buffer.send(*calls)
         except ResponseError:  # because of one hit, perhaps
-            answers = [list(map(_alone, batch))]
-        if batch:
-            for waiting, outcome in zip(batch, answers[0], strict=True):
-                if outcome.skipped and waiting.skips:
-                    skip_buffer.count(waiting.skips, outcome.skipped.values())
+            answers = [[_alone(views, call) for _, views, call in some] for some in groups]
+        for some, outcomes in zip(groups, answers, strict=False):
+            for (place, *_), outcome in zip(some, outcomes, strict=True):
+                if outcome.counted:
+                    counted.add(place)
+                if outcome.skipped and batch[place].skips:
+                    skip_buffer.count(batch[place].skips, outcome.skipped.values())
                     self._work.set()
+        back = [waiting.back for place, waiting in enumerate(batch) if waiting.back and place not in counted]
+        fail_open(scripts.run_all, [], *back)  # not sent again if it fails, because the batch would be
         return True
+
+    def _rate(self) -> None:
+        if rates := [waiting.rate for waiting in self._batch if waiting.rate]:
+            for waiting, hits in zip(self._batch, scripts.run_all(*rates), strict=True):
+                for _, call in waiting.parts:
+                    recording.set_hits(call, hits)
+            self._batch = [waiting._replace(rate=None) for waiting in self._batch]
 
     def _give_up(self) -> None:
         for waiting in filter(lambda waiting: waiting.skips, self._batch):
-            skip_buffer.count(waiting.skips, ["error"] * len(waiting.views))
+            skip_buffer.count(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
         self._batch = []
 
 
-def _alone(waiting: Waiting) -> Outcome:
+def _alone(views: int, call: Call[Outcome]) -> Outcome:
     try:
-        return scripts.run(waiting.call)
+        return scripts.run(call)
     except ResponseError:
-        return Outcome(skipped=dict.fromkeys(waiting.views, "error"))
+        return Outcome(skipped=dict.fromkeys(map(str, range(views)), "error"))
 
 
 hit_buffer = HitBuffer()

@@ -35,7 +35,9 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
-    hits = _rate(hit, int(bool(hit.views))) if conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading) else 0
+    hits = 0
+    if conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading):
+        hits = scripts.run(rate(hit, int(bool(hit.views))))
     # Views come first, because a step that is taken on the viewed page follows its view.
     calls: list[Call[Any]] = [
         count_views(hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits)
@@ -85,15 +87,26 @@ def will_count(hit: Hit) -> list[str]:
     return [subject for subject, found in zip(hit.views, answers, strict=True) if not any(found)]
 
 
-def _rate(hit: Hit, change: int) -> int:
-    return scripts.run(Call("rate", [keys.rate(hit.visitor.rate_id)], (change, conf.RATE_WINDOW or 1), int))
+def rate(hit: Hit, change: int) -> Call[int]:
+    """Counts the hit (1), takes it back (-1) or neither (0), where the rate is in another partition than the views."""
+    return Call("rate", [keys.rate(hit.visitor.rate_id)], (change, conf.RATE_WINDOW or 1), int)
+
+
+def set_hits(views: Call[Outcome], hits: int) -> None:
+    """Tells a call of `count_views` the number that the call of `rate` returned."""
+    views.args = [*views.args[:2], hits, *views.args[3:]]
+
+
+def takes_back(hit: Hit) -> bool:
+    """Returns True if the hit is taken back where nothing counts, which record.lua does itself in one partition."""
+    return conf.PARTITIONS > 1 and bool(hit.by_script or hit.stand_in) and not hit.visitor.new_cookie
 
 
 def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
-    """Returns the outcome of views of several partitions, after which a script's hit is taken back as by record.lua."""
+    """Returns the outcome of views of several partitions."""
     counted = tuple(subject for outcome in outcomes for subject in outcome.counted)
-    if outcomes and (hit.by_script or hit.stand_in) and not (hit.visitor.new_cookie or counted):
-        _rate(hit, -1)
+    if outcomes and not counted and takes_back(hit):
+        scripts.run(rate(hit, -1))
     return Outcome(counted, {subject: why for one in outcomes for subject, why in one.skipped.items()})
 
 

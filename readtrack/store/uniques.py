@@ -79,7 +79,7 @@ class HyperLogLogs(Strategy):
     suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
-        return int(connect().pfcount(*map(self.key, subjects)))
+        return count_sketches([self.key(subject) for subject in subjects])
 
 
 class Sets(Strategy):
@@ -160,12 +160,26 @@ class NoVisitors(Strategy):
         return None
 
 
+def count_sketches(names: Sequence[str]) -> int:
+    """Returns the number of different visitors of the sketches at these keys."""
+    groups = keys.by_tag(names, keys.tag_in)
+    if len(groups) == 1:
+        return int(connect().pfcount(*names))
+    parts = (some for group in groups.values() for some in scripts.sliced(group))
+    found = scripts.run_all(*(Call("read", some, (), list) for some in parts))
+    sketches = [sketch for sketch in chain.from_iterable(found) if sketch]
+    return scripts.run(Call("count_sketches", [f"{names[0]}:stored", f"{names[0]}:union"], sketches, int))
+
+
 def union(names: Sequence[str]) -> int:
     """Returns the number of different members of the sets. Raises UniquesError if they have more than UNION_LIMIT."""
-    found = scripts.run(Call("union", names, (UNION_LIMIT,), int))
-    if found < 0:
+    groups = keys.by_tag(names, keys.tag_in).values()
+    # The members themselves are needed only where no script can see all sets.
+    calls = [Call("union", some, (UNION_LIMIT, int(len(groups) > 1)), lambda found: found) for some in groups]
+    found = scripts.run_all(*calls)
+    if -1 in found or (len(groups) > 1 and sum(map(len, found)) > UNION_LIMIT):
         raise UniquesError(f"Sets of more than {UNION_LIMIT} members are not counted together; 'hll' does that.")
-    return found
+    return len(set(chain.from_iterable(found))) if len(groups) > 1 else int(found[0])
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -186,7 +200,7 @@ def model_strategy(label: str) -> Strategy:
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
-    """Reads how many different visitors each subject had, whatever the strategies of their models."""
+    """Reads how many different visitors each subject of a partition had, whatever the strategies of their models."""
     strategies = [strategy_of(subject) for subject in subjects]
     names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
     commands = [strategy.command for strategy in strategies]
@@ -216,9 +230,9 @@ def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict
     if strategy := _own_days(subjects, days):
         dates = buckets.day_buckets(days, until=at)
         return {subject: strategy.recent([subject], days=dates) for subject in subjects}
-    parts = scripts.sliced(subjects, max(1, scripts.SLICE // (days + 1)))
+    parts = scripts.parted(subjects, max(1, scripts.SLICE // (days + 1)))
     answers = scripts.run_all(*(_recent(part, days=days, at=at) for part in parts))
-    return dict(zip(subjects, chain.from_iterable(answers), strict=True))
+    return dict(zip(chain.from_iterable(parts), chain.from_iterable(answers), strict=True))
 
 
 def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime) -> int:
@@ -227,7 +241,12 @@ def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime
         return 0
     if strategy := _own_days(subjects, days):
         return strategy.recent(subjects, days=buckets.day_buckets(days, until=at))
-    return int(scripts.run(_recent(subjects, days=days, at=at, is_together=True))[0])
+    parts = scripts.parted(subjects)
+    if len(parts) == 1:
+        return int(scripts.run(_recent(subjects, days=days, at=at, is_together=True))[0])
+    recent_visitors(subjects, days=days, at=at)  # merges the sketches of each
+    date = buckets.day_bucket(at)
+    return count_sketches([keys.last_days(days, date, subject) for subject in subjects])
 
 
 def _own_days(subjects: Sequence[str], days: int) -> Strategy | None:

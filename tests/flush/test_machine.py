@@ -1,5 +1,6 @@
 """A state machine: flushes that interleave at each round trip, views, kills and losses. books.py has the promises."""
 
+from collections import ChainMap
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -124,7 +125,7 @@ class FlushMachine(RuleBasedStateMachine):
     def come_again(self, index: int) -> None:
         """Views a post again as the same visitor, after the window and the pass of the funnel have ended."""
         subject = self._subject(index)
-        self.redis.unlink(f"viewed:regular:{subject}", f"funnel:pass:regular:{subject}")
+        self.redis.unlink(keys.window("regular", subject), keys.funnel_pass("regular", subject))
         self._view(index, "regular", DEVICES[0])
 
     @rule(index=POST)
@@ -280,7 +281,8 @@ class FlushMachine(RuleBasedStateMachine):
         self.books.forget_history()
         self.books.is_model_exact = False  # Redis may know of more
         self.books.seen = self.books.stored()
-        totals = scripts.run(counters.totals([self._subject(index) for index in range(POSTS)]))
+        answers = scripts.run_all(*map(counters.totals, scripts.parted(map(self._subject, range(POSTS)))))
+        totals = ChainMap(*answers)
         based = {subject for subject, total in totals.items() if total.is_settled}
         # A Redis that went back as well, and holds less than was owed, cannot bring back the rest.
         owed = {subject_of_row(Post, pk): self.books.owed[pk][VIEWS] for pk in self.pks}

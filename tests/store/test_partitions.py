@@ -14,9 +14,11 @@ from readtrack.imports import ledger
 from readtrack.models import History, Import, KnownEpoch
 from readtrack.sql import backfill
 from readtrack.sql.runs import SqlEpoch, known_epochs
-from readtrack.store import clock, counters, imports, keys, lifecycle, recording, scripts
+from readtrack.store import clock, counters, imports, keys, lifecycle, recording, scripts, uniques
+from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch
 from readtrack.store.imports import Batch
+from readtrack.store.uniques import UniquesError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -176,3 +178,38 @@ def test_without_history_an_import_needs_its_part_all_the_same(posts: list[Post]
         batch.add(subject_of(post), visitor="visitor", at=buckets.now())
     ledger.add(Import.objects.create(source="log"), batch, position=1)
     assert (stored(), History.objects.count()) == ([1] * 8, 0)
+
+
+@pytest.mark.parametrize("strategy", ["hll", "set", "bitmap"])
+def test_visitors_of_several_partitions_are_counted_together(
+    posts: list[Post], strategy: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.READTRACK = {"PARTITIONS": COUNT, "UNIQUE": strategy, "UNIQUE_DAYS": 2}
+    everywhere = factories.hit(*map(subject_of, posts), reader=1)
+    tracker.record(everywhere)
+    for number, post in enumerate(posts, start=2):
+        tracker.record(factories.hit(subject_of(post), reader=number))
+    assert reports.visitors(posts) == dict.fromkeys(posts, 2)
+    assert reports.visitors_together(posts) == 9
+    assert reports.visitors(posts, days=2) == dict.fromkeys(posts, 2)
+    assert reports.visitors_together(posts, days=2) == 9
+    assert reports.visitors_together(posts[:1], days=2) == 2
+    monkeypatch.setattr(uniques, "UNION_LIMIT", 10)
+    if strategy == "set":
+        with pytest.raises(UniquesError):
+            reports.visitors_together(posts)
+
+
+def test_queued_views_are_sent_to_their_partitions(posts: list[Post], settings: Settings, redis: Redis) -> None:
+    settings.READTRACK = {"PARTITIONS": COUNT, "BUFFER": 1, "RATE_LIMIT": 2}
+    subjects = tuple(map(subject_of, posts))
+    first = factories.hit(*subjects[:4])
+    told = factories.hit(*subjects[4:], by_script=True)
+    for hit in (first, first, told, told, told):
+        assert hit_buffer.add(hit)
+    hit_buffer.close()
+    hit_buffer.clear()
+    flush()
+    assert stored() == [1] * 8
+    assert reports.skips()["repeat"] == 4
+    assert [redis.get(keys.rate(hit.visitor.id)) for hit in (first, told)] == ["2", "1"]

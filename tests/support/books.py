@@ -23,6 +23,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+from django.db.models import Max
 from redis import Redis
 
 from readtrack import buckets, reports
@@ -237,13 +238,15 @@ class Books:
     def _check_alike(self, pks: Sequence[Any]) -> None:
         """Checks that Redis and SQL agree on all that Redis holds."""
         subjects = {subject_of_row(Post, pk): pk for pk in pks}
-        for subject, total in scripts.run(counters.totals(list(subjects))).items():
+        totals = scripts.run_all(*map(counters.totals, scripts.parted(subjects)))
+        for subject, total in (pair for some in totals for pair in some.items()):
             assert total == (self.seen[subjects[subject]][VIEWS], True), "Redis and SQL differ"
         present = buckets.hour_index(buckets.now())
-        hours = dict(history.views(MODEL, since=present - 24, until=present + 2))
         answers = scripts.run_all(*counters.model_hours([MODEL], range(present - 23, present + 1)))
-        for hour, total in counters.by_model(answers)[MODEL].items():
-            assert total == (hours.get(hour, 0), True), "Redis and history differ"
+        for model, found in counters.by_model(answers).items():
+            hours = dict(history.views(model, since=present - 24, until=present + 2))
+            for hour, total in found.items():
+                assert total == (hours.get(hour, 0), True), "Redis and history differ"
 
     def _check_sketches(self, redis: Redis) -> None:
         """Checks that no archived sketch holds fewer visitors than before."""
@@ -271,7 +274,8 @@ class Books:
 
     def model_stored(self) -> int:
         """Returns the views of the model in history."""
-        return max(History.objects.filter(subject=MODEL).values_list("views", flat=True), default=0)
+        rows = History.objects.filter(subject__in=[f"{MODEL}{tag}" for tag in keys.tags()])
+        return sum(rows.values("subject").annotate(most=Max("views")).values_list("most", flat=True))
 
     def stored(self) -> defaultdict[Any, Counter[Name]]:
         """Returns the counts in SQL."""
