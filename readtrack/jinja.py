@@ -23,7 +23,15 @@ class ReadTrackExtension(Extension):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        functions = (view_count, unread_dot, unread_count, read_count, readtrack_text, readtrack_script)
+        functions = (
+            view_count,
+            unread_dot,
+            unread_count,
+            read_count,
+            readtrack_panel,
+            readtrack_text,
+            readtrack_script,
+        )
         environment.globals.update({function.__name__: function for function in functions})
 
     def parse(self, parser: Parser) -> nodes.Node:
@@ -64,6 +72,12 @@ def unread_count(context: Context, obj: Any) -> SafeString:
 def read_count(obj: Any) -> int | str:
     """`{{ read_count(post) }}`"""
     return breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else ""
+
+
+@pass_context
+def readtrack_panel(context: Context, obj: Any) -> SafeString:
+    """`{{ readtrack_panel(post) }}`"""
+    return filling.panel(obj, context)
 
 
 @pass_context

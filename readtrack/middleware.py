@@ -15,8 +15,8 @@ from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
 from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.hit import Hit, Outcome, refusal
-from readtrack.page import filling
-from readtrack.page.placeholders import PAGE_MARK, TEXT_MARK
+from readtrack.page import filling, panel
+from readtrack.page.placeholders import PAGE_MARK, PANEL_MARK, TEXT_MARK
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import clock, keys, uniques
 from readtrack.store.buffer import hit_buffer
@@ -95,13 +95,15 @@ def _explains() -> bool:
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, user: Any | None) -> None:
-    seen = request.readtrack
-    if to_do.content is not None:
+    seen, content = request.readtrack, to_do.content
+    if content is not None:
+        if PANEL_MARK in content and not seen.is_shared:
+            content = panel.placed(response, content, user)
         find_reader = None if seen.is_shared else partial(visitors.reader, request, user)
-        seen.fill = partial(filling.fill, response, to_do.content, find_reader)
+        seen.fill = partial(filling.fill, response, content, find_reader)
         if seen.language:
             seen.fill = override(seen.language)(seen.fill)
-    has_text = TEXT_MARK in (to_do.content or b"")
+    has_text = TEXT_MARK in (content or b"")
     outcome = _record(request, response, user, has_text=has_text) if to_do.has_seen else Outcome()
     if to_do.explains and any(outcome):
         response["X-Readtrack"] = str(outcome)

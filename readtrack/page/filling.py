@@ -26,6 +26,7 @@ from readtrack.page.placeholders import (
     OF_COUNTS,
     OF_READERS,
     PAGE,
+    PANEL,
     PATTERN,
     READER_MARK,
     TEXT,
@@ -59,6 +60,13 @@ def text(obj: Any, content: str, context: Any, *, selector: str = "") -> SafeStr
     place = Placeholder.of(TEXT, obj, words=reading.words(content))
     element = format_html(' data-text="{}"', escape(selector)) if selector else ""
     return left(f'{content}<span data-read="{place}"{element}></span>' if place else content, context)
+
+
+def panel(obj: Any, context: Any) -> SafeString:
+    """Returns the placeholder of the object's panel; nothing in a page that is the same for everybody."""
+    request = getattr(context, "request", None) or context.get("request")
+    seen = getattr(request, "readtrack", None)
+    return left(Placeholder.of(PANEL, obj) if seen and not seen.is_shared else None, context)
 
 
 def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:
@@ -167,14 +175,14 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
     if reader.cache_info().currsize and not is_shared:  # the page has dots
-        _keep_apart(response, is_personal=reader() is not None)
+        keep_apart(response, is_personal=reader() is not None)
 
 
 def nobody() -> None:
     """Returns the reader of a shared page."""
 
 
-def _keep_apart(response: Any, *, is_personal: bool) -> None:
+def keep_apart(response: Any, *, is_personal: bool) -> None:
     """Tells caches that each reader gets another page, and drops the view's validators, which know no dots."""
     patch_vary_headers(response, ["Cookie"])
     if is_personal:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from secrets import compare_digest
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from django.conf import settings
 from django.db.models import Model
@@ -22,6 +23,7 @@ from readtrack.conf import conf
 from readtrack.hits.reading import least_seconds
 from readtrack.hits.visitors import digest
 from readtrack.page.shown import ANSWER, VERSIONS, Shown
+from readtrack.reports.access import author_of
 from readtrack.reports.live import PageState, loaded
 from readtrack.subjects import can_be_unread, is_counted, subject_of, why_not_counted
 
@@ -29,18 +31,18 @@ logger = logging.getLogger("readtrack")
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
-PAGE, TEXT = "page", "text"
+PAGE, TEXT, PANEL = "page", "text", "panel"
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_READERS = {DOT, UNREAD, IF}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
-MARK, PAGE_MARK, TEXT_MARK = b"!rt!", b"!rt!page!", b"!rt!text!"
-READER_MARK = re.compile(rb"!rt!(dot|unread|if)!")
+MARK, PAGE_MARK, TEXT_MARK, PANEL_MARK = b"!rt!", b"!rt!page!", b"!rt!text!", b"!rt!panel!"
+READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")
 # A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
 PATTERN = re.compile(
-    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page|text)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
+    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page|text|panel)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
 )
-# A count of an object that does not carry SQL's.
-WITHOUT_COUNT = re.compile(rb"!rt!(?:count|exact|words)![^!\s]{1,4000}!!")
+# A count of an object that does not carry SQL's, or a panel.
+WITHOUT_COUNT = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!!|panel!)")
 ELEMENT = re.compile(r"<[\w-]+")
 # The beginning of a placeholder whose rest is in the next part of a stream.
 BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
@@ -58,9 +60,10 @@ class Placeholder(NamedTuple):
     def of(cls, kind: str, obj: Any, *, words: int = 0) -> "Placeholder | None":
         """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
         is_saved = isinstance(obj, Model) and obj.pk is not None
-        if kind in OF_COUNTS or kind == TEXT:
+        if kind in OF_COUNTS or kind in {TEXT, PANEL}:
             if is_saved and is_counted(obj.__class__):
-                return cls(kind, subject_of(obj), words if kind == TEXT else loaded(obj))
+                author = f"|{quote(author_of(obj))}" if kind == PANEL else ""
+                return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else loaded(obj))
             if settings.DEBUG:
                 _explain(obj.__class__)
             return None

@@ -138,6 +138,15 @@ def readtrack_script(context: Context) -> str:
     return filling.script(context)
 
 
+@register.simple_tag(takes_context=True)
+def readtrack_panel(context: Context, obj: Any) -> str:
+    """`{% readtrack_panel post %}` shows the numbers of the post to those who may see them, and nothing to others.
+
+    Once in a page, which comes through the middleware and is no shared page.
+    """
+    return filling.panel(obj, context)
+
+
 @register.simple_block_tag(takes_context=True)
 def readtrack_text(context: Context, content: str, obj: Any, selector: str = "") -> str:
     """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script tells who read it.

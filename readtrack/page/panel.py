@@ -1,0 +1,77 @@
+"""The panel: an object's numbers in its own page, for those who may see them."""
+
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote
+
+from django.db import Error
+from django.template.loader import render_to_string
+
+from readtrack import buckets
+from readtrack.conf import conf
+from readtrack.hits.reading import READ
+from readtrack.numerals import exact
+from readtrack.page import placeholders
+from readtrack.page.filling import keep_apart
+from readtrack.page.placeholders import PANEL
+from readtrack.reports import live
+from readtrack.reports.access import is_author, may_view_all, may_view_numbers
+from readtrack.sql import archive, popular, row_counts
+from readtrack.sql.row_counts import RowCounts
+from readtrack.store import breakdowns, scripts, uniques
+from readtrack.store.breakdowns import Hash
+from readtrack.subjects import parse_subject, subject_column
+
+
+def placed(response: Any, content: bytes, user: Any | None) -> bytes:
+    """Returns the content with the first panel in it, if the user may see it. Others are removed as it is filled in.
+
+    The page is made anew for each reader, or comes out of a cache with the placeholder in it; caches outside of the
+    middleware are told to keep it for nobody.
+    """
+    if "html" not in response.get("Content-Type", ""):
+        return content
+    first = next(((text, entry) for text, entry in placeholders.found(content).items() if entry.kind == PANEL), None)
+    if first is None:  # a visitor typed the mark
+        return content
+    shown = ""
+    with suppress(Error):  # the page does without
+        shown = _shown(user, *first[1].subject.split("|"))
+    keep_apart(response, is_personal=bool(shown))
+    return content.replace(first[0], shown.encode(), 1)
+
+
+def _shown(user: Any | None, subject: str, author: str) -> str:
+    """Returns the panel, or "". For those who may not see it nothing is read but, of staff, their permissions."""
+    if user is None or not (conf.VIEW_NUMBERS or is_author(user, unquote(author)) or may_view_all(user)):
+        return ""
+    parsed = parse_subject(subject)
+    obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
+    if not obj or not may_view_numbers(user, obj):
+        return ""
+    return render_to_string("readtrack/panel.html", {"object": obj, **_numbers(subject)}).strip()
+
+
+def _numbers(subject: str) -> dict[str, Any]:
+    """Returns the numbers as text, in one round trip; while Redis is down, those of the last flush."""
+    column, until, answers = subject_column(subject), buckets.hour_index(buckets.now()) + 1, list[Any]()
+    none, name = RowCounts(0, 0), ("reading", subject)
+    # SQL comes first, because what is settled or written in between would count twice.
+    gained = popular.gains([column], since=until - 24, until=until).get(column, none)
+    stored, archived = row_counts.by_subject([subject]).get(subject, none), archive.breakdowns([name])[name]
+
+    def run(*calls: Any) -> list[Any]:
+        found = scripts.run_all(*calls, uniques.visitors([subject]), *breakdowns.read([subject], [name[0]]))
+        answers.extend(found[len(calls) :])
+        return found[: len(calls)]
+
+    views = live.page_state(counts={subject: stored.views}, run=run).views[subject]
+    visitors, reading = answers or ({subject: 0}, {name: Hash({})})
+    reads = max(found.get(READ, 0) for found in (archived, reading[name].counts))
+    return {
+        "is_live": bool(answers),
+        "views": exact(views),
+        "day_views": exact(gained.views + views - stored.views) if conf.HISTORY else "",
+        "visitors": exact(max(visitors[subject], stored.visitors)),
+        "reads": exact(reads) if archived or reading[name].counts else "",
+    }
