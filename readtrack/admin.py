@@ -1,12 +1,16 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import django
-from django.contrib import admin
-from django.contrib.admin.utils import flatten, flatten_fieldsets
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.formats import date_format
@@ -14,16 +18,75 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from readtrack import tracker
 from readtrack.dashboard.context import dashboard_context
-from readtrack.models import Dashboard, FlushRun, Tracked
+from readtrack.flush import resets
+from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
 from readtrack.reports.access import may_view_numbers
+from readtrack.store.connection import RedisError
+from readtrack.subjects import counted_subject_of, has_read_state, news_links
+
+SHOWN = 10  # rows that a confirmation names
+
+
+def _action(name: str, description: Any, loss: Any, change: Callable[[Any], object]) -> Any:
+    """Returns an admin action that says what is lost, and changes the rows once that is confirmed."""
+
+    @admin.action(permissions=["change"], description=description)
+    def act(modeladmin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
+        title, rows = description % model_format_dict(queryset), queryset.order_by("pk")
+        if "confirmed" not in request.POST:
+            context = {
+                **modeladmin.admin_site.each_context(request),
+                "title": title,
+                "loss": loss,
+                "rows": rows[:SHOWN],
+                "count": rows.count(),
+                "action": name,
+                "is_all": request.POST.get("select_across", "0"),
+                "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+            }
+            return TemplateResponse(request, "admin/readtrack/confirm.html", context)
+        try:
+            change(rows)
+        except RedisError:
+            words = gettext("Redis does not answer, so not all of it is done. Please do it again.")
+            modeladmin.message_user(request, words, messages.ERROR)
+            return None
+        LogEntry.objects.log_actions(request.user.pk, rows, CHANGE, title)  # type: ignore[arg-type]  # signed in
+        modeladmin.message_user(request, gettext("Done: %(title)s.") % {"title": title}, messages.SUCCESS)
+        return None
+
+    act.__name__ = name  # by which the form knows it
+    return act
+
+
+reset_counts = _action(
+    "reset_counts",
+    _("Reset the counts of selected %(verbose_name_plural)s"),
+    _("Views, visitors, reads and their history are deleted, in Redis and in the database, and begin at 0."),
+    lambda rows: resets.reset([counted_subject_of(row) for row in rows]),
+)
+mark_unread = _action(
+    "mark_unread",
+    _("Mark selected %(verbose_name_plural)s unread for everybody"),
+    _("It is forgotten who has read them: everybody gets a dot."),
+    tracker.mark_unread,
+)
+publish_again = _action(
+    "publish_again",
+    _("Publish selected %(verbose_name_plural)s again"),
+    _("It is forgotten who has read what they are new in, such as their category: everybody gets a dot there."),
+    tracker.publish,
+)
 
 
 class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable column of views.
 
-    Counts that `fields` or `fieldsets` name are shown, and cannot be edited.
+    Counts that `fields` or `fieldsets` name are shown, and cannot be edited. Adds the actions `reset_counts`, and where
+    they apply `mark_unread` and `publish_again`, unless `actions` is None.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -31,6 +94,9 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         named = flatten_fieldsets(self.fieldsets) if self.fieldsets else flatten(self.fields or ())
         counts = {"view_count", "visitor_count"}.intersection(named).difference(self.readonly_fields)
         self.readonly_fields = [*self.readonly_fields, *counts]  # type: ignore[misc]  # a ClassVar in the stubs
+        if self.actions is not None:
+            own = {reset_counts: True, mark_unread: has_read_state(self.model), publish_again: news_links(self.model)}
+            self.actions = [*self.actions, *(action for action in own if own[action] and action not in self.actions)]
 
     @admin.display(description=_("views"), ordering="view_count")
     def stored_views(self, obj: Tracked) -> str:
@@ -50,6 +116,14 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     has_delete_permission = has_change_permission
+
+
+@admin.register(Note)
+class NoteAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """The notes on the charts."""
+
+    list_display = ("day", "text")
+    date_hierarchy = "day"
 
 
 @admin.register(FlushRun)

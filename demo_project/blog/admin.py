@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from demo_project.blog.models import Category, Post
-from readtrack.admin import TrackedAdmin
+from readtrack.admin import TrackedAdmin, mark_unread
 
 
 @admin.register(Category)
@@ -14,6 +14,7 @@ class CategoryAdmin(admin.ModelAdmin):
     """Sections are few; the list is enough."""
 
     list_display = ("name", "description")
+    actions = (mark_unread,)
 
 
 @admin.register(Post)

@@ -3,7 +3,7 @@
 The tables hold flushes, imports, and data of subjects that has no place in the site's rows.
 """
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from uuid import uuid4
 
 from django.db import models
@@ -181,6 +181,21 @@ class Dashboard(FlushRun):
         verbose_name_plural = _("dashboard")
         default_permissions = ()
         permissions = [("view_numbers", "Can view the numbers of the site and of every object")]
+
+
+class Note(models.Model):
+    """A note on the charts, such as "newsletter sent"."""
+
+    day = models.DateField(_("day"), default=date.today)  # of TIME_ZONE, which Django makes the process's
+    text = models.CharField(_("text"), max_length=200)
+
+    class Meta:
+        verbose_name = _("note")
+        verbose_name_plural = _("notes on the charts")
+        ordering = ("day", "pk")
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Import(models.Model):
