@@ -32,4 +32,4 @@ def test_an_exact_number_has_the_readers_own_separators() -> None:
         assert numerals.exact(1_234_567) == "1,234,567"
     with override("de"):
         assert numerals.exact(1_234_567) == "1.234.567"
-        assert numerals.short(1234) == "1,2k"
+        assert numerals.short(1234) == "1,2\u00a0Tsd."

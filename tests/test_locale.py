@@ -1,0 +1,115 @@
+"""The texts of visitors, editors and admins, in the languages that the package brings: none is missing or broken."""
+
+import ast
+import re
+from collections.abc import Iterator
+from gettext import c2py
+from pathlib import Path
+
+import polib
+import pytest
+from django.template import engines
+from django.utils import translation
+from django.utils.translation.template import templatize
+
+import readtrack
+from tests.support import factories
+
+PACKAGE = Path(readtrack.__file__).parent
+LANGUAGES = ["ar", "de", "es", "fr", "ja", "pt_BR"]
+PLACE = re.compile(r"%\(\w+\)s|<[^>]+>")
+CALLS = {"_": 1, "gettext": 1, "ngettext": 2, "pgettext": 2, "npgettext": 3}  # and their texts
+STRING = r"""u?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
+CALL = re.compile(rf"\b(_|n?p?gettext)\(\s*{STRING}(?:\s*,\s*{STRING})?(?:\s*,\s*{STRING})?")
+
+Key = tuple[str, str]  # context and text
+
+
+def key(call: str, texts: list[str]) -> Key:
+    return (texts[0], texts[1]) if "p" in call else ("", texts[0])
+
+
+def of_code(source: str) -> Iterator[Key]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            call = re.sub("_(lazy|noop)$", "", name)
+            if call in CALLS:
+                # A variable holds a text that is marked elsewhere.
+                texts = [str(word.value) for word in node.args[: CALLS[call]] if isinstance(word, ast.Constant)]
+                if len(texts) == CALLS[call]:
+                    yield key(call, texts)
+
+
+def of_template(source: str) -> Iterator[Key]:
+    for call, *texts in CALL.findall(templatize(source)):
+        yield key(call, [ast.literal_eval(text) for text in texts if text])
+
+
+def marked() -> set[Key]:
+    """Returns the texts that are marked for translation in code and templates."""
+    code = (one for path in PACKAGE.rglob("*.py") for one in of_code(path.read_text()))
+    templates = (one for path in PACKAGE.rglob("*.html") for one in of_template(path.read_text()))
+    return {*code, *templates}
+
+
+def catalogue(language: str, *, suffix: str) -> dict[Key, polib.POEntry]:
+    read = polib.pofile if suffix == "po" else polib.mofile
+    found = read(str(PACKAGE / "locale" / language / "LC_MESSAGES" / f"django.{suffix}"))
+    return {(one.msgctxt or "", one.msgid): one for one in found if not one.obsolete}
+
+
+def texts(entry: polib.POEntry) -> list[str]:
+    return [*entry.msgstr_plural.values()] if entry.msgid_plural else [entry.msgstr]
+
+
+@pytest.fixture(params=LANGUAGES)
+def language(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_the_texts_of_code_and_of_templates_are_found() -> None:
+    assert {("", "Sign in first."), ("", "Last flush"), ("", "%(views)s view"), ("thousands", "k")} <= marked()
+
+
+def test_the_compiled_texts_are_those_of_the_source(language: str) -> None:
+    source, compiled = (catalogue(language, suffix=suffix) for suffix in ("po", "mo"))
+    assert {key: texts(one) for key, one in source.items()} == {key: texts(one) for key, one in compiled.items()}
+
+
+def test_each_translation_has_the_places_and_elements_of_its_text(language: str) -> None:
+    for entry in catalogue(language, suffix="po").values():
+        expected = sorted(PLACE.findall(entry.msgid_plural or entry.msgid))
+        assert [sorted(PLACE.findall(text)) for text in texts(entry)] == [expected] * len(texts(entry)), entry.msgid
+
+
+def test_there_is_a_form_for_each_number(language: str) -> None:
+    rule = polib.pofile(str(PACKAGE / "locale" / language / "LC_MESSAGES" / "django.po")).metadata["Plural-Forms"]
+    found = re.fullmatch(r"nplurals=(\d); plural=(.*);", rule)
+    assert found
+    form = c2py(found[2])
+    forms = {form(number) for number in [*range(1000), 1_000_000]}
+    assert forms == set(range(int(found[1])))
+    plurals = [one for one in catalogue(language, suffix="po").values() if one.msgid_plural]
+    assert plurals
+    assert [one.msgid for one in plurals if set(one.msgstr_plural) != forms] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("ar", "1,2\u00a0ألف مشاهدة"),
+        ("de", "1,2\u00a0Tsd. Aufrufe"),
+        ("es", "1,2\u00a0mil vistas"),
+        ("fr", "1,2\u00a0k vues"),
+        ("ja", "1.2千回閲覧"),
+        ("pt-br", "1,2\u00a0mil visualizações"),
+        ("es-mx", "1.2\u00a0mil vistas"),
+    ],
+)
+@pytest.mark.django_db
+@pytest.mark.usefixtures("redis_in_use")
+def test_a_site_shows_the_language_of_the_moment(code: str, expected: str) -> None:
+    template = engines["django"].from_string("{% load readtrack %}{% view_count post words as n %}{{ n }}")
+    with translation.override(code):
+        assert expected in template.render({"post": factories.post(view_count=1234)})
