@@ -255,6 +255,19 @@ def test_the_dashboard_fits_a_phone_long_words_the_other_direction_and_a_sheet_o
     assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) == 1
 
 
+@pytest.mark.parametrize("language", ["ar", "de", "es", "fr", "ja", "pt-BR"])
+def test_the_dashboard_fits_a_phone_in_each_language(tab: Callable[[str], Page], language: str) -> None:
+    page = tab("admin")
+    page.set_extra_http_headers({"Accept-Language": language})
+    page.goto(DASHBOARD)
+    root = page.locator("html")
+    expect(root).to_have_attribute("lang", language.lower())
+    expect(root).to_have_attribute("dir", "rtl" if language == "ar" else "ltr")
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert (width, page.evaluate("document.documentElement.scrollWidth")) == (width, width)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_bars_stand_out_from_the_page(tab: Callable[[str], Page], scheme: Literal["light", "dark"]) -> None:
     page = tab("admin")
