@@ -11,7 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 from redis import Redis
 
 from demo_project import chromium
-from readtrack import reports
+from readtrack import reports, tracker
 from tests.browser.conftest import Reader
 from tests.browser.urls import POLICY, asked
 from tests.site.models import Category, Post
@@ -199,17 +199,20 @@ def test_a_page_that_is_fetched_while_the_mouse_is_over_a_link_counts_once_it_is
 
 @pytest.mark.parametrize("display", [True], ids=["whole"], indirect=True)
 def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, views: Callable[[], int]) -> None:
-    page = reader()
-    plain(page, post)
-    expect(page.locator("#views")).to_have_text("1 view")
-    page.evaluate("window.stays = true")
-    page.click("#list")
-    plain(reader(), post)
-    with told(page):
-        page.go_back(wait_until="commit")  # a page that was kept is not loaded again
-    assert page.evaluate("window.stays")
-    expect(page.locator("#views")).to_have_text("2 views")
-    assert views() == 2
+    for number, user in enumerate(people()):
+        page = reader(user=user)
+        plain(page, post)
+        check_dots(page, user, post)
+        page.evaluate("window.stays = true")
+        page.click("#list")
+        tracker.record(factories.hit(f"site.post:{post.pk}"))
+        tracker.mark_unread([post.category])
+        with told(page):
+            page.go_back(wait_until="commit")  # a page that was kept is not loaded again
+        assert page.evaluate("window.stays")
+        expect(page.locator("#views")).to_have_text(f"{2 * number + 2} views")
+        expect(page.locator("#dot .readtrack-dot:visible")).to_have_count(1 if user else 0)
+    assert views() == 2 * READERS
 
 
 @pytest.mark.parametrize(
