@@ -97,8 +97,6 @@ def _explains() -> bool:
 def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, user: Any | None) -> None:
     seen, content = request.readtrack, to_do.content
     if content is not None:
-        if PANEL_MARK in content and not seen.is_shared:
-            content = panel.placed(response, content, user)
         find_reader = None if seen.is_shared else partial(visitors.reader, request, user)
         seen.fill = partial(filling.fill, response, content, find_reader)
         if seen.language:
@@ -111,6 +109,9 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, us
         response["X-Readtrack"] = "left to the script"
     elif to_do.explains and not to_do.has_seen and is_detail_page(request, response):
         response["X-Readtrack"] = "no subject"
+    if content and PANEL_MARK in content and not seen.is_shared:
+        # Once the page's own view is recorded, so that the panel and the page show the same count.
+        seen.fill = partial(filling.fill, response, panel.placed(response, content, user), find_reader)
     if seen.fill:
         seen.fill()
 

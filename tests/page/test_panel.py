@@ -38,12 +38,17 @@ MODELS: dict[str, Any] = {"article": Article, "gadget": Gadget, "post": Post}
 
 def html(request: Any, **context: Any) -> str:
     source = "{% load readtrack %}<p>{% readtrack_panel post %}{% view_count post exact %}</p>"
-    context = {"post": MODELS[request.GET.get("model", "article")].objects.get(), **context}
+    context = context or {"post": MODELS[request.GET.get("model", "article")].objects.get()}
     return str(engines["django"].from_string(source).render(context, request))
 
 
 def plain(request: Any) -> HttpResponse:
     return HttpResponse(html(request))
+
+
+def viewed(request: Any) -> HttpResponse:
+    request.readtrack.view(Post.objects.get())
+    return HttpResponse(html(request, post=Post.objects.get()))
 
 
 async def asynchronous(request: Any) -> HttpResponse:
@@ -89,6 +94,7 @@ cached_shared = cache_page(600, cache="pages")(shared_page(plain))
 urlpatterns = [
     *urlpatterns,
     path("plain/", plain),
+    path("viewed/", viewed),
     path("asynchronous/", asynchronous),
     path("jinja/", jinja),
     path("twice/", twice),
@@ -152,6 +158,14 @@ def test_it_shows_what_the_reports_say(article: Article, editor: Client) -> None
         assert [day, seen, reports.reading(article).reads] == [6, 6, 1]
         assert "</section>6</p>" in page  # the count behind it
         flush()
+
+
+def test_the_panel_and_the_page_count_the_view_of_the_page(editor: Client) -> None:
+    post = factories.post()
+    page = editor.get("/viewed/").text
+    assert numbers(page) == ["1", "1", "1"]
+    assert "</section>1</p>" in page
+    assert reports.views([post]) == {post: 1}
 
 
 def test_a_model_of_another_package_has_a_panel(settings: Settings, editor: Client) -> None:
