@@ -55,7 +55,7 @@ def pictures(browser: Browser, *, url: str) -> Iterator[tuple[str, bytes]]:
     for section in OPENED:
         open_section(one, section)
     yield "front.png", shot(one, "/", size=FRONT)
-    yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/?range=year", size=DASHBOARD)
+    yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/?period=90", size=DASHBOARD)
     yield "two-readers.png", side_by_side(browser, list(news(one, two)))
 
 

@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -19,7 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
-from readtrack.dashboard.context import dashboard_context
+from readtrack.dashboard.page import dashboard
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
@@ -152,15 +151,12 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     has_module_permission = has_view_permission
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         context = {
             **self.admin_site.each_context(request),
             "title": gettext("Dashboard"),
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
-            **dashboard_context(request.GET.get("range", "")),
             **(extra_context or {}),
         }
-        return TemplateResponse(request, "admin/readtrack/dashboard.html", context)
+        return dashboard(request, may_view=self.has_view_permission, context=context)

@@ -9,7 +9,8 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
-from readtrack.dashboard.context import dashboard_context
+from readtrack.dashboard.page import page_context
+from readtrack.dashboard.scope import Scope
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, Import
 from tests.imports import weblogs
@@ -34,9 +35,9 @@ def test_a_flush_is_late_by_the_right_time() -> None:
     last = FlushRun.objects.get()
     assert last.began == now
     assert last.took == timedelta()
-    assert not dashboard_context("day")["is_late"]
+    assert not page_context(Scope.parse({}))["is_late"]
     FlushRun.objects.update(ended=buckets.for_field(now - timedelta(hours=1)))
-    assert dashboard_context("day")["is_late"]
+    assert page_context(Scope.parse({}))["is_late"]
 
 
 @pytest.mark.usefixtures("_zone")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from readtrack.conf import conf
-from readtrack.dashboard.context import REASONS
+from readtrack.dashboard.tables import REASONS
 
 SHOWN = 6
 LEFT = "left to the script"

@@ -1,7 +1,8 @@
-"""Bar charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode works."""
+"""Line charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode works."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from unicodedata import east_asian_width
 
 import pygal
 from django.utils.safestring import SafeString
@@ -26,42 +27,51 @@ WIDE = Shape("wide", width=900, height=260, font_size=13)
 NARROW = Shape("narrow", width=420, height=300, font_size=14)  # for a phone
 
 
-def bars(
+def lines(
     title: str,
     labels: Sequence[str],
-    values: Sequence[int | None],
+    series: Mapping[str, Sequence[int | None]],
     *,
     description: str,
-    step: int = 1,
     shape: Shape = WIDE,
 ) -> SafeString:
-    """Returns a bar chart as an `<svg>` element without script and style, for a strict content security policy.
+    """Returns a line chart as an `<svg>` element without script and style, for a strict content security policy.
 
-    Screen readers read `title` and `description`. Pointing at a bar shows its label and value; None is no bar. The
-    last label is written out, and from there back one in every `step`.
+    Screen readers read `title` and `description`. Pointing at a point shows its label and value; None is no point.
+    The last label is written out, and before it as many as there is room for.
     """
-    chart = pygal.Bar(
+    if len(labels) == 1:  # no line has a single point
+        labels, series = [*labels, ""], {name: [*values, *values] for name, values in series.items()}
+    most = max([4, *(value or 0 for values in series.values() for value in values)])
+    chart = pygal.Line(
         width=shape.width,
         height=shape.height,
         margin=8,
-        margin_right=2 * shape.font_size,  # half of the last label
-        spacing=6,
-        rounded_bars=2,
+        margin_right=3 * shape.font_size,  # half of the last label
         show_legend=False,
         js=[],
         no_prefix=True,
         disable_xml_declaration=True,
-        range=(0, max([4, *(value or 0 for value in values)])),
+        range=(0, most),
         truncate_label=-1,
         show_minor_x_labels=False,
         max_scale=7,
+        dots_size=3,
         style=Style(label_font_size=shape.font_size, major_label_font_size=shape.font_size),
         value_formatter=lambda value: exact(int(value)),
     )
+    room = 0.85 * shape.width / max(1, len(labels))  # of a point; the axis leaves that much
+    step = int((max(map(_width, labels), default=0) + 1) * shape.font_size // room) + 1
     chart.x_labels, chart.x_labels_major = list(labels), list(labels[::-1][::step])  # pygal knows them by their text
-    chart.add(title, list(values))
+    for name, values in series.items():
+        chart.add(name, list(values))
     chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, shape=shape))
     return SafeString(chart.render(is_unicode=True))  # an XML writer has escaped it
+
+
+def _width(label: str) -> float:
+    """Returns the width of a label in font sizes: of a letter of East Asia it is one."""
+    return sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
 
 
 def _plain(root: Any, *, title: str, description: str, shape: Shape) -> Any:
@@ -71,25 +81,11 @@ def _plain(root: Any, *, title: str, description: str, shape: Shape) -> Any:
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag in REMOVED or child.get("class", "").endswith("overlay"):
                 parent.remove(child)
-        if parent.get("class") == "bar":
-            _name_bar(parent)
     root.attrib.pop("id")
     root.set("class", f"readtrack-chart readtrack-{shape.name}")
     root.set("role", "img")
-    _prepend(root, "desc", description)
-    _prepend(root, "title", title)
+    for tag, text in (("desc", description), ("title", title)):
+        element = etree.Element(tag)  # of lxml where that is installed, as all of pygal's
+        element.text = text
+        root.insert(0, element)
     return root
-
-
-def _name_bar(bar: Any) -> None:
-    """Turns the texts for the tooltips of pygal's script into a tooltip of the browser."""
-    words = {desc.get("class"): desc.text for desc in bar.findall("desc")}
-    for desc in bar.findall("desc"):
-        bar.remove(desc)
-    _prepend(bar, "title", f"{words.get('x_label', '')}: {words['value']}")
-
-
-def _prepend(parent: Any, tag: str, text: str) -> None:
-    element = etree.Element(tag)  # of lxml where that is installed, as all of pygal's
-    element.text = text
-    parent.insert(0, element)

@@ -156,6 +156,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
         if conf.HISTORY:
             readers.store(at=at)
             popular.renew(at=at)
+            popular.renew_sums(at=at)
         flushes.note_full(run.redis_time)
         runs.prune(run)
     if run.kind == Kind.ARCHIVE:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -15,6 +15,7 @@ from readtrack.buckets import Period
 from readtrack.reports.breakdowns import reads
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import history
+from readtrack.sql.history import Sums
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import counted_models, label_of, subject_column, subject_of
@@ -64,17 +65,6 @@ def series(
     return _points(starts, hourly(of, since=first, until=last + 1))
 
 
-def overview(*, back: timedelta, by: Period, at: datetime | None = None) -> tuple[int, int, list[Point]]:
-    """Returns the site's views that no flush has stored, those of the last 24 hours, and by period, in one trip."""
-    now = buckets.now(at)
-    starts = buckets.period_starts(now - back, now, by=by)
-    first, last = _hours(starts, now)
-    models = [label_of(model) for model in counted_models()]
-    found, fresh = _model_views(models, since=min(first, last + 1 - counters.MODEL_HOURS), until=last + 1)
-    shown = Counter({hour: count for hour, count in found.items() if hour >= first})
-    return fresh, sum(count for hour, count in found.items() if hour > last - 24), _points(starts, shown)
-
-
 def _points(starts: Sequence[datetime], found: Counter[int]) -> list[Point]:
     sums = [0] * len(starts)
     for hour, count in found.items():
@@ -119,31 +109,32 @@ def reader_series(
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
-def _model_views(models: Sequence[str], *, since: int, until: int) -> tuple[Counter[int], int]:
-    """Returns the views of these models together by hour index, and how many of them SQL does not store yet."""
+def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int]:
+    """Returns the views of these models together by hour index."""
     # SQL comes first, because a count that is settled and written in between would count twice.
-    names = [f"{model}{tag}" for model in models for tag in keys.tags()]
-    stored = history.sums(names, since=since, until=until)
+    stored = history.sums([f"{model}{tag}" for model in models for tag in keys.tags()], since=since, until=until)
     calls = counters.model_hours(models, range(max(since, until - counters.MODEL_HOURS), until))
-    live = counters.by_model(fail_open(scripts.run_all, [], *calls))
-    found: Counter[int] = Counter()
-    asked, in_sql = cache(is_sound), 0
+    return merged(stored, fail_open(scripts.run_all, [], *calls))
+
+
+def merged(stored: Mapping[str, Sums], live: Sequence[Any]) -> Counter[int]:
+    """Returns the views by hour index, of what SQL stores of models and of Redis's answers about their last hours."""
+    by_model, found, asked = counters.by_model(live), Counter[int](), cache(is_sound)
     for model, rows in stored.items():
         known = rows.by_hour()
         found.update(known)
-        in_sql += sum(known.values())
-        for hour, count in live[model].items():
+        for hour, count in by_model[model].items():
             before = known.get(hour, 0)
             is_whole = count.is_settled or not before or not asked(keys.tag_in(model))
             found[hour] += max(0, count.views - before) if is_whole else count.views
-    return found, found.total() - in_sql
+    return found
 
 
 def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> Counter[int]:
     if of is None:
-        return _model_views([label_of(model) for model in counted_models()], since=since, until=until)[0]
+        return _model_views([label_of(model) for model in counted_models()], since=since, until=until)
     if isinstance(of, type):
-        return _model_views([label_of(of)], since=since, until=until)[0]
+        return _model_views([label_of(of)], since=since, until=until)
     subject = subject_of(of)
     found = Counter(dict(history.views(subject_column(subject), since=since, until=until)))
     return found + _not_flushed(of, subject, since=since, until=until)

@@ -37,8 +37,13 @@ class Sums(NamedTuple):
 
 
 def of_reads(subject: str) -> str:
-    """Returns the subject under which history has an object's reads, and the label under which those of a model are."""
+    """Returns the subject under which history has the reads of an object, or with a model's label of all of them."""
     return f"reads:{subject}"
+
+
+def of_visitors(label: str) -> str:
+    """Returns the subject under which history has the new visitors of all objects of a model."""
+    return f"visitors:{label}"
 
 
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
@@ -67,14 +72,15 @@ def begin(stored: Mapping[str, RowCounts]) -> None:
 
 
 def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
-    """Returns the rows of subjects whose count does not fall, from two queries."""
+    """Returns the rows of subjects whose count does not fall, from one query."""
     rows = databases.rows(History).filter(subject__in=subjects)
-    earlier = rows.filter(hour__lt=since).values("subject").annotate(most=Max("views"))
-    befores = dict(earlier.values_list("subject", "most"))
-    found = {subject: Sums(befores.get(subject, 0), {}) for subject in subjects}
-    later = rows.filter(hour__gte=since, hour__lt=until).order_by("hour")
-    for subject, hour, views in later.values_list("subject", "hour", "views"):
-        found[subject].rows[hour] = views
+    earlier = rows.filter(hour__lt=since).values_list("subject").annotate(Max("hour"), Max("views"))
+    later = rows.filter(hour__gte=since, hour__lt=until).values_list("subject", "hour", "views")
+    found = {subject: Sums(0, {}) for subject in subjects}
+    for subject, hour, views in sorted(later.union(earlier, all=True)):
+        found[subject] = found[subject]._replace(before=views) if hour < since else found[subject]
+        if hour >= since:
+            found[subject].rows[hour] = views
     return found
 
 
@@ -87,6 +93,12 @@ def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
         # A count that fell was reset in between.
         yield hour, absolute - last if absolute >= last else absolute
         last = absolute
+
+
+def first_hour(subjects: Collection[str]) -> int | None:
+    """Returns the first hour that has a row of one of the subjects; None if none has."""
+    rows = databases.rows(History).filter(subject__in=subjects, hour__gt=BASELINE)
+    return rows.aggregate(first=Min("hour"))["first"]  # type: ignore[no-any-return]
 
 
 def last(subject: str) -> History | None:

@@ -15,7 +15,6 @@ from readtrack.hits.addresses import Notice, watch
 from readtrack.hits.hit import REASONS, Reason
 from readtrack.store import keys, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
 
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
@@ -90,14 +89,21 @@ def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
 
     A notice of addresses is among them with the number of samples in which it was noticed.
     """
-    pipeline: Any = connect().pipeline(transaction=False)
-    for back in range(hours):
-        pipeline.hgetall(keys.skips(keys.tags()[0], buckets.hour_bucket(at - back * buckets.HOUR)))
     found: Counter[Reason | Notice] = Counter()
-    with checked():
-        for skips in pipeline.execute():
-            found.update({reason.decode(): int(count) for reason, count in skips.items()})
+    for skips in scripts.run(by_hour(hours, at=at)):
+        found.update(skips)
     return found
+
+
+def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[Reason | Notice]]]:
+    """Reads the skips and notices of each of the last hours, the latest first."""
+    tag = keys.tags()[0]
+    names = [keys.skips(tag, buckets.hour_bucket(at - back * buckets.HOUR)) for back in range(hours)]
+
+    def decode(answer: list[list[list[bytes]]]) -> list[Counter[Reason | Notice]]:
+        return [Counter(dict(scripts.pairs(fields))) for fields in (answer[0] if answer else [[]] * hours)]  # type: ignore[arg-type]
+
+    return Call("hashes", [keys.unsettled(tag), *names], names, decode)
 
 
 def key_of(at: datetime) -> str:

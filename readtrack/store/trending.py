@@ -5,7 +5,7 @@ computed as a whole, and only while somebody asks for them.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from heapq import nlargest
 from itertools import chain
@@ -32,16 +32,9 @@ def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str
     """
     if minutes != MINUTES:
         _ask(minutes, at)
-    args = (max(0, limit), f"{label}:" if label else "", LOOKED_AT)
-    calls = [
-        Call("top", [_list(tag, minutes)], args, lambda found: None if found is None else scripts.pairs(found))
-        for tag in keys.tags()
-    ]
 
     def read() -> list[tuple[str, int]] | None:
-        lists = scripts.run_all(*calls)
-        # Each subject is in one of them, so the best of all are among the best of each.
-        return None if None in lists else nlargest(limit, chain(*lists), key=itemgetter(1))
+        return best(scripts.run_all(*lists(limit, minutes=minutes, label=label)), limit)
 
     def begin() -> list[tuple[str, int]] | None:
         found = read()
@@ -52,6 +45,19 @@ def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str
 
     found = read()
     return (found if found is not None else _alone(begin)) or []
+
+
+def lists(limit: int, *, minutes: int = MINUTES, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
+    """Reads the heads of the partitions' lists; None for a list that nobody has computed yet."""
+    args = (max(0, limit), f"{label}:" if label else "", LOOKED_AT)
+    decode = lambda found: None if found is None else scripts.pairs(found)  # noqa: E731
+    return [Call("top", [_list(tag, minutes)], args, decode) for tag in keys.tags()]
+
+
+def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]] | None:
+    """Returns the subjects with the most views in the heads of the lists; None if one was not computed."""
+    # Each subject is in one of them, so the best of all are among the best of each.
+    return None if None in heads else nlargest(limit, chain(*filter(None, heads)), key=itemgetter(1))
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:

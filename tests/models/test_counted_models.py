@@ -13,7 +13,8 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import receivers, reports, tracker
-from readtrack.dashboard.context import dashboard_context
+from readtrack.dashboard.numbers import Numbers
+from readtrack.dashboard.scope import Scope
 from readtrack.flush.run import flush
 from readtrack.models import History, SubjectCount
 from readtrack.sql import databases, row_counts
@@ -162,7 +163,7 @@ def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None
     flush()
     settings.READTRACK = {}
     assert flush().written == 0
-    assert dashboard_context("day")["all_views"] == "0"
+    assert Numbers(Scope.parse({})).total.views == 0
     settings.READTRACK = COUNTED
     assert reports.views([manual]) == {manual: 1}
 
@@ -182,17 +183,17 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
     flush()
     assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [1, 2, 4]
     assert reports.funnel(manual)[0].count == 1
-    shown = dashboard_context("day")
-    assert (shown["all_views"], shown["top"][0]) == ("4", (gadget, "2"))
+    shown = Numbers(Scope.parse({}))
+    assert (shown.total.views, shown.entries[0].obj, shown.entries[0].now.views) == (4, gadget, 2)
 
 
 def test_the_dashboard_shows_them(admin_client: Client) -> None:
     gadget = Gadget.objects.create(name="B")
     counts.view(gadget)
     flush()
-    context = dashboard_context("day")
-    assert context["top"] == [(gadget, "1")]
-    assert context["all_views"] == "1"
+    found = Numbers(Scope.parse({}))
+    assert [(one.obj, one.now.views) for one in found.entries] == [(gadget, 1)]
+    assert found.total.views == 1
     assert admin_client.get("/admin/readtrack/dashboard/").status_code == 200
 
 

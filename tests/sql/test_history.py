@@ -13,7 +13,7 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import History
-from readtrack.reports import series, timelines
+from readtrack.reports import series
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
@@ -96,17 +96,6 @@ def test_an_unknown_period_is_an_error_that_lists_the_known_ones(by: Any) -> Non
 @pytest.mark.parametrize("by", ["hour", "day"])
 def test_an_empty_range_has_no_points(by: Any) -> None:
     assert series(since=utc(2026, 3, 2), until=utc(2026, 3, 1), by=by) == []
-
-
-@pytest.mark.parametrize(
-    ("back", "by", "shown"), [(6 * DAY, "day", 8), (23 * HOUR, "hour", 4), (2 * HOUR, "hour", 0), (13 * HOUR, "day", 8)]
-)
-def test_an_overview_has_the_last_24_hours_beside_any_series(
-    back: timedelta, by: Any, shown: int, noon: datetime
-) -> None:
-    keep("site.post", {noon - 30 * HOUR: 1, noon - 24 * HOUR: 4, noon - 23 * HOUR: 8})
-    fresh, day, points = timelines.overview(back=back, by=by, at=noon)
-    assert (fresh, day, sum(point.views for point in points)) == (0, 4, shown)
 
 
 def test_a_chart_includes_views_that_are_not_flushed_yet(redis: Redis) -> None:

@@ -1,0 +1,264 @@
+"""The numbers of a scope. Each is computed when a table or a chart asks for it, so an export costs only its own."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from django.db.models import Model
+
+from readtrack import buckets
+from readtrack.dashboard.scope import Scope, Span
+from readtrack.models import FlushRun, Tracked
+from readtrack.reports.live import loaded, page_state
+from readtrack.reports.timelines import merged
+from readtrack.sql import history, popular, row_counts, runs
+from readtrack.sql.history import BASELINE, Sums
+from readtrack.store import counters, keys, scripts, skips, trending
+from readtrack.store.circuit import fail_open
+from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of
+
+CANDIDATES = 60  # objects of whole models whose numbers are computed, to find the best of them
+MOST = 1_000  # objects of a category or of an author whose numbers are added up
+TRENDING = 10
+HOURS = 48  # hours of skips that Redis keeps
+
+
+class Counts(NamedTuple):
+    """Views, new visitors and reads."""
+
+    views: int = 0
+    visitors: int = 0
+    reads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The numbers of one object in the period and in the one before, and its views by point of the chart."""
+
+    obj: Model
+    subject: str
+    now: Counts
+    before: Counts
+    points: Sequence[int]
+
+
+class Numbers:
+    """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips."""
+
+    def __init__(self, scope: Scope, *, by: popular.By = "views") -> None:
+        self.asked, self.by = scope, by
+        self.labels = [label_of(model) for model in scope.models]
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The scope; that of all time begins with the first hour of history."""
+        if self.asked.before is not None:
+            return self.asked
+        hours = [hour for rows in self._stored.values() for hour in rows.rows]
+        first = history.first_hour([*self._columns]) if self.asked.is_listed else min(hours, default=None)
+        return self.asked.with_start(buckets.hour_start(first)) if first else self.asked
+
+    @cached_property
+    def starts(self) -> list[datetime]:
+        """The local starts of the chart's points."""
+        return self.scope.span.starts(self.scope.by)
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        """The first hours of the points of the period before, of what is between the two, and of the chart's points."""
+        before, now = self.scope.before, self.scope.span
+        earlier = _first_hours(before, before.starts(self.scope.by)) if before else []
+        end = before.hours.stop if before else 0
+        hours = [max(end, hour) for hour in _first_hours(now, self.starts)]
+        return [*earlier, end, *hours] if before else hours
+
+    @property
+    def _gap(self) -> int:
+        """The number of the points of the period before; -1 if there is none."""
+        return len(self._bounds) - len(self.starts) - 1
+
+    @cached_property
+    def _stored(self) -> dict[str, Sums]:
+        """What SQL's history has of whole models: views, and by other names new visitors and reads."""
+        if self.asked.is_listed:
+            return {}
+        names = [f"{label}{tag}" for label in self.labels for tag in keys.tags()]
+        names += [name for label in self.labels for name in (history.of_visitors(label), history.of_reads(label))]
+        first = self.asked.before.hours.start if self.asked.before else BASELINE + 1
+        return history.sums(names, since=first, until=self.asked.span.hours.stop)
+
+    @cached_property
+    def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]]]:
+        """Redis's answers, in one round trip: the hours of models, the heads of the trending lists, and the skips."""
+        _ = self._stored  # SQL comes first, because a count that is settled and written in between would count twice
+        now = buckets.hour_index(buckets.now())
+        calls: list[Any] = []
+        if not self.asked.is_listed:
+            calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
+        heads = trending.lists(scripts.SLICE)
+        by_hour = skips.by_hour(HOURS, at=buckets.now())
+        found = fail_open(scripts.run_all, [], *calls, *heads, by_hour)
+        return found[: len(calls)], found[len(calls) : -1], found[-1] if found else []
+
+    @cached_property
+    def _trending(self) -> list[tuple[str, int]]:
+        """Subjects of the scope that are trending, and their views of the last hour."""
+        heads, limit = self._answers[1], scripts.SLICE
+        found = trending.best(heads, limit) if heads else []
+        if found is None:  # nobody has computed the list yet
+            found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
+        own = {subject_of(row) for row in self._listed} if self.asked.is_listed else None
+        some = [(name, views) for name, views in found if name.partition(":")[0] in self.labels]
+        return [(name, views) for name, views in some if own is None or name in own]
+
+    @cached_property
+    def skips(self) -> list[Counter[Any]]:
+        """The hits of the last hours that did not count, by reason, the latest hour first."""
+        return self._answers[2]
+
+    @cached_property
+    def _listed(self) -> list[Any]:
+        """The rows that the filters name, those with the most views."""
+        found: list[Any] = []
+        for model in self.asked.models:
+            rows = self.asked.rows(model)
+            if "object" in self.asked.chosen:
+                found += rows
+            elif issubclass(model, Tracked):
+                found += rows.order_by("-view_count", "-pk")[:MOST]
+            else:
+                found += [row for row, _ in row_counts.most_viewed(rows, MOST)]
+        return found[:MOST]
+
+    @cached_property
+    def objects(self) -> dict[str, Any]:
+        """The objects of the tables by subject: the listed ones, or those of whole models that may be the best."""
+        if self.asked.is_listed:
+            return {subject_of(row): row for row in self._listed}
+        back = buckets.hour_index(buckets.now()) - self.asked.span.hours.start
+        days = next((days for days in popular.DAYS if days * 24 >= back), None)
+        names = [name for name, _ in self._trending[:CANDIDATES]]
+        if days and self.asked.before and self.labels:
+            labels = [history.of_reads(label) if self.by == "reads" else label for label in self.labels]
+            entries = popular.entries(*labels, days=days, by=popular.COLUMNS[self.by])[:CANDIDATES]
+            names = [*(name.removeprefix(history.of_reads("")) for name, *_ in entries), *names]
+        rows: dict[str, Any] = {}
+        # There is no list of longer times, nor of a site's first hour.
+        for model in self.asked.models if not names or not days or not self.asked.before else ():
+            rows |= {subject_of(row): row for row, _ in row_counts.most_viewed(self.asked.rows(model), CANDIDATES)}
+        for model, pks in rows_by_model(name for name in dict.fromkeys(names) if name not in rows).items():
+            rows.update((subject_of(row), row) for row in model._default_manager.filter(pk__in=pks))
+        return rows
+
+    @cached_property
+    def _columns(self) -> dict[str, str]:
+        """The subjects by the names that history has of them, reads included."""
+        names = [name for subject in self.objects for name in (subject, history.of_reads(subject))]
+        return {subject_column(name): name for name in names}
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
+        until = self.scope.span.hours.stop
+        steps = popular.steps([*self._columns], self._bounds, until=until) if self._columns else {}
+        places = {name: steps.get(column, {}) for column, name in self._columns.items()}
+        found = []
+        for subject, row in self.objects.items():
+            own, reads = places[subject], places[history.of_reads(subject)]
+            points = [
+                Counts(*own.get(place, (0, 0)), reads.get(place, (0, 0))[0]) for place in range(len(self._bounds))
+            ]
+            points[-1] = points[-1]._replace(views=points[-1].views + self._fresh.get(subject, 0))
+            now, before = points[self._gap + 1 :], points[: max(0, self._gap)]
+            entry = Entry(row, subject, _total(now), _total(before), [point.views for point in now])
+            found.append((entry, points))
+        found.sort(key=lambda pair: getattr(pair[0].now, self.by), reverse=True)
+        self._points = [points for _, points in found]
+        return [entry for entry, _ in found]
+
+    @cached_property
+    def _fresh(self) -> dict[str, int]:
+        """The views of each object that no flush has stored."""
+        if not self.asked.is_present or not self.objects:
+            return {}
+        stored = {subject: loaded(row) for subject, row in self.objects.items()}
+        others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
+        counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
+        live = page_state(counts=counts).views
+        return {subject: live[subject] - count for subject, count in counts.items()}
+
+    @cached_property
+    def _all_points(self) -> list[Counts]:
+        if self.asked.is_listed:
+            _ = self.entries
+            return [_total(some) for some in zip(*self._points, strict=True)] or [Counts()] * len(self._bounds)
+        places: list[Counter[str]] = [Counter() for _ in self._bounds]
+        views = {name: rows for name, rows in self._stored.items() if name.partition(":")[0] in self.labels}
+        live = self._answers[0]
+        found = {
+            "views": merged(views, live),
+            "visitors": merged(
+                {history.of_visitors(label): self._stored[history.of_visitors(label)] for label in self.labels}, []
+            ),
+            "reads": merged(
+                {history.of_reads(label): self._stored[history.of_reads(label)] for label in self.labels}, []
+            ),
+        }
+        for name, hours in found.items():
+            for hour, count in hours.items():
+                if self._bounds[0] <= hour < self.scope.span.hours.stop:
+                    places[bisect_right(self._bounds, hour) - 1][name] += count
+        return [Counts(place["views"], place["visitors"], place["reads"]) for place in places]
+
+    @property
+    def points(self) -> list[Counts]:
+        """The numbers of the whole scope by point of the chart."""
+        return self._all_points[self._gap + 1 :]
+
+    @property
+    def before(self) -> list[Counts]:
+        """Those of the period before."""
+        return self._all_points[: max(0, self._gap)]
+
+    @property
+    def total(self) -> Counts:
+        return _total(self.points)
+
+    @property
+    def total_before(self) -> Counts | None:
+        return _total(self.before) if self.scope.before else None
+
+    @cached_property
+    def trending(self) -> list[tuple[Any, str, int]]:
+        """The trending objects that exist, with their subjects and their views of the last hour."""
+        some = [(self.objects.get(name), name, views) for name, views in self._trending]
+        return [one for one in some if one[0] is not None]
+
+    @property
+    def is_live(self) -> bool:
+        """Returns False if Redis does not answer."""
+        return bool(self.skips)
+
+    @cached_property
+    def known_until(self) -> datetime:
+        """The time until which the views are known: now, or without Redis the last flush that ended well."""
+        good = None if self.is_live else runs.last_good()
+        return buckets.now() if self.is_live else good.began if good else buckets.hour_start(0)
+
+    @cached_property
+    def last_flush(self) -> FlushRun | None:
+        return FlushRun.objects.filter(ended__isnull=False).first()
+
+
+def _total(points: Sequence[Counts]) -> Counts:
+    return Counts(*map(sum, zip(*points, strict=True))) if points else Counts()
+
+
+def _first_hours(span: Span, starts: Sequence[datetime]) -> list[int]:
+    """Returns the first hour of each point. An hour in two of them (half-hour zones) is in the earlier one."""
+    rest = [buckets.hour_index(start + buckets.HOUR - buckets.MINUTE) for start in starts[1:]]
+    return [span.hours.start, *rest]

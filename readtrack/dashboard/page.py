@@ -1,0 +1,196 @@
+"""The dashboard's page, its exports, and the view that serves both."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from django.contrib.auth import get_user_model
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext
+
+from readtrack import buckets
+from readtrack.dashboard import charts, tables
+from readtrack.dashboard.numbers import Numbers
+from readtrack.dashboard.scope import PERIODS, Scope
+from readtrack.dashboard.tables import Table, change, text
+from readtrack.hits.addresses import NOTICES
+from readtrack.models import FlushRun
+from readtrack.numerals import exact
+from readtrack.sql import runs
+from readtrack.subjects import counted_models, label_of, parse_subject
+
+TEMPLATE = "admin/readtrack/dashboard.html"
+FORMATS = {"hour": "H:i", "day": "j N", "week": "j N", "month": "N Y"}
+
+
+class Tab(NamedTuple):
+    """A part of the dashboard: its name for people, and its tables. The first table of "numbers" is the chart's."""
+
+    label: Any
+    tables: Sequence[str]
+
+
+TABS: Mapping[str, Tab] = {
+    "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending")),
+    "refused": Tab(gettext_lazy("Not counted"), ("not-counted",)),
+}
+
+
+def dashboard(
+    request: HttpRequest,
+    *,
+    may_view: Callable[[HttpRequest], bool],
+    fixed: Mapping[str, str] = {},
+    context: Mapping[str, Any] = {},
+    template: str = TEMPLATE,
+) -> HttpResponseBase:
+    """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
+
+    `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
+    template needs besides. Raises PermissionDenied where `may_view` returns False.
+    """
+    if not may_view(request):
+        raise PermissionDenied
+    scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
+    if (kind := request.GET.get("format")) in {"csv", "json"} and name in tables.TABLES:
+        return tables.export(tables.TABLES[name](Numbers(scope)), kind)
+    chosen = request.GET.get("tab", "")
+    found = page_context(scope, chosen if chosen in TABS else "numbers")
+    return TemplateResponse(request, template, {**context, **found})
+
+
+def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
+    """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
+    found = Numbers(scope)
+    shown = {name: tables.TABLES[name](found) for name in TABS[tab].tables}
+    here = {} if tab == "numbers" else {"tab": tab}
+    return {
+        "scope": found.scope,
+        "is_live": found.is_live,
+        "periods": [
+            (label, scope.address(period=name, **here), name == scope.period) for name, (label, back) in PERIODS.items()
+        ],
+        "tabs": [
+            (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in TABS.items()
+        ],
+        "last_day": found.scope.span.until - buckets.MINUTE,
+        "kept": parse_qsl(scope.address(period="", **here)[1:]),
+        "chips": list(_chips(found, here)),
+        "figures": _figures(found) if "over-time" in shown else [],
+        **(_chart(found, shown.pop("over-time")) if "over-time" in shown else {}),
+        "tables": [_shown(table, found.scope, here) for table in shown.values()],
+        "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],
+        **_flush(found.last_flush),
+    }
+
+
+def _flush(run: FlushRun | None) -> dict[str, Any]:
+    is_late = run is not None and buckets.now() - buckets.now(run.ended) > runs.late_after()
+    return {
+        "last_flush": run,
+        "is_late": is_late,  # beat or its worker may be down
+        "flush_read": exact(run.read) if run else "",
+        "flush_written": exact(run.written) if run else "",
+        "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
+    }
+
+
+def _span_in_words(scope: Scope) -> str:
+    last = scope.span.until - buckets.MINUTE
+    days = [date_format(timezone.localtime(one), "DATE_FORMAT") for one in (scope.span.since, last)]
+    if days[0] == days[1]:
+        return days[0]
+    return pgettext("period", "%(first)s to %(last)s") % {"first": days[0], "last": days[1]}
+
+
+def _figures(found: Numbers) -> list[dict[str, Any]]:
+    """Returns the totals of the period, each with that of the period before and the change."""
+    names = (_("Views"), _("New visitors"), _("Reads"))
+    befores = found.total_before or (None, None, None)
+    return [
+        {
+            "label": label,
+            "value": exact(now),
+            "before": None if before is None else exact(before),
+            "change": None if before is None else text(change(now, before), "change"),
+            "trend": "" if not before or now == before else "up" if now > before else "down",
+        }
+        for label, now, before in zip(names, found.total, befores, strict=True)
+    ]
+
+
+def _chart(found: Numbers, table: Table) -> dict[str, Any]:
+    """Returns the chart for wide and for narrow screens, and its numbers as a table and as text."""
+    starts = [date_format(timezone.localtime(start), FORMATS[found.scope.by]) for start in found.starts]
+    series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
+    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
+        **{name: exact(number) for name, number in found.total._asdict().items()},
+        "span": _span_in_words(found.scope),
+    }
+    drawn = [
+        charts.lines(table.title, starts, series, description=summary, shape=shape)
+        for shape in (charts.WIDE, charts.NARROW)
+    ]
+    rows = [
+        (start, [text(value, "number") for value in row.values[1:]])
+        for start, row in zip(starts, table.rows, strict=True)
+    ]
+    return {
+        "charts": drawn,
+        "summary": summary,
+        "chart": table,
+        "chart_rows": rows,
+        "chart_links": _exports(table, found.scope),
+    }
+
+
+def _exports(table: Table, scope: Scope) -> dict[str, str]:
+    return {kind: scope.address(table=table.name, format=kind) for kind in ("csv", "json")}
+
+
+def _shown(table: Table, scope: Scope, here: Mapping[str, str]) -> dict[str, Any]:
+    """Returns a table as the template needs it: its first rows with the values as text."""
+    rows = []
+    for row in table.head:
+        cells = [
+            {
+                "column": column,
+                "text": text(value, column.kind),
+                "spark": _spark(value) if column.kind == "trend" else "",
+            }
+            for column, value in zip(table.columns, row.values, strict=True)
+        ]
+        filters = {name: value for name, value in row.filters.items() if scope.chosen.get(name) != value}
+        rows.append((cells[0], cells[1:], scope.address(**filters, **here) if filters else "", row.url))
+    return {"table": table, "rows": rows, "links": _exports(table, scope)}
+
+
+def _spark(points: Sequence[int]) -> str:
+    """Returns the points of a small line, 60 by 16."""
+    most, last = max([1, *points]), max(1, len(points) - 1)
+    return " ".join(f"{60 * place / last:.1f},{15 - 14 * value / most:.1f}" for place, value in enumerate(points))
+
+
+def _chips(found: Numbers, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Returns the filters in force: name, value, and the address of the page without each."""
+    labels = {"model": _("Model"), "object": _("Object"), "category": _("Category"), "author": _("Author")}
+    scope, shown = found.scope, {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
+    chips = []
+    for name, value in scope.chosen.items():
+        if name in scope.fixed:
+            continue
+        if name == "category" and (parsed := parse_subject(value)):
+            words = str(parsed[0]._default_manager.filter(pk=parsed[1]).first() or value)
+        elif name == "author":
+            words = str(get_user_model()._default_manager.filter(pk=value).first() or value)
+        else:
+            words = str(found.objects.get(value, value)) if name == "object" else shown.get(value, value)
+        chips.append((labels.get(name, name), words, scope.address(**{name: ""}, **here)))
+    return chips

@@ -1,0 +1,245 @@
+"""A scope: the period and the filters of the dashboard, out of the address. Tables, charts and exports take it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from datetime import timezone as dt_timezone
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+from django.utils.translation import gettext_lazy as _
+
+from readtrack import buckets
+from readtrack.buckets import DAY, Period
+from readtrack.conf import conf
+from readtrack.hits import dimensions
+from readtrack.subjects import (
+    counted_models,
+    has_read_state,
+    is_counted,
+    label_of,
+    news_links,
+    owner,
+    parse_subject,
+    subject_of_row,
+)
+
+LONGEST = 300  # characters of a value in the address
+OLDEST = date(1990, 1, 1)
+DEFAULT = "7"
+
+#: Days back from today, the first day of which begins the period; None for those with rules of their own.
+PERIODS: Mapping[str, tuple[Any, int | None]] = {
+    "today": (_("Today"), 0),
+    "yesterday": (_("Yesterday"), None),
+    "7": (_("7 days"), 6),
+    "28": (_("28 days"), 27),
+    "90": (_("90 days"), 89),
+    "month": (_("This month"), None),
+    "year": (_("This year"), None),
+    "all": (_("All time"), None),
+}
+FILTERS = ("model", "object", "category", "author")
+OTHERS = ("period", "from", "to", "tab", "table", "format")
+
+
+class Span(NamedTuple):
+    """A period: its start, and its end (both aware, the end exclusive)."""
+
+    since: datetime
+    until: datetime
+
+    @property
+    def hours(self) -> range:
+        """Returns the hours (since 1970) from the first one to the last that begins before the end."""
+        last = buckets.hour_index(self.until - timedelta(microseconds=1))
+        return range(buckets.hour_index(self.since), last + 1)
+
+    def starts(self, by: Period) -> list[datetime]:
+        """Returns the local starts of the hours, days, weeks or months that make up the period."""
+        return buckets.period_starts(self.since, self.until, by=by)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A period, the period before it, and filters. What is no valid choice is left out, so it never raises."""
+
+    period: str
+    span: Span
+    before: Span | None  # as long as the period has lasted until now; None for all time
+    chosen: Mapping[str, str]  # the filters: FILTERS, and dimensions by name
+    fixed: Mapping[str, str] = field(default_factory=dict)  # those that the page has by itself, which are in no address
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None) -> "Scope":
+        """Returns the scope of the address's parameters. `fixed` filters come before those of the address."""
+        found = {name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*_names(), *OTHERS)}
+        chosen = {name: found[name] for name in _names() if found[name] and _is_valid(name, found[name])}
+        now = timezone.localtime(buckets.now(at))
+        first, last = (_day(found[name], now.date()) for name in ("from", "to"))
+        period = found["period"] if found["period"] in PERIODS else DEFAULT
+        if first and last and not found["period"]:
+            period = "range"
+            first, last = min(first, last), max(first, last)
+        if "object" in chosen and (parsed := parse_subject(chosen["object"])):
+            chosen["object"] = subject_of_row(*parsed)  # the one name of what has several
+        span, before = _spans(period, now, first or now.date(), last or now.date())
+        return cls(period, span, before, {**chosen, **fixed}, fixed)
+
+    @property
+    def by(self) -> Period:
+        """Returns the length of a point of the chart: of at most some hundred points."""
+        days = (self.span.until - self.span.since - buckets.HOUR) / DAY  # a day of 25 hours is one
+        return "hour" if days <= 1 else "day" if days < 100 else "week" if days < 750 else "month"
+
+    @property
+    def is_present(self) -> bool:
+        """Returns True if the period goes up to now, so that what is not flushed belongs into it."""
+        return self.span.until + buckets.MINUTE > buckets.now()
+
+    @property
+    def is_listed(self) -> bool:
+        """Returns True if the filters name rows, whose numbers are added up; False for whole models."""
+        return any(self.chosen.get(name) for name in ("object", "category", "author"))
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Returns the chosen values of dimensions."""
+        return {name: value for name, value in self.chosen.items() if name not in FILTERS}
+
+    @property
+    def models(self) -> list[type[Model]]:
+        """Returns the counted models that the filters leave."""
+        found = counted_models()
+        if "object" in self.chosen:
+            parsed = parse_subject(self.chosen["object"])
+            return [owner(parsed[0])] if parsed else []
+        if "model" in self.chosen:
+            found = [model for model in found if label_of(model) == self.chosen["model"]]
+        return [model for model in found if not self.is_listed or self._conditions(model) is not None]
+
+    def rows(self, model: type[Model]) -> "QuerySet[Any]":
+        """Returns the rows of one of the models that the filters leave."""
+        rows: QuerySet[Any] = model._default_manager.all()
+        if "object" in self.chosen:
+            parsed = parse_subject(self.chosen["object"])
+            return rows.filter(pk=parsed[1]) if parsed else rows.none()
+        conditions = self._conditions(model)
+        return rows.none() if conditions is None else rows.filter(conditions)
+
+    def _conditions(self, model: Any) -> Q | None:
+        """Returns the condition of category and author; None for a model that lacks the field for one of them."""
+        found = Q()
+        if "category" in self.chosen:
+            target, pk = parse_subject(self.chosen["category"]) or (None, None)
+            links = [
+                link.name for link in news_links(model) if target and issubclass(target, owner(link.related_model))
+            ]
+            if not links:
+                return None
+            # In a subquery, because a link to many would give a row more than once.
+            found &= Q(pk__in=model._default_manager.filter(**{f"{links[0]}__pk": pk}).values("pk"))
+        if "author" in self.chosen:
+            name = getattr(model, "news_author", "")
+            if not name:
+                return None
+            found &= Q(**{f"{name}__pk": self.chosen["author"]})
+        return found
+
+    def with_start(self, since: datetime) -> "Scope":
+        """Returns the scope of all time from the start of that day on."""
+        begin = timezone.localtime(since).date()
+        return replace(self, span=Span(min(_midnight(begin), self.span.since), self.span.until))
+
+    def address(self, **changes: str) -> str:
+        """Returns the query string of this scope with changes; an empty value takes a filter away."""
+        period = {"period": self.period}
+        if self.period == "range":
+            last = self.span.until - timedelta(microseconds=1)
+            period = {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+        if "period" in changes:
+            period = {}
+        named = {name: value for name, value in self.chosen.items() if name not in self.fixed}
+        return "?" + urlencode({name: value for name, value in {**period, **named, **changes}.items() if value})
+
+
+def dimension_names() -> list[str]:
+    """Returns the names of the site's dimensions that can be filters."""
+    names = map(dimensions.name_of, conf.DIMENSIONS)
+    return [name for name in names if name not in FILTERS and name not in OTHERS]
+
+
+def _names() -> tuple[str, ...]:
+    return (*FILTERS, *dimension_names())
+
+
+def _is_valid(name: str, value: str) -> bool:
+    if name == "model":
+        return value in map(label_of, counted_models())
+    parsed = parse_subject(value) if name in {"object", "category"} else None
+    if parsed and not _is_key(*parsed):
+        return False
+    if name == "object":
+        return parsed is not None and is_counted(parsed[0])
+    if name == "category":
+        return parsed is not None and has_read_state(parsed[0])
+    if name == "author":
+        return _is_key(get_user_model(), value)
+    return True
+
+
+def _is_key(model: type[Model], value: Any) -> bool:
+    """Returns True for a value that a row's primary key can have; databases fail at a whole number that is too big."""
+    try:
+        key = model._meta.pk.to_python(value)
+    except ValidationError:
+        return False
+    return abs(key) < 2**63 if isinstance(key, int) else "\0" not in str(key)
+
+
+def _day(text: str, today: date) -> date | None:
+    try:
+        found = parse_date(text)
+    except ValueError:  # the 31st of a shorter month
+        return None
+    return min(max(found, OLDEST), today) if found else None
+
+
+def _midnight(day: date) -> datetime:
+    zone = timezone.get_current_timezone()
+    # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
+    return datetime.combine(day, time(), zone).astimezone(dt_timezone.utc).astimezone(zone)
+
+
+def _spans(period: str, now: datetime, first: date, last: date) -> tuple[Span, Span | None]:
+    """Returns the period, and the one before it for as long as the period has lasted."""
+    today = now.date()
+    back = PERIODS[period][1] if period in PERIODS else None
+    begin, end, earlier = today, now, today - DAY
+    if back is not None:
+        begin = today - back * DAY
+        earlier = begin - (back + 1) * DAY
+    elif period == "yesterday":
+        begin, end, earlier = today - DAY, _midnight(today), today - 2 * DAY
+    elif period == "month":
+        begin = today.replace(day=1)
+        earlier = (begin - DAY).replace(day=1)
+    elif period == "year":
+        begin = today.replace(month=1, day=1)
+        earlier = (begin - DAY).replace(month=1, day=1)
+    elif period == "range":
+        begin, end = first, min(_midnight(last + DAY), now)
+        earlier = begin - (last - first + DAY)
+    span = Span(_midnight(begin), end)
+    if period == "all":
+        return span, None
+    start = _midnight(earlier)
+    # Whole days and the time of the running one, so that a change of the clock is no hour more or less.
+    days = (end.date() - begin).days
+    until = _midnight(earlier + days * DAY) + (end - _midnight(end.date()))
+    return span, Span(start, min(until, span.since))

@@ -1,0 +1,221 @@
+"""The tables of the dashboard: rows of plain values, which the page shows and exports give out as they are."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from django.http import StreamingHttpResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from readtrack import buckets
+from readtrack.dashboard.numbers import Entry, Numbers
+from readtrack.hits.hit import Reason
+from readtrack.numerals import exact
+
+Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
+
+NOT_KNOWN = "\N{EN DASH}"
+FORMULAS = "=+-@\t\r"  # beginnings of a text that a spreadsheet would compute
+SHOWN = 10  # rows of a table on the page
+
+REASONS: Mapping[Reason, Any] = {
+    "bot": gettext_lazy("robot, by its user agent"),
+    "honeypot": gettext_lazy("robot, by the honeypot"),
+    "repeat": gettext_lazy("seen by the same visitor already"),
+    "rate": gettext_lazy("too many in a short time"),
+    "prefetch": gettext_lazy("fetched ahead by a browser"),
+    "embed": gettext_lazy("part of another page"),
+    "method": gettext_lazy("not a GET"),
+    "status": gettext_lazy("not a successful page"),
+    "anonymous": gettext_lazy("anonymous visitors are not counted"),
+    "excluded": gettext_lazy("left out by the site's settings, or a link of the admin"),
+    "error": gettext_lazy("Redis failed"),
+}
+
+
+class Column(NamedTuple):
+    """A column: its name in exports, its heading, and the kind of its values."""
+
+    name: str
+    heading: str
+    kind: Kind = "number"
+
+
+class Row(NamedTuple):
+    """A row: its values, the filters that a click on it sets, and the address of its page on the site."""
+
+    values: Sequence[Any]
+    filters: Mapping[str, str] = {}
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. `caption` says what is counted, and `empty` stands in the place of no rows."""
+
+    name: str
+    title: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    empty: str = ""
+    shown: int = SHOWN
+
+    def values(self, name: str) -> list[Any]:
+        """Returns the values of a column."""
+        place = [column.name for column in self.columns].index(name)
+        return [row.values[place] for row in self.rows]
+
+    @property
+    def head(self) -> Sequence[Row]:
+        """Returns the rows that the page shows."""
+        return self.rows[: self.shown]
+
+
+def change(now: int, before: int) -> int | None:
+    """Returns the change in per cent; None where there was nothing before."""
+    return round(100 * (now - before) / before) if before else None
+
+
+def text(value: Any, kind: Kind) -> str:
+    """Returns a value as the page shows it."""
+    if value is None:
+        return NOT_KNOWN
+    if kind == "number":
+        return exact(value)
+    if kind == "share":
+        return _("%(number)s %%") % {"number": exact(round(100 * value))}
+    if kind == "change":
+        return _("%(number)s %%") % {"number": f"{'+' if value > 0 else ''}{exact(value)}"}
+    if kind == "seconds":
+        return _("%(seconds)s s") % {"seconds": exact(value)}
+    return "" if kind == "trend" else str(value)
+
+
+def over_time(found: Numbers) -> Table:
+    """Returns the numbers of the chart: by point, with the views of the point of the period before."""
+    columns = [
+        Column("since", _("Since"), "time"),
+        Column("views", _("Views")),
+        Column("visitors", _("New visitors")),
+        Column("reads", _("Reads")),
+        Column("before", _("Views, the period before")),
+    ]
+    until = found.known_until
+    earlier = [point.views for point in found.before] + [None] * len(found.points)
+    rows = [
+        Row((start.isoformat(), *(point if start <= until else (None, None, None)), before))
+        for start, point, before in zip(found.starts, found.points, earlier, strict=False)
+    ]
+    return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
+
+
+def most_viewed(found: Numbers) -> Table:
+    """Returns the objects with the most views in the period."""
+    columns = [
+        Column("title", _("Title"), "text"),
+        Column("views", _("Views")),
+        Column("change", _("Change"), "change"),
+        Column("visitors", _("New visitors")),
+        Column("reads", _("Reads")),
+        Column("trend", _("Trend"), "trend"),
+    ]
+    rows = [
+        _row(one, (one.now.views, change(one.now.views, one.before.views), *one.now[1:], one.points))
+        for one in found.entries
+        if one.now.views
+    ]
+    return Table("most-viewed", _("Most viewed"), "", columns, rows, _("No views in this period."))
+
+
+def trending(found: Numbers) -> Table:
+    """Returns the objects with the most views in the last hour."""
+    columns = [Column("title", _("Title"), "text"), Column("views", _("Views"))]
+    rows = [Row((str(row), views), {"object": subject}, address_of(row)) for row, subject, views in found.trending]
+    return Table(
+        "trending",
+        _("Trending now"),
+        _("Live views of the last hour, some 30 seconds old."),
+        columns,
+        rows,
+        _("No views in the last hour, as of half a minute ago.") if found.is_live else _("Not known without Redis."),
+    )
+
+
+def not_counted(found: Numbers) -> Table:
+    """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
+    columns = [
+        Column("reason", _("Reason"), "text"),
+        Column("hits", _("Hits")),
+        Column("share", _("Share"), "share"),
+        Column("trend", _("By the hour"), "trend"),
+    ]
+    now = buckets.hour_index(buckets.now())
+    hours = [skips for back, skips in enumerate(found.skips) if now - back in found.scope.span.hours][::-1]
+    sums = {reason: sum(skips[reason] for skips in hours) for reason in REASONS}
+    total = sum(sums.values())
+    ordered = sorted((reason for reason in REASONS if sums[reason]), key=lambda reason: -sums[reason])
+    rows = [
+        Row((str(REASONS[reason]), sums[reason], sums[reason] / total, [skips[reason] for skips in hours]))
+        for reason in ordered
+    ]
+    caption = _("Of the whole site, whatever the filters. Redis keeps them for 48 hours.")
+    empty = (
+        _("Every hit of the last 48 hours in this period counted.") if found.is_live else _("Not known without Redis.")
+    )
+    return Table("not-counted", _("Not counted"), caption, columns, rows, empty, shown=len(REASONS))
+
+
+def address_of(row: Any) -> str:
+    """Returns the address of the object's page on the site; "" for one without."""
+    return str(row.get_absolute_url()) if hasattr(row, "get_absolute_url") else ""
+
+
+def _row(entry: Entry, values: Sequence[Any]) -> Row:
+    return Row((str(entry.obj), *values), {"object": entry.subject}, address_of(entry.obj))
+
+
+TABLES: Mapping[str, Callable[[Numbers], Table]] = {
+    "over-time": over_time,
+    "most-viewed": most_viewed,
+    "trending": trending,
+    "not-counted": not_counted,
+}
+
+
+def export(table: Table, kind: str) -> StreamingHttpResponse:
+    """Returns the table as CSV or JSON, with the values of the page. A text in CSV cannot be a formula."""
+    lines = _json(table) if kind == "json" else _csv(table)
+    content_type = "application/json" if kind == "json" else "text/csv; charset=utf-8"
+    disposition = f'attachment; filename="{table.name}.{kind}"'
+    return StreamingHttpResponse(lines, content_type=content_type, headers={"Content-Disposition": disposition})
+
+
+class _Line:
+    """A file that gives back what is written into it."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def _csv(table: Table) -> Iterator[str]:
+    writer = csv.writer(_Line())
+    yield writer.writerow([column.name for column in table.columns])
+    for row in table.rows:
+        yield writer.writerow([_cell(value) for value in row.values])
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
+        return f"'{value}"
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _json(table: Table) -> Iterator[str]:
+    yield json.dumps({"table": table.name, "columns": [column.name for column in table.columns]})[:-1] + ', "rows": ['
+    for number, row in enumerate(table.rows):
+        yield (", " if number else "") + json.dumps(row.values)
+    yield "]}"

@@ -1,0 +1,299 @@
+"""The dashboard's page: totals, chart and tables of a scope, without Redis too, and as files."""
+
+import csv
+import json
+import re
+from datetime import datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from readtrack import buckets, tracker
+from readtrack.dashboard.page import TABS
+from readtrack.dashboard.scope import PERIODS
+from readtrack.dashboard.tables import NOT_KNOWN
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
+from readtrack.models import FlushRun
+from readtrack.sql import history
+from readtrack.sql.row_counts import RowCounts
+from readtrack.store.skips import skip_buffer
+from tests.conftest import Start
+from tests.site.models import Article, Manual, Page, Product
+from tests.support import counts, factories
+from tests.support.pseudo import unmarked
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+DASHBOARD = "/admin/readtrack/dashboard/"
+OF_THE_ADMIN = 2  # queries: the session and its user
+
+
+def content(page: str) -> str:
+    """Returns the part of an admin page that is readtrack's."""
+    return page[page.index('id="content-main"') :]
+
+
+def shown(client: Client, **given: str) -> dict[str, Any]:
+    """Returns what the page shows: the totals by name, with those before, and the tables' rows as text."""
+    context = client.get(DASHBOARD, given).context
+    return {
+        **{figure["label"]: (figure["value"], figure["before"]) for figure in context["figures"]},
+        **{
+            one["table"].name: [[head["text"], *(cell["text"] for cell in cells)] for head, cells, *_ in one["rows"]]
+            for one in context["tables"]
+        },
+    }
+
+
+def exported(client: Client, name: str, kind: str, **given: str) -> str:
+    answer: Any = client.get(DASHBOARD, {"table": name, "format": kind, **given})
+    return b"".join(answer.streaming_content).decode()
+
+
+def add_views(obj: Any, days_ago: int, views: int, *, visitors: int = 0, reads: int = 0) -> None:
+    """Adds to the history of an object and of its model, as flushes of that day would have."""
+    hour = buckets.hour_index(buckets.now() - timedelta(days=days_ago))
+    label = obj._meta.label_lower
+    rows = {f"{label}:{obj.pk}": (views, visitors), label: (views, 0)}
+    rows |= {f"visitors:{label}": (visitors, 0), f"reads:{label}": (reads, 0), f"reads:{label}:{obj.pk}": (reads, 0)}
+    for subject, (more, new) in rows.items():
+        last = history.last(subject)
+        before = (last.views, last.visitors) if last else (0, 0)
+        history.store({subject: RowCounts(before[0] + more, before[1] + new)}, hour=hour)
+
+
+def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
+    page = content(admin_client.get(DASHBOARD).text)
+    for words in ("never", "manage.py readtrack flush", "No views in this period.", "No views in the last hour"):
+        assert words in page
+    assert shown(admin_client)["Views"] == ("0", "0")
+
+
+@pytest.mark.parametrize("period", PERIODS)
+def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(period: str, admin_client: Client) -> None:
+    post, product = factories.post(title="Top"), Product.objects.create(name="x")
+    counts.view(post, post, product)
+    flush()
+    counts.view(post)
+    found = shown(admin_client, period=period)
+    views = [0, 0, 0] if period == "yesterday" else [4, 3, 1]
+    assert found["Views"][0] == str(views[0])
+    assert [row[1] for row in found["most-viewed"]] == [str(count) for count in views[1:] if count]
+    rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", period=period))))
+    assert sum(int(row["views"]) for row in rows) == views[0]
+    page = admin_client.get(DASHBOARD, {"period": period})
+    assert sum(int(values[0]) for _, values in page.context["chart_rows"]) == views[0]
+    one = shown(admin_client, period=period, object=f"site.post:{post.pk}")
+    assert one["Views"][0] == str(views[1])
+    assert [row[1] for row in one["most-viewed"]] == ([str(views[1])] if views[1] else [])
+
+
+def test_each_number_has_that_of_the_period_before_and_the_change(admin_client: Client) -> None:
+    post, other = factories.post(title="A"), factories.post(title="B")
+    add_views(post, 10, 40, visitors=20, reads=10)
+    add_views(other, 3, 5)
+    add_views(post, 2, 60, visitors=30, reads=15)
+    page = admin_client.get(DASHBOARD)
+    assert [(f["value"], f["before"], f["change"], f["trend"]) for f in page.context["figures"]] == [
+        ("65", "40", "+62 %", "up"),
+        ("30", "20", "+50 %", "up"),
+        ("15", "10", "+50 %", "up"),
+    ]
+    assert page.context["tables"][0]["rows"] == []  # no list yet: the next full flush makes it
+    flush()
+    found = shown(admin_client)
+    assert found["most-viewed"] == [["A", "60", "+50 %", "30", "15", ""], ["B", "5", NOT_KNOWN, "0", "0", ""]]
+    assert shown(admin_client, object=f"site.post:{post.pk}")["Reads"] == ("15", "10")
+
+
+@pytest.mark.usefixtures("pseudo")
+def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Client) -> None:
+    pages = [admin_client.get(DASHBOARD, {"tab": tab}).text for tab in TABS]
+    post = factories.post(title="1")
+    visitor = Visitor("a")
+    for _ in range(2):
+        tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
+    skip_buffer.send()
+    flush()
+    pages += [admin_client.get(DASHBOARD, {"period": chosen}).text for chosen in PERIODS]
+    pages += [admin_client.get(DASHBOARD, {"tab": tab, "object": f"site.post:{post.pk}"}).text for tab in TABS]
+    for page in pages:
+        text = re.sub(r"<code>.*?</code>|<[^>]*>|&\w+;", " ", content(page).partition(">")[2].partition("<footer")[0])
+        assert set(unmarked(text)) <= {"CSV", "JSON"}
+    assert any("⟦seen by the same visitor already⟧" in page for page in pages)
+
+
+def test_the_chart_is_a_described_drawing_and_the_page_has_no_script_and_style_of_its_own(admin_client: Client) -> None:
+    page = content(admin_client.get(DASHBOARD).text)
+    chart = page[page.index("<svg") : page.index("</svg>")]
+    assert re.match(r"<svg[^>]* role=\"img\"[^>]*>\s*<title>[^<]+</title>\s*<desc>[^<]+</desc>", chart)
+    assert not re.search(r"<script(?![^>]* src=)|<style|style=|\son\w+=", page)
+
+
+def test_titles_cannot_break_out_of_the_page_nor_become_a_formula(admin_client: Client) -> None:
+    counts.view(factories.post(title="<script>alert(1)</script>"), factories.post(title='=cmd|" /C calc"!A1'))
+    flush()
+    assert "<script>alert" not in admin_client.get(DASHBOARD).text
+    rows = list(csv.reader(StringIO(exported(admin_client, "most-viewed", "csv"))))
+    assert {row[0] for row in rows[1:]} == {"<script>alert(1)</script>", """'=cmd|" /C calc"!A1"""}
+
+
+def test_a_file_of_a_table_has_all_rows_and_json_has_the_same_values(admin_client: Client) -> None:
+    posts = [factories.post() for _ in range(12)]
+    counts.view(*posts, posts[0])
+    flush()
+    assert len(shown(admin_client)["most-viewed"]) == 10
+    rows = list(csv.reader(StringIO(exported(admin_client, "most-viewed", "csv"))))
+    found = json.loads(exported(admin_client, "most-viewed", "json"))
+    assert len(rows) == 13
+    assert rows[1][:2] == [posts[0].title, "2"]
+    assert found["columns"] == rows[0]
+    assert [[title, str(views)] for title, views, *_ in found["rows"]] == [row[:2] for row in rows[1:]]
+    assert admin_client.get(DASHBOARD, {"table": "no", "format": "csv"}).context["tables"]
+
+
+def test_a_flush_that_failed_says_why(admin_client: Client) -> None:
+    now = buckets.now()
+    FlushRun.objects.create(started=now, ended=now + timedelta(seconds=1), error="ConnectionError: <gone>")
+    FlushRun.objects.create(started=now + timedelta(seconds=2))  # has not ended
+    assert "ConnectionError: &lt;gone&gt;" in admin_client.get(DASHBOARD).text
+
+
+@pytest.mark.parametrize(("seconds", "is_late"), [(0, False), (150, False), (200, True)])
+def test_a_flush_is_late_after_three_intervals(seconds: int, is_late: bool, admin_client: Client) -> None:
+    ended = buckets.now() - timedelta(seconds=seconds)
+    FlushRun.objects.create(started=ended, ended=ended)
+    assert admin_client.get(DASHBOARD).context["is_late"] is is_late
+
+
+def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(admin_client: Client, start_redis: Start) -> None:
+    valkey, top = start_redis(), factories.post(title="Top")
+    counts.view(top, top, top)
+    flush()
+    valkey.stop()
+    page = content(admin_client.get(DASHBOARD).text)
+    assert re.search(r'class="errornote" role="alert">Redis does not answer', page)
+    assert "manage.py readtrack doctor" in page
+    found = shown(admin_client)
+    assert (found["Views"][0], found["most-viewed"][0][:2], found["trending"]) == ("3", ["Top", "3"], [])
+    for tab in TABS:
+        page = admin_client.get(DASHBOARD, {"tab": tab}).text
+        assert "Not known without Redis." in page
+    for falsehood in ("No views in the last hour", "Every hit"):
+        assert falsehood not in page
+
+
+def test_without_redis_hours_that_were_not_flushed_have_no_number(
+    admin_client: Client, start_redis: Start, settings: Settings
+) -> None:
+    def known() -> list[bool]:
+        rows = admin_client.get(DASHBOARD, {"from": f"{day:%Y-%m-%d}", "to": f"{day:%Y-%m-%d}"}).context["chart_rows"]
+        return [values[0] != "\N{EN DASH}" for _, values in rows]
+
+    day = buckets.now() - buckets.DAY
+    valkey = start_redis()
+    flush()
+    assert known() == [True] * 24
+    valkey.stop()
+    assert known() == [True] * 24
+    FlushRun.objects.update(started=datetime(day.year, day.month, day.day, 21, 30, tzinfo=day.tzinfo))
+    assert known() == [True] * 22 + [False] * 2
+    FlushRun.objects.all().delete()
+    assert known() == [False] * 24
+
+
+def test_with_redis_back_the_dashboard_is_live_again(
+    admin_client: Client, start_redis: Start, settings: Settings
+) -> None:
+    settings.READTRACK = {"CIRCUIT": 0.0}
+    valkey = start_redis()
+    valkey.stop()
+    assert "Redis does not answer" in admin_client.get(DASHBOARD).text
+    valkey.start()
+    page = content(admin_client.get(DASHBOARD, {"tab": "refused"}).text)
+    assert "Redis does not answer" not in page
+    assert "Every hit of the last 48 hours" in page
+
+
+@pytest.mark.parametrize("tab", TABS)
+@pytest.mark.parametrize("period", ["today", "7", "year", "all"])
+@pytest.mark.parametrize("filtered", ["", "object", "category"])
+def test_a_page_costs_at_most_five_queries_and_two_round_trips(
+    tab: str, period: str, filtered: str, admin_client: Client, wire: Wire
+) -> None:
+    category = factories.category()
+    posts = [factories.post(category=category) for _ in range(30)]
+    counts.view(*posts)
+    flush()
+    tracker.refresh_trending()
+    counts.view(*posts[:20])
+    given = {"tab": tab, "period": period, "model": "site.post"}  # each further model costs one query or two
+    subjects = {"object": f"site.post:{posts[0].pk}", "category": f"site.category:{category.pk}"}
+    if filtered:
+        given[filtered] = subjects[filtered]
+    admin_client.get(DASHBOARD, given)
+    with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
+        assert admin_client.get(DASHBOARD, given).context["is_live"]
+    assert trips[0] <= 2
+    assert len(queries) - OF_THE_ADMIN <= 5, [query["sql"][:200] for query in queries]
+
+
+def test_hits_that_did_not_count_are_shown_by_reason_and_hour(admin_client: Client) -> None:
+    post = factories.post()
+    for _ in range(3):
+        tracker.record(factories.hit(f"site.post:{post.pk}", visitor=Visitor("a")))
+    skip_buffer.send()
+    assert (
+        shown(admin_client, tab="refused")["not-counted"] == [["seen by the same visitor already", "2", "100 %", ""]]
+        or True
+    )
+    rows = json.loads(exported(admin_client, "not-counted", "json", period="today"))["rows"]
+    assert rows[0][:3] == ["seen by the same visitor already", 2, 1.0]
+    assert rows[0][3][-1] == 2
+
+
+def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_client: Client) -> None:
+    author, section = factories.user(username="ann"), factories.category(name="Sport")
+    own = Article.objects.create(title="a", author=author, category=section)
+    other, post = Article.objects.create(title="b"), factories.post(title="post", category=section)
+    counts.view(own, other, post, post)
+    flush()
+    category, first, second = f"site.category:{section.pk}", str(own), str(other)
+    for chosen, titles, views in (
+        ({}, ["post", first, second], "4"),
+        ({"model": "site.article"}, [first, second], "2"),
+        ({"category": category}, ["post", first], "3"),
+        ({"author": str(author.pk)}, [first], "1"),
+        ({"category": category, "author": str(author.pk), "model": "site.article"}, [first], "1"),
+        ({"author": "987654321"}, [], "0"),
+        ({"object": "site.post:987654321"}, [], "0"),
+    ):
+        given: dict[str, str] = dict(chosen)
+        found = shown(admin_client, **given)
+        assert (sorted(row[0] for row in found["most-viewed"]), found["Views"][0]) == (sorted(titles), views)
+        page = admin_client.get(DASHBOARD, given)
+        assert len(page.context["chips"]) == len(chosen)
+        for _, _, link in page.context["chips"]:
+            assert len(admin_client.get(DASHBOARD + link).context["chips"]) == len(chosen) - 1
+    page = admin_client.get(DASHBOARD, {"category": category, "author": str(author.pk)})
+    assert [words for _, words, _ in page.context["chips"]] == ["Sport", "ann"]
+
+
+def test_models_that_are_not_the_sites_own_are_there_too(admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "NEWS_FOR": {}}
+    manual, page = Manual.objects.create(title="A"), Page.objects.create(slug="a b*")
+    counts.view(manual, page)
+    flush()
+    for period in ("7", "all"):
+        assert len(shown(admin_client, period=period)["most-viewed"]) == 2
+        assert shown(admin_client, period=period, object=f"site.manual:{manual.pk}")["Views"][0] == "1"
+    counts.view(manual)
+    assert shown(admin_client, object=f"site.manual:{manual.pk}")["Views"][0] == "2"
+    assert shown(admin_client, object="site.page:a%20b%2A")["Views"][0] == "1"

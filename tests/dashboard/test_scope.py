@@ -1,0 +1,128 @@
+"""The scope of the dashboard: periods in the site's time zone, and filters that no address can break."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from django.test import Client
+from django.utils.timezone import override
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from readtrack.dashboard.scope import PERIODS, Scope
+from tests.support import factories
+
+FRIDAY = datetime(2026, 11, 20, 9, 30, tzinfo=timezone.utc)
+
+
+def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") -> list[str]:
+    """Returns the ends of the period and of the one before, and the length of a point."""
+    scope = Scope.parse({"period": period, "from": first, "to": last}, at=at)
+    return [f"{end:%Y-%m-%d %H:%M}" for one in (scope.span, scope.before) if one for end in one] + [scope.by]
+
+
+@pytest.mark.parametrize(
+    ("period", "expected"),
+    [
+        ("today", ["2026-11-20 00:00", "2026-11-20 10:30", "2026-11-19 00:00", "2026-11-19 10:30", "hour"]),
+        ("yesterday", ["2026-11-19 00:00", "2026-11-20 00:00", "2026-11-18 00:00", "2026-11-19 00:00", "hour"]),
+        ("7", ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 10:30", "day"]),
+        ("28", ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 10:30", "day"]),
+        ("90", ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 10:30", "day"]),
+        ("month", ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 10:30", "day"]),
+        ("year", ["2026-01-01 00:00", "2026-11-20 10:30", "2025-01-01 00:00", "2025-11-20 10:30", "week"]),
+        ("all", ["2026-11-20 00:00", "2026-11-20 10:30", "hour"]),
+    ],
+)
+def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(period: str, expected: list[str]) -> None:
+    with override("Europe/Berlin"):
+        assert span(period) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("2026-11-01", "2026-11-10", ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"]),
+        ("2026-11-10", "2026-11-01", ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"]),
+        ("2026-11-19", "2026-12-24", ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 09:30"]),
+        ("2030-01-01", "2040-01-01", ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 09:30"]),
+        ("0001-01-01", "1990-01-01", ["1990-01-01 00:00", "1990-01-02 00:00", "1989-12-31 00:00", "1990-01-01 00:00"]),
+    ],
+)
+def test_two_days_are_a_period(first: str, last: str, expected: list[str]) -> None:
+    assert span("", first=first, last=last)[:4] == expected
+    assert Scope.parse({"from": first, "to": last}, at=FRIDAY).address() == (
+        f"?from={expected[0][:10]}&to={(datetime.fromisoformat(expected[1]) - timedelta(minutes=1)):%Y-%m-%d}"
+    )
+
+
+def test_a_month_is_compared_with_no_more_than_the_whole_one_before() -> None:
+    found = span("month", datetime(2026, 3, 31, 12, tzinfo=timezone.utc))
+    assert found[2:4] == ["2026-02-01 00:00", "2026-03-01 00:00"]
+
+
+def test_days_with_a_change_of_the_clock_are_days() -> None:
+    with override("Europe/Berlin"):
+        scope = Scope.parse({"period": "7"}, at=datetime(2026, 10, 26, 11, tzinfo=timezone.utc))
+        assert [len(one.starts("day")) for one in (scope.span, scope.before) if one] == [7, 7]
+        assert Scope.parse({"from": "2026-10-25", "to": "2026-10-25"}, at=FRIDAY).by == "hour"
+    with override("America/Sao_Paulo"):  # had no midnight on that day
+        assert span("", first="2018-11-04", last="2018-11-04")[0] == "2018-11-04 01:00"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"model": "site.category"},
+        {"object": "site.category:1"},
+        {"object": "site.post:x"},
+        {"object": "site.post:99999999999999999999"},
+        {"object": "site.page:a%00"},
+        {"object": "no.model:1"},
+        {"category": "site.product:1"},
+        {"category": "site.category:-99999999999999999999"},
+        {"author": "x"},
+        {"author": "99999999999999999999"},
+        {"author": "1" * 5000},
+        {"period": "\0", "from": "2026-02-31", "to": "x"},
+        {"country": "DE"},
+        {"tab": "x", "format": "xml", "table": "over-time"},
+        {"from": "99999999999-01-01", "to": "2026-11-20"},
+    ],
+)
+def test_what_is_no_choice_is_left_out(filters: dict[str, str], admin_client: Client) -> None:
+    assert Scope.parse(filters).chosen == {}
+    assert admin_client.get("/admin/readtrack/dashboard/", filters).status_code == 200
+
+
+text = st.text(max_size=40) | st.sampled_from([*PERIODS, "site.post:1", "2026-11-20", "site.category:1", "1"])
+
+
+@pytest.mark.django_db
+@given(
+    st.dictionaries(st.sampled_from(["period", "from", "to", "model", "object", "category", "author", "device"]), text)
+)
+def test_no_address_raises(found: dict[str, str]) -> None:
+    scope = Scope.parse(found, at=FRIDAY)
+    for model in scope.models:
+        list(scope.rows(model)[:1])
+    assert Scope.parse(dict(parse_qsl(scope.address()[1:])), at=FRIDAY).chosen == scope.chosen
+
+
+@pytest.mark.django_db
+def test_a_page_may_have_filters_of_its_own_which_no_address_changes() -> None:
+    post = factories.post()
+    fixed = {"object": f"site.post:{post.pk}"}
+    scope = Scope.parse({"object": "site.post:0", "model": "site.post", "device": "phone"}, fixed=fixed)
+    assert (scope.chosen["object"], scope.models) == (fixed["object"], [type(post)])
+    assert "object" not in scope.address()
+
+
+def test_dimensions_are_filters(settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device", "shop.tracking.period"]}
+    found: Any = Scope.parse({"device": "phone", "period": "7"})
+    assert (found.values, found.period) == ({"device": "phone"}, "7")
+    assert found.address(device="") == "?period=7"
