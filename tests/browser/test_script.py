@@ -206,7 +206,7 @@ def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, vi
         page.evaluate("window.stays = true")
         page.click("#list")
         tracker.record(factories.hit(f"site.post:{post.pk}"))
-        tracker.mark_unread([post.category])
+        tracker.mark_unread(Category.objects.filter(post=post))
         with told(page):
             page.go_back(wait_until="commit")  # a page that was kept is not loaded again
         assert page.evaluate("window.stays")
