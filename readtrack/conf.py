@@ -23,8 +23,7 @@ class Conf:
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
     BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
     CIRCUIT: float = 5.0  # seconds after a failure in which pages do not try Redis again
-
-    PARTITIONS = 1  # no annotation, so no setting yet: the number of parts that the keys are in, a power of two
+    PARTITIONS: int = 1  # parts of the keys, each on one server of a Redis Cluster: 16 to 1024; 1 for a single server
 
     # Views
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
@@ -87,6 +86,7 @@ class Conf:
 
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; after three of them a flush is late
+    FLUSH_TASKS: int = 1  # Celery tasks that a flush by the schedule is divided into; at most PARTITIONS
     FLUSH_CHUNK: int = 10_000  # totals that are read at once; rows are locked in portions of 2,000 at most
     FLUSH_RUNS: int = 10_000  # past flushes whose records are kept: a week of one a minute
     ARCHIVE_EVERY: int = 86_400  # seconds until a full flush archives all, not only the last hour; 0 archives nothing

@@ -12,7 +12,7 @@ from readtrack.conf import TYPES, conf, function_problem, patterns
 from readtrack.hits import addresses, dimensions, exclusions
 from readtrack.store import keys
 
-AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK")
+AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
@@ -98,6 +98,16 @@ CHECKS = {
         lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
         "READTRACK['{0}'] is 0, and nothing would work.",
         hint="Give it a number from 1 up, or leave it out for the default.",
+    ),
+    "readtrack.E042": Check(
+        lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
+        "READTRACK['PARTITIONS'] is {0}.",
+        hint="Give it 1 for a single Redis, or for a cluster a number from 16 to 1024, such as 64.",
+    ),
+    "readtrack.E043": Check(
+        lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
+        "READTRACK['FLUSH_TASKS'] is {0}, and there are no more partitions than {1}.",
+        hint="Give it {1} at most: each task flushes some of the partitions.",
     ),
     "readtrack.E020": Check(
         lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],

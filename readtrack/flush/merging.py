@@ -40,7 +40,7 @@ def settle(epoch: SqlEpoch) -> int:
     """
     settled, until = 0, server_time(patient=True)
     while True:
-        lists = counters.unsettled(until=until)
+        lists = counters.unsettled(until=until, tags=epoch.tags)
         names = [name for some, _ in lists for name in some]
         stored = _stored(names) if names else {}
         # SQL's epochs are read after SQL's counts, so that all of them were settled in this epoch or an earlier one.
@@ -187,20 +187,21 @@ def _remove_orphans(subjects: list[str]) -> None:
 
 def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
-    while (behind := store_hours(run.flushed_until // HOUR)) is None:
+    while (behind := store_hours(run.flushed_until // HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
     if behind:
         run.lifted += _lift(behind)
 
 
-def store_hours(present: int) -> dict[str, Stored] | None:
+def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:
     """Brings history up to the present hour (since 1970). Returns what SQL stores of hours that Redis has less of.
 
     Returns None if Redis has to be settled first. Raises redis.RedisError or django.db.Error.
     """
     since = present - MODEL_HOURS + 1
-    calls = counters.model_hours([label_of(model) for model in counted_models()], range(since, present + 1))
-    answers = scripts.run_all(*calls, *map(counters.epoch, keys.tags()), patient=True)
+    tags, labels = tags or keys.tags(), [label_of(model) for model in counted_models()]
+    calls = counters.model_hours(labels, range(since, present + 1), tags=tags)
+    answers = scripts.run_all(*calls, *map(counters.epoch, tags), patient=True)
     write = partial(_write_hours, counters.by_model(answers[: len(calls)]), answers[len(calls) :], since=since)
     return databases.retried(databases.of(History), write)
 

@@ -37,25 +37,27 @@ REACH = timedelta(seconds=keys.trending_bucket.seconds) - timedelta(minutes=5)  
 Kind = FlushRun.Kind
 
 
-def flush(*, only_changed: bool = False, progress: Callable[[int], object] = int) -> FlushRun:
+def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int) -> FlushRun:
     """Writes every total that Redis holds, or only those that changed. Returns the saved record of what was done.
 
+    A part such as "2/8", the second of eight, is every eighth of the partitions, from the second one on.
     The minute buckets since the last flush that ended well tell what changed. If they do not reach back that far,
     or Redis was restored from a snapshot, everything is written. `progress` is called with the number of totals just
     read. Raises redis.RedisError or django.db.Error; what was written until then stays, and the next flush does
     the rest.
     """
-    run = FlushRun(started=django_timezone.now())
+    run = FlushRun(started=django_timezone.now(), part=part)
     try:
-        is_restored, minutes = _begin(run, only_changed=only_changed)
-        epoch = SqlEpoch()
+        epoch = SqlEpoch(part)
+        is_restored, minutes = _begin(run, epoch, only_changed=only_changed)
         run.settled += settle(epoch)
-        changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes)))
+        changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes, tags=epoch.tags)))
         for subjects in _chunks(changed):
             if counters.have_hashes(subjects):
                 archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
-        archived = _sketched(_time(run.flushed_until)) if run.kind == Kind.FULL and conf.ARCHIVE_EVERY else ()
-        for subjects in _chunks(changed if run.kind == Kind.CHANGED else counters.scan()):
+        archived = _sketched(run, epoch) if run.kind == Kind.FULL and conf.ARCHIVE_EVERY else ()
+        every = counters.scan(tags=epoch.tags if part else ())
+        for subjects in _chunks(changed if run.kind == Kind.CHANGED else every):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
                 archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
@@ -89,21 +91,22 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, *, only_changed: bool) -> tuple[bool, list[datetime]]:
+def _begin(run: FlushRun, epoch: SqlEpoch, *, only_changed: bool) -> tuple[bool, list[datetime]]:
     """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minutes whose buckets to read.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
     written. Redis is told first, so that a kill between the two does not make a sound Redis look restored.
     """
-    memories = _enter(run)
+    memories = _enter(run, epoch)
     # Until a full flush that began after the request has ended well.
     is_restored = any(memory.requested > memory.full for memory in memories)
-    last = runs.ended_well().order_by("-pk").values_list("flushed_until", flat=True).first() or 0
+    past = runs.ended_well(part__in={"", run.part}).order_by("-pk").values_list("flushed_until", flat=True)
+    last = past.first() or 0
     now, since = _time(run.flushed_until), _time(last)
     # A time in the future comes from a clock that was set back since, and proves nothing.
     is_known = now - REACH <= since <= now
     is_full = not only_changed or is_restored or not is_known
-    run.kind = (Kind.ARCHIVE if _is_archive_due(run.flushed_until) else Kind.FULL) if is_full else Kind.CHANGED
+    run.kind = (Kind.ARCHIVE if _is_archive_due(run) else Kind.FULL) if is_full else Kind.CHANGED
     run.save()
     if is_full and conf.HISTORY:
         partitions.add_months(at=now)
@@ -111,18 +114,21 @@ def _begin(run: FlushRun, *, only_changed: bool) -> tuple[bool, list[datetime]]:
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
-def _sketched(now: datetime) -> Container[str]:
+def _sketched(run: FlushRun, epoch: SqlEpoch) -> Container[str]:
     """Returns the subjects with a sketch that were viewed in the last hour."""
-    viewed = chain.from_iterable(counters.changed(buckets.minute_starts(REACH // buckets.MINUTE, until=now + AHEAD)))
+    minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
+    viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
     return frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
 
 
-def _enter(run: FlushRun) -> Collection[FlushMemory]:
+def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
     while True:
-        newest = databases.rows(FlushRun).aggregate(newest=Max("redis_time"))["newest"] or 0
-        memories = flushes.memories()
+        newest = (
+            databases.rows(FlushRun).filter(part__in={"", run.part}).aggregate(newest=Max("redis_time"))["newest"] or 0
+        )
+        memories = flushes.memories(epoch.tags)
         if times := runs.resets(since=min(memory.last for memory in memories.values())):
-            resets.repeat(times)
+            resets.repeat({one: time for one, time in times.items() if not run.part or keys.tag(one) in epoch.tags})
         for tag, memory in memories.items():
             if memory.last < newest:
                 # A restored Redis's live counts may be too low to lower SQL's to them.
@@ -136,10 +142,11 @@ def _enter(run: FlushRun) -> Collection[FlushMemory]:
             return memories.values()
 
 
-def _is_archive_due(clock: int) -> bool:
+def _is_archive_due(run: FlushRun) -> bool:
     if not conf.ARCHIVE_EVERY:
         return False
-    past = runs.ended_well().order_by("-pk").values_list("flushed_until", flat=True)
+    clock = run.flushed_until
+    past = runs.ended_well(part__in={"", run.part}).order_by("-pk").values_list("flushed_until", flat=True)
     # On a new site the first archive comes at the end of the first period.
     last = past.filter(kind=Kind.ARCHIVE).first() or past.last() or clock
     return not 0 <= clock - last < conf.ARCHIVE_EVERY * 1_000_000
@@ -148,22 +155,23 @@ def _is_archive_due(clock: int) -> bool:
 def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
     is_full, at = run.kind != Kind.CHANGED, _time(run.flushed_until)
-    if marks := flushes.resets():
+    is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
+    if marks := flushes.resets(epoch.tags):
         resets.finish(marks, epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
         write_hours(run, epoch)
     if is_full:
-        if conf.HISTORY:
+        if conf.HISTORY and is_first:
             readers.store(at=at)
             popular.renew(at=at)
             popular.renew_sums(at=at)
-        flushes.note_full(run.redis_time)
+        flushes.note_full(run.redis_time, tags=epoch.tags)
         runs.prune(run)
-    if run.kind == Kind.ARCHIVE:
+    if run.kind == Kind.ARCHIVE and is_first:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.
     end = max(server_time(patient=True), run.redis_time + 1)
-    if flushes.note(end, known=dict.fromkeys(keys.tags(), run.redis_time)):
+    if flushes.note(end, known=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
 
 

@@ -54,6 +54,7 @@ class FlushRun(models.Model):
         ARCHIVE = "archive", _("everything, sketches and breakdowns too")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
+    part = models.CharField(max_length=10, default="", editable=False)  # "2/8": every eighth partition, from the second
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
     # Redis's time at the end, or at least at the start (µs): tells a Redis that was restored from a snapshot.

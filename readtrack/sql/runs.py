@@ -6,24 +6,28 @@ everything begins a list of its own, which SQL knows nothing of: none of its mar
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import F, Max, QuerySet
 
 from readtrack.conf import conf
 from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.sql import databases
+from readtrack.store import keys
 from readtrack.store.counters import Epoch
 
 LOCK = 0  # origin of the row of KnownEpoch that is no list's
 
 
 class SqlEpoch:
-    """The newest epoch of each partition that SQL knows, as far as one flush has seen.
+    """The newest epoch of each partition that SQL knows, as far as one flush has seen; `tags` are its partitions.
 
     SQL is asked again only if Redis is in another epoch, because SQL's number only moves forward.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, part: str = "") -> None:
+        number, parts = map(int, part.split("/")) if part else (1, 1)
+        self.tags = keys.tags()[number - 1 :: parts]
         self._names: dict[str, int] = {}  # by tag
 
     def known(self, epochs: Iterable[Epoch]) -> dict[str, Epoch]:
@@ -86,13 +90,18 @@ def _tell(epoch: Epoch) -> bool:
 
 
 def last_good() -> FlushRun | None:
-    """Returns the newest flush that ended well."""
-    return ended_well().first()
+    """Returns the newest flush that ended well; of flushes in parts the oldest of their newest, None if one lacks."""
+    newest = ended_well().first()
+    if newest is None or not newest.part:
+        return newest
+    parts = int(newest.part.partition("/")[2])
+    found = [ended_well(part=f"{number}/{parts}").first() for number in range(1, parts + 1)]
+    return None if None in found else min(filter(None, found), key=lambda run: run.started)
 
 
-def ended_well() -> "QuerySet[FlushRun]":
-    """Returns the flushes that ended without an error, newest first."""
-    return databases.rows(FlushRun).filter(ended__isnull=False, error="")
+def ended_well(**of: Any) -> "QuerySet[FlushRun]":
+    """Returns the flushes (of these partitions) that ended without an error, newest first."""
+    return databases.rows(FlushRun).filter(ended__isnull=False, error="", **of)
 
 
 def late_after() -> timedelta:
@@ -102,7 +111,7 @@ def late_after() -> timedelta:
 
 def prune(run: FlushRun) -> None:
     """Deletes the records of old flushes (FLUSH_RUNS), but for the last of each kind that ended well."""
-    kept = ended_well().order_by().values("kind").annotate(last=Max("pk")).values_list("last", flat=True)
+    kept = ended_well().order_by().values("kind", "part").annotate(last=Max("pk")).values_list("last", flat=True)
     old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
     old.exclude(pk__in=list(kept)).delete()
 

@@ -86,10 +86,15 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
     return Call("settled_totals", [keys.unsettled(tag), *[start + one for one in subjects]], (len(start),), tuple)
 
 
-def model_hours(models: Sequence[str], hours: Sequence[int]) -> list[Call[dict[tuple[str, int], Total]]]:
-    """Reads the views of models in these hours (since 1970), by model and hour, by partition (`keys.hour_name`)."""
+def model_hours(
+    models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
+) -> list[Call[dict[tuple[str, int], Total]]]:
+    """Reads the views of models in these hours (since 1970), by model and hour, by partition (`keys.hour_name`).
+
+    `tags` are those of some partitions, here and below; without any, of all.
+    """
     calls, start = [], keys.prefix()
-    for tag in keys.tags():
+    for tag in tags or keys.tags():
         for some in scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours]):
             names = [keys.hour_name(*one) for one in some]
             calls.append(_with_marks(tag, some, names, [start + name for name in names]))
@@ -131,21 +136,24 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
         return [int(count or 0) for count in found]
 
 
-def scan() -> Iterator[str]:
+def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
     client: Any = connect(patient=True)
+    wanted = frozenset(tags)
     start = len(keys.prefix() + keys.total.template % (keys.tags()[0], ""))
     for name in client.scan_iter(match=keys.total.matching, count=SCAN_COUNT):
-        yield name.decode()[start:]
+        found = name.decode()
+        if not wanted or keys.tag_in(found) in wanted:
+            yield found[start:]
 
 
-def changed(minutes: Sequence[datetime]) -> Iterator[list[str]]:
+def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
     """Yields the subjects viewed in each of those minutes in each partition, out of the minute buckets."""
     client: Any = connect(patient=True)
     for some in scripts.sliced(minutes, BUCKETS_AT_ONCE):
         pipeline = client.pipeline(transaction=False)
         for slot in map(buckets.minute_bucket, some):
-            for tag in keys.tags():
+            for tag in tags or keys.tags():
                 pipeline.zrange(keys.trending_bucket(tag, slot), 0, -1)
         for found in pipeline.execute():
             yield [member.decode() for member in found]
@@ -164,19 +172,20 @@ def change(subjects: Iterable[str]) -> None:
         pipeline.execute()
 
 
-def unsettled(*, until: int) -> list[tuple[list[str], Epoch]]:
+def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], Epoch]]:
     """Returns some counters that began until then (µs) and are unsettled, and the epoch of Redis, of each partition.
 
     Settling them makes room for the next.
     """
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    most = max(1, scripts.SLICE // len(keys.tags()))
-    for tag in keys.tags():
+    tags = tags or keys.tags()
+    most = max(1, scripts.SLICE // len(tags))
+    for tag in tags:
         pipeline.zrange(keys.unsettled(tag), "-inf", until, byscore=True, offset=0, num=most)
         pipeline.zrange(keys.unsettled(tag), -1, -1, withscores=True)
     answers = pipeline.execute()
     lists = []
-    for tag, found, last in zip(keys.tags(), answers[::2], answers[1::2], strict=True):
+    for tag, found, last in zip(tags, answers[::2], answers[1::2], strict=True):
         is_epoch = last and last[0][1] == inf
         lists.append(([member.decode() for member in found], _epoch(tag, last[0][0] if is_epoch else None)))
     return lists

@@ -18,12 +18,12 @@ class FlushMemory(NamedTuple):
     full: int = 0
 
 
-def memories() -> dict[str, FlushMemory]:
-    """Returns what each partition knows, by tag. Raises redis.RedisError."""
+def memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
+    """Returns what each of these partitions knows, by tag. Raises redis.RedisError."""
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
-    calls = [Call("read", [row(tag) for row in rows], (), list) for tag in keys.tags()]
+    calls = [Call("read", [row(tag) for row in rows], (), list) for tag in tags]
     found = {}
-    for tag, times in zip(keys.tags(), scripts.run_all(*calls, patient=True), strict=True):
+    for tag, times in zip(tags, scripts.run_all(*calls, patient=True), strict=True):
         last, requested, full = (int(time or 0) for time in times)
         # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
         found[tag] = FlushMemory(max(last, full), requested, full)
@@ -47,19 +47,19 @@ def request_full_flush(tag: str, since: int) -> None:
     connect(patient=True).set(keys.flush_requested(tag), since)
 
 
-def note_full(started: int) -> None:
+def note_full(started: int, *, tags: Sequence[str]) -> None:
     """Notes a full flush that began at this time (µs) and ended well. Deletes notes of orphans older than 30 days."""
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag in keys.tags():
+    for tag in tags:
         pipeline.set(keys.flush_full(tag), started)
         pipeline.zremrangebyscore(keys.flush_orphans(tag), "-inf", started - ORPHAN_NOTE)
     pipeline.execute()
 
 
-def resets() -> dict[str, int]:
+def resets(tags: Sequence[str] = ()) -> dict[str, int]:
     """Returns the subjects that were reset lately, and when (µs)."""
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag in keys.tags():
+    for tag in tags or keys.tags():
         pipeline.zrange(keys.reset(tag), 0, -1, withscores=True)
     return {subject.decode(): int(time) for found in pipeline.execute() for subject, time in found}
 

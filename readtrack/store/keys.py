@@ -135,8 +135,7 @@ def tag(name: str) -> str:
 @cached_setting()
 def tags() -> Sequence[str]:
     """Returns the hash tags of all partitions."""
-    digits = 2 if conf.PARTITIONS <= 256 else 3
-    return [f":{{rt{number:0{digits}x}}}" for number in range(conf.PARTITIONS)] if conf.PARTITIONS > 1 else [""]
+    return [f":{{rt{number:02x}}}" for number in range(conf.PARTITIONS)] if conf.PARTITIONS > 1 else [""]
 
 
 def by_tag(items: Iterable[Item], tag_of: Callable[[Any], str] = tag) -> Mapping[str, Sequence[Item]]:

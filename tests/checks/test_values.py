@@ -110,6 +110,11 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
     ("options", "ids"),
     [
         ({"FLUSH_CHUNK": 0}, ["readtrack.E014"]),
+        ({"PARTITIONS": 2}, ["readtrack.E042"]),
+        ({"PARTITIONS": 1025}, ["readtrack.E042"]),
+        ({"PARTITIONS": 1024, "FLUSH_TASKS": 8}, []),
+        ({"PARTITIONS": 16, "FLUSH_TASKS": 17}, ["readtrack.E043"]),
+        ({"FLUSH_TASKS": 0}, ["readtrack.E014"]),
         ({"WINDOW_SLICES": 0, "WINDOW_SHARDS": 0}, ["readtrack.E014", "readtrack.E014"]),
         ({"WINDOW": 0, "RATE_WINDOW": 0}, []),
         ({"RATE_LIMIT": 0, "UNIQUE_DAYS": 0}, []),

@@ -23,6 +23,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
+from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
@@ -315,7 +316,8 @@ class FlushMachine(RuleBasedStateMachine):
 
     def _flusher(self, index: int, *, only_changed: bool) -> Stepper:
         if index >= len(self.flushers):
-            self.flushers.append(Stepper(lambda: flush(only_changed=only_changed)))
+            part = ("1/2", "2/2", "")[len(self.flushers)] if conf.PARTITIONS > 1 else ""
+            self.flushers.append(Stepper(lambda: flush(only_changed=only_changed, part=part)))
         return self.flushers[min(index, len(self.flushers) - 1)]
 
     def _sweep(self) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from readtrack import tracker
+from readtrack.conf import conf
 from readtrack.flush.run import flush
 
 description = """Writes the live counts from Redis into the database. Run it at any time, even beside other flushes:
@@ -16,6 +17,8 @@ Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_vie
   * * * * *  manage.py readtrack flush --changed -v 0
   0 * * * *  manage.py readtrack flush -v 0
 
+With several PARTITIONS, some can be flushed by one process and some by another, --partition 1/4 to --partition 4/4.
+
 With --changed it also brings the trending lists up to date.
 
 It prints the counts that were read, the rows that were written, the counters that were settled (given SQL's count
@@ -24,14 +27,36 @@ rows that another transaction has locked, which the next flush writes."""
 after_failure = "What was written stays. Flush again."
 
 FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")
-arguments = {"--changed": {"action": "store_true", "help": "look only at what was viewed since the last flush"}}
 
 
-def run(command: BaseCommand, *, bar: Callable[..., Any], verbosity: int, changed: bool, **options: Any) -> None:
+def _part(text: str) -> str:
+    number, parts = map(int, text.split("/"))
+    if not 1 <= number <= parts:
+        raise ValueError(text)
+    return f"{number}/{parts}" if parts > 1 else ""
+
+
+_part.__name__ = "part"  # in the message of argparse
+arguments: dict[str, dict[str, Any]] = {
+    "--changed": {"action": "store_true", "help": "look only at what was viewed since the last flush"},
+    "--partition": {
+        "metavar": "NUMBER/PARTS",
+        "type": _part,
+        "default": "1/1",
+        "help": "flush some partitions: with 2/4 every fourth, from the second on",
+    },
+}
+
+
+def run(
+    command: BaseCommand, *, bar: Callable[..., Any], verbosity: int, changed: bool, partition: str, **options: Any
+) -> None:
     """Flushes, and prints how much was done."""
+    if partition and int(partition.partition("/")[2]) > conf.PARTITIONS:
+        raise CommandError(f"READTRACK['PARTITIONS'] is {conf.PARTITIONS}, so there is no part {partition}.")
     tracker.resend()
     with bar(desc="Flushing", unit=" totals") as shown:
-        done = flush(only_changed=changed, progress=shown.update)
+        done = flush(only_changed=changed, part=partition, progress=shown.update)
     if changed:
         tracker.refresh_trending()
     if not verbosity:

@@ -1,0 +1,160 @@
+"""A flush in parts: each writes some of the partitions, and together they are one flush."""
+
+from collections.abc import Iterator
+
+import pytest
+from celery import Celery
+from celery.contrib.testing.worker import start_worker
+from django.core.management import CommandError, call_command
+from django.db import connections
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.flush.run import flush
+from readtrack.models import FlushRun, ReaderHistory
+from readtrack.sql import runs
+from readtrack.store import clock, counters, keys, read_state, scripts
+from readtrack.store.counters import Total
+from readtrack.subjects import subject_of
+from readtrack.tasks import flush_changed, flush_views
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.counts import stored, view
+from tests.support.interference import dump, restore
+from tests.support.partitions import slots_checked
+from tests.support.waiting import comes_true
+
+pytestmark = pytest.mark.django_db
+
+Kind = FlushRun.Kind
+HALVES = ("1/2", "2/2")
+
+
+@pytest.fixture(autouse=True)
+def _partitions(settings: Settings, redis: Redis) -> Iterator[None]:
+    settings.READTRACK = {"PARTITIONS": 16}
+    clock.ask()
+    with slots_checked():
+        yield
+
+
+@pytest.fixture
+def posts() -> list[Post]:
+    """Returns posts of both halves of the partitions."""
+    made = [factories.post(pk=number) for number in range(2001, 2009)]
+    assert {part_of(post) for post in made} == {*HALVES}
+    return made
+
+
+def part_of(post: Post) -> str:
+    return HALVES[keys.tags().index(keys.tag(subject_of(post))) % 2]
+
+
+@pytest.mark.parametrize("only_changed", [True, False])
+def test_the_parts_together_write_what_one_flush_does(posts: list[Post], *, only_changed: bool) -> None:
+    flush()
+    view(*posts)
+    for place, part in enumerate(HALVES):
+        run = flush(part=part, only_changed=only_changed)
+        assert run.written == sum(part_of(post) == part for post in posts)
+        assert [stored(post) for post in posts] == [int(part_of(post) in HALVES[: place + 1]) for post in posts]
+    assert flush().written == 0
+    assert sum(point.views for point in reports.series(Post)) == 8
+
+
+def test_a_part_looks_at_what_changed_since_its_own_last_flush(posts: list[Post]) -> None:
+    for part in HALVES:
+        assert flush(part=part, only_changed=True).kind == Kind.FULL  # its first one
+    view(*posts)
+    assert flush(part="1/2", only_changed=True).kind == Kind.CHANGED
+    assert flush(part="2/2", only_changed=True).kind == Kind.CHANGED
+    assert [stored(post) for post in posts] == [1] * 8
+
+
+def test_a_whole_flush_is_one_of_each_part(posts: list[Post]) -> None:
+    flush()
+    view(*posts)
+    assert [flush(part=part, only_changed=True).kind for part in HALVES] == [Kind.CHANGED] * 2
+    assert flush(only_changed=True).kind == Kind.CHANGED
+    assert [stored(post) for post in posts] == [1] * 8
+
+
+def test_a_snapshot_that_comes_back_is_noticed_by_each_part(posts: list[Post], redis: Redis) -> None:
+    view(*posts)
+    snapshot = dump(redis)
+    for _ in range(2):
+        view(*posts)
+        assert sum(flush(part=part).written for part in HALVES) == 8
+    restore(redis, snapshot)
+    for part in HALVES:
+        assert flush(part=part, only_changed=True).kind == Kind.FULL
+        assert [scripts.run(counters.totals([subject_of(post)])) for post in posts if part_of(post) == part] == [
+            {subject_of(post): Total(3)} for post in posts if part_of(post) == part
+        ]
+
+
+def test_a_reset_holds_in_its_part(posts: list[Post]) -> None:
+    view(*posts)
+    for part in HALVES:
+        flush(part=part)
+    tracker.reset_views(posts[0])
+    for part in HALVES:
+        flush(part=part)
+    assert [stored(post) for post in posts] == [0] + [1] * 7
+
+
+def test_only_the_first_part_does_what_is_of_the_whole_site() -> None:
+    flush()
+    read_state.begin(0)
+    category, user = factories.category(), factories.user()
+    tracker.mark_read(user, [category])
+    for part, readers in (("2/2", 0), ("1/2", 1)):
+        assert flush(part=part).part == part
+        assert ReaderHistory.objects.count() == readers
+
+
+def test_parts_are_as_old_as_the_one_that_is_behind() -> None:
+    assert runs.last_good() is None
+    assert flush() == runs.last_good()
+    first = flush(part="1/2")
+    assert runs.last_good() is None
+    flush(part="2/2")
+    flush(part="2/2")
+    assert runs.last_good() == first
+
+
+@pytest.mark.parametrize("task", [flush_changed, flush_views])
+@pytest.mark.django_db(transaction=True)
+def test_a_task_sends_one_for_each_part(posts: list[Post], settings: Settings, task: object) -> None:
+    settings.READTRACK = {"PARTITIONS": 16, "FLUSH_TASKS": 2}
+    view(*posts)
+    app = Celery("site", broker="memory://", backend="cache+memory://", set_as_current=True)
+    app.conf.broker_transport_options = {"polling_interval": 0.01}
+    app.conf.broker_connection_retry_on_startup = False
+    with start_worker(app, pool="solo", perform_ping_check=False):
+        task.delay()  # type: ignore[attr-defined]
+        assert comes_true(lambda: FlushRun.objects.filter(ended__isnull=False).count() == 2)
+        connections.close_all()
+    app.close()
+    assert {*FlushRun.objects.values_list("part", "error")} == {("1/2", ""), ("2/2", "")}
+    assert [stored(post) for post in posts] == [1] * 8
+
+
+def test_the_command_flushes_some_partitions(posts: list[Post]) -> None:
+    view(*posts)
+    call_command("readtrack", "flush", "--partition", "2/2", verbosity=0)
+    assert [stored(post) for post in posts] == [int(part_of(post) == "2/2") for post in posts]
+    call_command("readtrack", "flush", "--partition", "1/1", verbosity=0)
+    assert FlushRun.objects.first().part == ""  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("part", ["0/2", "3/2", "1", "a/b", "1/2/3"])
+def test_a_part_that_there_is_not_is_refused(part: str) -> None:
+    with pytest.raises(CommandError, match="invalid part value"):
+        call_command("readtrack", "flush", "--partition", part)
+
+
+def test_there_are_no_more_parts_than_partitions() -> None:
+    with pytest.raises(CommandError, match="no part 1/17"):
+        call_command("readtrack", "flush", "--partition", "1/17")
