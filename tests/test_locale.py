@@ -2,12 +2,14 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from gettext import c2py
 from pathlib import Path
 
 import polib
 import pytest
+from django.apps import apps
 from django.template import engines
 from django.utils import translation
 from django.utils.translation.template import templatize
@@ -21,6 +23,10 @@ PLACE = re.compile(r"%\(\w+\)s|<[^>]+>")
 CALLS = {"_": 1, "gettext": 1, "ngettext": 2, "pgettext": 2, "npgettext": 3}  # and their texts
 STRING = r"""u?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
 CALL = re.compile(rf"\b(_|n?p?gettext)\(\s*{STRING}(?:\s*,\s*{STRING})?(?:\s*,\s*{STRING})?")
+
+SHARED = {
+    ("", text) for text in ("Home", "No, take me back", "This month", "This year", "Today", "Yes, I’m sure", "name")
+}
 
 Key = tuple[str, str]  # context and text
 
@@ -77,22 +83,42 @@ def test_the_compiled_texts_are_those_of_the_source(language: str) -> None:
     assert {key: texts(one) for key, one in source.items()} == {key: texts(one) for key, one in compiled.items()}
 
 
-def test_each_translation_has_the_places_and_elements_of_its_text(language: str) -> None:
-    for entry in catalogue(language, suffix="po").values():
-        expected = sorted(PLACE.findall(entry.msgid_plural or entry.msgid))
-        assert [sorted(PLACE.findall(text)) for text in texts(entry)] == [expected] * len(texts(entry)), entry.msgid
-
-
-def test_there_is_a_form_for_each_number(language: str) -> None:
+def forms(language: str) -> dict[int, int]:
+    """Returns how many numbers each plural form is for."""
     rule = polib.pofile(str(PACKAGE / "locale" / language / "LC_MESSAGES" / "django.po")).metadata["Plural-Forms"]
     found = re.fullmatch(r"nplurals=(\d); plural=(.*);", rule)
     assert found
     form = c2py(found[2])
-    forms = {form(number) for number in [*range(1000), 1_000_000]}
-    assert forms == set(range(int(found[1])))
-    plurals = [one for one in catalogue(language, suffix="po").values() if one.msgid_plural]
-    assert plurals
-    assert [one.msgid for one in plurals if set(one.msgstr_plural) != forms] == []
+    numbers = Counter(form(number) for number in [*range(1000), 1_000_000, 2_000_000])
+    assert set(numbers) == set(range(int(found[1])))
+    return numbers
+
+
+def places(text: str) -> list[str]:
+    return sorted(PLACE.findall(text))
+
+
+def test_each_translation_has_the_places_and_elements_of_its_text(language: str) -> None:
+    numbers = forms(language)
+    for entry in catalogue(language, suffix="po").values():
+        if not entry.msgid_plural:
+            assert places(entry.msgstr) == places(entry.msgid), entry.msgid
+            continue
+        assert set(entry.msgstr_plural) == set(numbers), entry.msgid
+        for form, text in entry.msgstr_plural.items():
+            if numbers[form] > 1 or places(text):  # a form for one number alone need not name it
+                assert places(text) == places(entry.msgid_plural), text
+
+
+def test_a_text_of_django_means_the_same_here(language: str) -> None:
+    """Where an app of Django and this one translate a text, the first of them in INSTALLED_APPS does it for both."""
+    django = Path(apps.get_app_config("admin").path).parents[1]
+    folders = [django / "conf", *(django / "contrib" / name for name in ("admin", "auth"))]
+    others = set()
+    for folder in folders:
+        path = folder / "locale" / language / "LC_MESSAGES" / "django.mo"
+        others |= {(one.msgctxt or "", one.msgid) for one in polib.mofile(str(path))}
+    assert set(catalogue(language, suffix="po")) & others <= SHARED
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext
 
 from readtrack import buckets
 from readtrack.dashboard.numbers import Entry, Numbers
@@ -118,7 +118,7 @@ def most_viewed(found: Numbers) -> Table:
     columns = [
         Column("title", _("Title"), "text"),
         Column("views", _("Views")),
-        Column("change", _("Change"), "change"),
+        Column("change", pgettext("of a number", "Change"), "change"),
         Column("visitors", _("New visitors")),
         Column("reads", _("Reads")),
         Column("trend", _("Trend"), "trend"),
