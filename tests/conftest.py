@@ -23,7 +23,7 @@ from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
 from tests.support import factories
-from tests.support.partitions import COUNT, PlainNames
+from tests.support.partitions import COUNT, PlainNames, PlainNamesInCluster
 from tests.support.partitions import validator as validator
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
@@ -41,8 +41,12 @@ def redis_url() -> str:
 
 
 @pytest.fixture(scope="session")
-def _client(redis_url: str) -> Iterator[Redis]:
-    with (Redis if COUNT == 1 else PlainNames).from_url(redis_url, decode_responses=True) as client:
+def _client() -> Iterator[Redis]:
+    if isinstance(locations := settings.CACHES["default"]["LOCATION"], list):
+        with ExitStack() as stack:
+            yield PlainNamesInCluster.of(locations, stack)
+        return
+    with (Redis if COUNT == 1 else PlainNames).from_url(locations, decode_responses=True) as client:
         yield client
 
 

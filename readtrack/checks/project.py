@@ -22,7 +22,7 @@ def unusable_cache() -> list[tuple[Any, ...]]:
     backend = settings.CACHES.get(conf.CACHE, {}).get("BACKEND")
     if conf.CACHE not in settings.CACHES:
         problem = "CACHES has no such alias"
-    elif backend is not None and not connection.is_django_redis(backend):
+    elif backend is not None and not connection.has_clients(backend):
         problem = f"it is a {backend}, and readtrack needs django-redis"
     else:
         problem = connection.misconfiguration()

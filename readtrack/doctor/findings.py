@@ -31,6 +31,7 @@ class Context(NamedTuple):
 
     sample: int  # most totals to compare with SQL
     info: Callable[[], Mapping[str, Any]] = server.info
+    configured: Callable[[str], str | None] = server.configured
 
 
 def duration(time: timedelta) -> str:

@@ -7,7 +7,7 @@ from readtrack.conf import conf
 from readtrack.doctor.findings import Context, Finding, counted, size
 from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.store import server
-from readtrack.store.connection import check_configuration
+from readtrack.store.connection import CLUSTER_FACTORY, check_configuration, is_cluster
 from readtrack.store.skips import skips_by_reason
 
 OLDEST = (6, 2)
@@ -47,14 +47,22 @@ def version(context: Context) -> Finding:
 def role(context: Context) -> Finding:
     """Examines whether the server takes writes and holds all keys."""
     info = context.info()
-    if int(info.get("cluster_enabled", 0)):
-        hint = f"Point CACHES['{conf.CACHE}'] at a Redis outside of a cluster: Redis Cluster is not supported yet."
+    is_in_cluster = int(info.get("cluster_enabled", 0)) > 0
+    if is_in_cluster and not is_cluster():
+        factory = f"{{'CONNECTION_FACTORY': '{CLUSTER_FACTORY}'}}"
+        hint = f"Give CACHES['{conf.CACHE}'] the OPTIONS {factory}, and set READTRACK['PARTITIONS'], such as 64."
         return Finding("error", "The server is part of a cluster.", hint)
     if info.get("role") == "slave":
         hint = f"Point CACHES['{conf.CACHE}'] at the primary."
         return Finding("error", "The server is a replica and takes no writes.", hint)
     replicas = counted(int(info.get("connected_slaves", 0)), "replica")
-    return Finding("ok", f"The server is a primary with {replicas}.")
+    message = f"The server is a primary with {replicas}."
+    if is_in_cluster and not info.get("connected_slaves"):
+        return Finding("warning", message, "Give it one, or a crash silences its subjects until it is back.")
+    if is_in_cluster and context.configured("cluster-require-full-coverage") == "yes":
+        hint = "Set cluster-require-full-coverage to no on each server."
+        return Finding("warning", f"{message} While another one is down, it refuses all commands.", hint)
+    return Finding("ok", message)
 
 
 def eviction(context: Context) -> Finding:
@@ -84,7 +92,7 @@ def persistence(context: Context) -> Iterator[Finding]:
     for field, what in failed.items():
         if info.get(field, "ok") != "ok":
             yield Finding("error", f"The last {what} of Redis failed.", "Look into the log of Redis: is the disk full?")
-    saves = server.configured("save")
+    saves = context.configured("save")
     if info.get("aof_enabled"):
         yield Finding("ok", "Redis logs every write (AOF).")
     elif saves:

@@ -1,18 +1,23 @@
 """Runs all examinations, and reports failures of the servers as findings."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from django.db import Error
 
 from readtrack.doctor import flushes, redis
 from readtrack.doctor.findings import Context, Finding, failure
-from readtrack.store.connection import RedisError
+from readtrack.store import server
+from readtrack.store.connection import RedisError, address, is_cluster, servers
 from readtrack.store.server import RefusedError
 
+BY_SERVER = (redis.version, redis.role, redis.eviction, redis.persistence)  # each server of a cluster has its own
 REDIS, DATABASE = frozenset({"Redis"}), frozenset({"database"})
 
+Examination = Callable[[Context], Finding | Iterator[Finding]]
+
 # Functions that look at one thing each, in the order of the report, and the servers that they ask.
-EXAMINATIONS: Mapping[Callable[[Context], Finding | Iterator[Finding]], frozenset[str]] = {
+EXAMINATIONS: Mapping[Examination, frozenset[str]] = {
     redis.connection: REDIS,
     redis.version: REDIS,
     redis.role: REDIS,
@@ -40,7 +45,7 @@ def examine(*, sample: int) -> Iterator[Finding]:
             continue
         name = look.__name__
         try:
-            found = look(context)
+            found = _each(look, context) if look in BY_SERVER and is_cluster() else look(context)
             for finding in [found] if isinstance(found, Finding) else found:
                 yield finding._replace(name=name)
         except RefusedError as error:
@@ -48,3 +53,15 @@ def examine(*, sample: int) -> Iterator[Finding]:
         except (RedisError, Error) as error:
             failed |= REDIS if isinstance(error, RedisError) else DATABASE
             yield failure(error)._replace(name=name)
+
+
+def _each(look: Examination, context: Context) -> Iterator[Finding]:
+    """Yields the findings about the primaries of a cluster; one for those that are alike."""
+    found: dict[Finding, list[str]] = {}
+    for client in servers():
+        own = context._replace(info=partial(server.info, client), configured=partial(server.configured, client=client))
+        told = look(own)
+        for finding in [told] if isinstance(told, Finding) else told:
+            found.setdefault(finding, []).append(address(client))
+    for finding, places in found.items():
+        yield finding._replace(message=f"{', '.join(places)}: {finding.message}")

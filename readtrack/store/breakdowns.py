@@ -83,7 +83,7 @@ def _step(
     names += (name for name, _ in behind)
     args: list[str | int] = [keys.ROBOT, keys.member(kind, subject), subject, keys.trending_bucket.ttl, life]
     args += (len(passes), len(reached), *reached, *(member for _, member in behind))
-    return Call("step", names, args, bool)
+    return Call("step", names, args, bool, False)  # noqa: FBT003
 
 
 def hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Hash]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
 from struct import pack
 from threading import Event, Lock
@@ -18,6 +19,7 @@ from readtrack.signals import redis_failed
 
 logger = logging.getLogger("readtrack")
 
+MOMENT = 0.005  # seconds
 NEARLY = 0.98  # share of a page's time that is as good as all, because each change of a limit takes time
 
 Arguments = ParamSpec("Arguments")
@@ -28,10 +30,15 @@ class SlowError(RedisError):
     """Redis answers in time, but pages wait for it longer than half of TIMEOUT."""
 
 
+class SilentError(RedisError):
+    """A server of a cluster does not serve a command; the others may."""
+
+
 class Circuit:
     """Opens when Redis fails. While it is open no caller waits; after CIRCUIT seconds one caller tries Redis again."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "Redis") -> None:
+        self.name = name
         self._lock = Lock()
         self.opened: float | None = None  # seconds of the monotonic clock
         self.slow_since: float | None = None  # end of the first of the slow pages; None after a quick one
@@ -47,7 +54,7 @@ class Circuit:
         with self._lock:
             was_closed, self.opened = self.opened is None, time.monotonic()
         if was_closed:
-            logger.warning("Redis failed, pages go on without it: %s: %s", type(error).__name__, error)
+            logger.warning("%s failed, pages go on without it: %s: %s", self.name, type(error).__name__, error)
             redis_failed.send_robust(sender=None, error=error)
 
     def note_slow(self, waited: float) -> None:
@@ -71,6 +78,7 @@ class Page:
 
     request: Any
     left: float  # at first TIMEOUT
+    is_spared: bool = False  # it waited for one server of a cluster, which says nothing about the others
     _token: Any = None
 
     def __enter__(self) -> None:
@@ -79,13 +87,25 @@ class Page:
     def __exit__(self, *error: object) -> None:
         _page.reset(self._token)
         if self.left < conf.TIMEOUT:
-            if self.left < conf.TIMEOUT / 2:
+            if self.left < conf.TIMEOUT / 2 and not self.is_spared:
                 circuit.note_slow(conf.TIMEOUT - self.left)
             else:
                 circuit.slow_since = None
 
 
 _page: ContextVar[Page | None] = ContextVar("page", default=None)
+
+
+def time_left() -> float:
+    """Returns the seconds that the page may still wait."""
+    page = _page.get()
+    return inf if page is None else page.left
+
+
+def spare_page() -> None:
+    """Gives a page that waited for one server of a cluster the time to take what the others have answered meanwhile."""
+    if page := _page.get():
+        page.left, page.is_spared = max(page.left, MOMENT), True
 
 
 def present_request() -> Any | None:
@@ -163,6 +183,12 @@ def noticing_absence() -> Iterator[Event]:
         _absence.reset(token)
 
 
+def note_absence() -> None:
+    """Notes that a number is missing because Redis, or a server of it, is."""
+    if absence := _absence.get():
+        absence.set()
+
+
 def fail_open(
     call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
@@ -170,11 +196,12 @@ def fail_open(
     if circuit.opened is None or circuit.lets_pass():
         try:
             result = call(*args, **kwargs)
+        except SilentError:  # of a server with a circuit of its own
+            pass
         except (RedisError, OSError) as error:
             circuit.open(error)
         else:
             circuit.opened = None
             return result
-    if absence := _absence.get():
-        absence.set()
+    note_absence()
     return default

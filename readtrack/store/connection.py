@@ -12,21 +12,21 @@ from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
-from django_redis import get_redis_connection
 from django_redis.cache import RedisCache
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
 from redis import BlockingConnectionPool, ConnectionPool, Redis
 from redis.backoff import NoBackoff
+from redis.connection import Connection, SSLConnection, parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisClusterException
 from redis.exceptions import RedisError as RedisError
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
 from readtrack.store.circuit import circuit, kernel_limit, within_page
+from readtrack.store.cluster import Address, Cluster
 
 
 class UnusableError(RedisError):
@@ -119,20 +119,78 @@ def make(alias: str, timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
     factory = _factory(alias)
     if isinstance(factory, ConnectionFactory):
-        pool = _pool(alias, timeout=timeout)
-        return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+
+        def client_of(address: Address | None = None) -> Redis:
+            pool = _pool(alias, timeout=timeout)
+            if address:
+                pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
+            return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+
+        if not isinstance(factory, ClusterFactory):
+            return client_of()
+        _refuse_one_partition()
+        seeds = list(map(address_in, caches[alias].client._server))  # type: ignore[attr-defined]
+        return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
     try:
-        client = get_redis_connection(alias, write=True)  # of the site's own connection factory, unchanged
-    except (RedisClusterException, NotImplementedError) as error:
-        raise UnusableError(str(error)) from error
+        cache: Any = caches[alias]
+        client = getattr(cache, "client", cache).get_client(write=True)  # of a factory or a backend that is not ours
+    except Exception as error:  # of any library
+        raise UnusableError(f"{type(error).__name__}: {error}") from error
+    if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
+        _refuse_one_partition()
+        return _like(client, timeout=timeout)
     _refuse_other_than_redis(type(client))
     return client  # type: ignore[no-any-return]
+
+
+def _like(found: Any, *, timeout: float) -> Cluster:
+    """Returns a client of the cluster that another library's client found, with its credentials and TLS."""
+    given = found.nodes_manager.connection_kwargs
+    names = {"username", "password", "credential_provider"}
+    own = {name: value for name, value in given.items() if name in names or name.startswith("ssl_")}
+    is_tls = given.get("ssl") or "SSL" in getattr(given.get("connection_class"), "__name__", "")
+
+    def client_of(address: Address) -> Redis:
+        host, port = address
+        kind = SSLConnection if is_tls else Connection
+        return Redis(connection_pool=_adapted(ConnectionPool(kind, host=host, port=port, **own), timeout=timeout))
+
+    seeds = [(str(node.host), int(node.port)) for node in found.get_nodes()]
+    return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
+
+
+CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
+
+
+class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
+    """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
+
+    def connect(self, url: str) -> Cluster:
+        """Returns the client that the cache itself uses."""
+
+        def client_of(address: Address) -> Redis:
+            pool = super(ClusterFactory, self).get_connection_pool(self.make_connection_params(url))
+            pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
+            return self.redis_client_cls(connection_pool=pool, **self.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+
+        return Cluster([address_in(url)], client_of)
+
+    def disconnect(self, connection: Cluster) -> None:
+        connection.disconnect()
+
+
+def address_in(url: str) -> Address:
+    """Returns the host and the port of a URL."""
+    parts: Any = parse_url(url)  # type: ignore[no-untyped-call]
+    return parts.get("host", "localhost"), parts.get("port", 6379)
 
 
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
-        if isinstance(_factory(conf.CACHE), ConnectionFactory):
+        if isinstance(factory := _factory(conf.CACHE), ClusterFactory):
+            _refuse_one_partition()
+        if isinstance(factory, ConnectionFactory):
             pool = _pool(conf.CACHE, timeout=1)
             pool.connection_class(**pool.connection_kwargs)
     except UnusableError as error:
@@ -142,13 +200,14 @@ def misconfiguration() -> str:
     return ""
 
 
-def is_django_redis(backend: str) -> bool:
-    """Returns True for a backend of django-redis; Django's own RedisCache lacks the connections that we need."""
-    return issubclass(import_string(backend), RedisCache)
+def has_clients(backend: str) -> bool:
+    """Returns True for a backend that gives clients of Redis; Django's own RedisCache does not."""
+    found = import_string(backend)
+    return issubclass(found, RedisCache) or any(hasattr(found, name) for name in ("client", "get_client"))
 
 
 def _factory(alias: str) -> Any:
-    return getattr(caches[alias].client, "connection_factory", None)  # type: ignore[attr-defined]
+    return getattr(getattr(caches[alias], "client", None), "connection_factory", None)
 
 
 def _pool(alias: str, *, timeout: float) -> ConnectionPool:
@@ -156,8 +215,7 @@ def _pool(alias: str, *, timeout: float) -> ConnectionPool:
     # factory makes it, so that credentials, TLS and Sentinel stay as configured.
     client, factory = caches[alias].client, _factory(alias)  # type: ignore[attr-defined]
     _refuse_other_than_redis(factory.redis_client_cls)
-    # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
-    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+    retry = None
     if isinstance(factory, SentinelConnectionFactory):
         # No retry, because a client that finds no primary has asked every Sentinel already.
         factory, retry = _with_quick_sentinels(factory, timeout=timeout), Retry(NoBackoff(), 0)
@@ -165,10 +223,16 @@ def _pool(alias: str, *, timeout: float) -> ConnectionPool:
     pool: ConnectionPool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
     if isinstance(client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
         raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
+    return _adapted(pool, timeout=timeout, retry=retry)
+
+
+def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None) -> ConnectionPool:
+    """Returns the pool with our time-outs."""
     pool.connection_kwargs.update(
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
-        retry=retry,
+        # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
+        retry=retry or Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         retry_on_timeout=False,
         retry_on_error=(),
         decode_responses=False,
@@ -200,7 +264,13 @@ def _with_quick_sentinels(factory: SentinelConnectionFactory, *, timeout: float)
 
 def _refuse_other_than_redis(found: type) -> None:
     if not issubclass(found, Redis):
-        raise UnusableError(f"it gives a {found.__name__}, and readtrack needs a redis.Redis: one server, no cluster")
+        need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
+        raise UnusableError(f"it gives a {found.__name__}, and readtrack needs {need}")
+
+
+def _refuse_one_partition() -> None:
+    if conf.PARTITIONS == 1:
+        raise UnusableError("a cluster needs READTRACK['PARTITIONS'], such as 64")
 
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
@@ -220,6 +290,12 @@ def check_configuration() -> None:
         raise UnusableError(problem)
 
 
+def servers(*, patient: bool = False) -> list[Redis]:
+    """Returns a client of each server that holds keys: of one, or of the primaries of a cluster."""
+    client = connect(patient=patient)
+    return client.clients() if isinstance(client, Cluster) else [client]
+
+
 def server_time(*, patient: bool = False) -> int:
     """Returns Redis's time (µs), in one round trip. Raises redis.RedisError."""
     with checked():
@@ -227,9 +303,14 @@ def server_time(*, patient: bool = False) -> int:
     return seconds * 1_000_000 + microseconds
 
 
-def address() -> str:
-    """Returns the address of Redis in CACHES, without user and password."""
-    pool = connect().connection_pool
+def is_cluster() -> bool:
+    """Returns True if Redis is a cluster."""
+    return isinstance(connect(), Cluster)
+
+
+def address(client: Redis | None = None) -> str:
+    """Returns the address of a server, by default of the one in CACHES, without user and password."""
+    pool = (client or connect()).connection_pool
     told = pool.connection_kwargs
     place = told.get("path") or getattr(pool, "service_name", "")
     return str(place or f"{told.get('host', 'localhost')}:{told.get('port', 6379)}")
@@ -239,7 +320,9 @@ def _close(*, setting: str, **kwargs: Any) -> None:
     """Closes idle connections of clients whose settings changed, and the circuit."""
     if setting in {"CACHES", "READTRACK"}:
         while _clients:
-            _clients.popitem()[1].connection_pool.disconnect(inuse_connections=False)
+            client = _clients.popitem()[1]
+            pool: Any = client if isinstance(client, Cluster) else client.connection_pool
+            pool.disconnect(inuse_connections=False)
         circuit.opened = circuit.slow_since = None
 
 

@@ -76,7 +76,7 @@ def _with_marks(
             if count is not None and is_number(count)
         }
 
-    return Call("totals", [keys.unsettled(tag), *counters], names, decode)
+    return Call("totals", [keys.unsettled(tag), *counters], names, decode, {})
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:

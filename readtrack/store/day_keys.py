@@ -6,6 +6,7 @@ Nobody can compute the ids of a past day again, with SECRET_KEY or without it.
 import secrets
 import time
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
@@ -49,9 +50,9 @@ def upkeep(hit: Hit) -> list[Call[Any]]:
         left = max(1, int(_left(hit.at).total_seconds() * 1000))
         for some in scripts.parted(sorted(subjects)):
             names = [row(hit.visitor.fallback_id, subject) for subject in some for row in rows]
-            calls.append(Call("shorten", names, (left,), int))
+            calls.append(Call("shorten", names, (left,), int, 0))
     if time.monotonic() - _confirmed.get(_name(hit.at), 0) >= CONFIRMED_FOR:
-        calls.append(ask(hit.at))
+        calls.append(replace(ask(hit.at), absent=None))
     return calls
 
 

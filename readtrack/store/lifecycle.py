@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import connect, servers
 from readtrack.store.counters import SCAN_COUNT
 from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
@@ -88,7 +88,7 @@ def clear() -> None:
 
 def effort() -> int:
     """Returns about how many keys `erase` looks at."""
-    return SCANS * int(connect(patient=True).dbsize())
+    return SCANS * sum(int(client.dbsize()) for client in servers(patient=True))
 
 
 def erase(pk: Any, *, progress: Progress = int) -> Erased:
@@ -138,9 +138,10 @@ def _erase_from(names: Sequence[bytes], kind: str, who: str | int | None) -> int
 
 
 def _scan(pattern: str, progress: Progress) -> Iterator[list[bytes]]:
-    client: Any = connect(patient=True)
-    cursor = None
-    while cursor != 0:
-        cursor, names = client.scan(cursor or 0, match=pattern, count=ERASE_COUNT)
-        progress(ERASE_COUNT)
-        yield names
+    clients: Any = servers(patient=True)
+    for client in clients:
+        cursor = None
+        while cursor != 0:
+            cursor, names = client.scan(cursor or 0, match=pattern, count=ERASE_COUNT)
+            progress(ERASE_COUNT)
+            yield names

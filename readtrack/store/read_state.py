@@ -51,7 +51,9 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
     if isinstance(reader, str):
         names.append(keys.readers(tag))
-    return Call("unread", names, (conf.READ_STATE, field(reader), len(subjects)), partial(scripts.by_subject, subjects))
+    return Call(
+        "unread", names, (conf.READ_STATE, field(reader), len(subjects)), partial(scripts.by_subject, subjects), {}
+    )
 
 
 def mark(hit: Hit) -> Call[tuple[str, ...]]:
@@ -67,7 +69,7 @@ def mark(hit: Hit) -> Call[tuple[str, ...]]:
         return tuple(subject for subject, code in zip(hit.reads, codes, strict=False) if code)
 
     args = (len(hit.reads), field(reader), *_began(hit), conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
-    return Call("mark_read", names, args, decode)
+    return Call("mark_read", names, args, decode, ())
 
 
 def _began(hit: Hit) -> tuple[int | str, int | str]:

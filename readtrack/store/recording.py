@@ -39,11 +39,14 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     if conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading):
         hits = scripts.run(rate(hit, int(bool(hit.views))))
     # Views come first, because a step that is taken on the viewed page follows its view.
+    parts = scripts.parted(hit.views)
     calls: list[Call[Any]] = [
         count_views(hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits)
-        for some in scripts.parted(hit.views)
+        for some in parts
     ]
     views = len(calls)
+    for call, some in zip(calls, parts, strict=True) if hits else ():
+        call.absent = Outcome(skipped=dict.fromkeys(some, "error"))
     calls += [read_state.mark(hit._replace(reads=tuple(some))) for some in scripts.parted(hit.reads)]
     reads = len(calls)
     steps = breakdowns.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
@@ -89,7 +92,7 @@ def will_count(hit: Hit) -> list[str]:
 
 def rate(hit: Hit, change: int) -> Call[int]:
     """Counts the hit (1), takes it back (-1) or neither (0), where the rate is in another partition than the views."""
-    return Call("rate", [keys.rate(hit.visitor.rate_id)], (change, conf.RATE_WINDOW or 1), int)
+    return Call("rate", [keys.rate(hit.visitor.rate_id)], (change, conf.RATE_WINDOW or 1), int, 1)
 
 
 def set_hits(views: Call[Outcome], hits: int) -> None:

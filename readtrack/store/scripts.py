@@ -19,6 +19,8 @@ from redis.sentinel import MasterNotFoundError
 
 from readtrack.conf import cached_setting, conf
 from readtrack.store import keys
+from readtrack.store.circuit import SilentError, note_absence
+from readtrack.store.cluster import Address, Cluster
 from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
@@ -40,6 +42,11 @@ class Call(Generic[Result]):
     keys: Sequence[str]
     args: Sequence[str | int | bytes]
     decode: Callable[[Any], Result]
+    absent: Any = ...  # a page's result where one server of a cluster is silent; without one the call fails
+
+    def silent(self) -> "Call[Result]":
+        """Returns a call whose result is the one for a silent server."""
+        return Call("", (), (), lambda _: self.absent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +73,38 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     if not calls:
         return []
     connections = _connections(patient)
-    answers = _answers(connections, calls)
+    ask: Callable[..., list[Any]] = _answers if type(connections) is Connections else _spread
+    answers = ask(connections, calls)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
-        again = _answers(connections, [calls[index] for index in unknown], command="EVAL", script=_source)
+        again = ask(connections, [calls[index] for index in unknown], command="EVAL", script=_source)
         answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
-    for answer in answers:
+    for index, answer in enumerate(answers):
         if isinstance(answer, Exception):
-            raise answer
+            if patient or calls[index].absent is ... or not isinstance(answer, SilentError):
+                raise answer
+            note_absence()
+            calls = (*calls[:index], calls[index].silent(), *calls[index + 1 :])
     try:
         return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
     except WRONG_TYPE as error:
         # Where one answer was that to another question, the next ones would be, too.
-        while idle := connections.idle:
-            connections.pool.release(idle.pop())
-        connections.pool.disconnect(inuse_connections=False)
+        for made in _made:
+            while made.idle:
+                made.pool.release(made.idle.pop())
+            made.pool.disconnect(inuse_connections=False)
         raise AnswerError(f"{type(error).__name__}: {error}") from error
 
 
 @cached_setting("CACHES")
-def _connections(patient: bool) -> Connections:  # noqa: FBT001 - a keyword would slow the cache down
-    pool = connect(patient=patient).connection_pool
+def _connections(patient: bool, address: Address | None = None) -> Any:  # noqa: FBT001 - a keyword would slow the cache
+    """Returns the connections to Redis, or to that server of a cluster; without it the cluster."""
+    client = connect(patient=patient)
+    if isinstance(client, Cluster):
+        if address is None:
+            return client
+        client = client.node(address)
+    pool = client.connection_pool
     # A pool by Sentinel must have its connections back, to close those to an earlier primary.
     _made.append(Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, []))
     return _made[-1]
@@ -132,7 +150,7 @@ def pairs(answer: Sequence[bytes]) -> list[tuple[str, int]]:
 
 
 def load(client: Redis) -> None:
-    """Loads every script into the server."""
+    """Loads every script into a server."""
     for path in files("readtrack.store").joinpath("lua").iterdir():
         client.script_load(_source(path.name.removesuffix(".lua")).decode())
 
@@ -155,21 +173,55 @@ def _answers(
     *,
     command: str = "EVALSHA",
     script: Callable[[str], object] = _digest,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[Any]:
-    """Returns the server's answer to each call; an error of a script is an answer, too."""
+    """Returns the server's answer to each call; an error of a script is an answer, too.
+
+    `meanwhile` is called once the calls are sent.
+    """
     commands: list[Any] = [(command, script(call.script), len(call.keys), *call.keys, *call.args) for call in calls]
     packed = b"".join(map(pack_command, commands))
     try:
-        return _exchange(connections, packed, len(calls))
+        return _exchange(connections, packed, len(calls), meanwhile)
     except MasterNotFoundError:
         raise  # every Sentinel was asked, and none will know better at once
     except RedisConnectionError:
         # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
         # after a window that only the first one enters, and everything else sets or merges.
-        return _exchange(connections, packed, len(calls), is_again=True)
+        return _exchange(connections, packed, len(calls), meanwhile, is_again=True)
 
 
-def _exchange(connections: Connections, packed: bytes, count: int, *, is_again: bool = False) -> list[Any]:
+def _spread(
+    cluster: Cluster,
+    calls: Sequence[Call[Any]],
+    *,
+    command: str = "EVALSHA",
+    script: Callable[[str], object] = _digest,
+) -> list[Any]:
+    """Returns the answer to each call by the server of its keys; all are sent before any answer is waited for."""
+
+    def ask(address: Address, places: Sequence[int], meanwhile: Callable[[], None]) -> list[Any]:
+        connections, some = _connections(cluster.is_patient, address), [calls[place] for place in places]
+        return cluster.at(
+            address, lambda _: _answers(connections, some, command=command, script=script, meanwhile=meanwhile)
+        )
+
+    def ask_again(place: int) -> Any:
+        call = calls[place]
+        return cluster.execute_command(command, script(call.script), len(call.keys), *call.keys, *call.args)
+
+    anywhere = next((call.keys[0] for call in calls if call.keys), None)
+    return cluster.spread([call.keys[0] if call.keys else anywhere for call in calls], ask, ask_again)
+
+
+def _exchange(
+    connections: Connections,
+    packed: bytes,
+    count: int,
+    meanwhile: Callable[[], None] | None,
+    *,
+    is_again: bool = False,
+) -> list[Any]:
     # On the bare connection, because execute_command of redis-py costs a hit as much as the server does.
     pool, idle = connections.pool, connections.idle
     try:
@@ -178,6 +230,8 @@ def _exchange(connections: Connections, packed: bytes, count: int, *, is_again: 
         connection = pool.get_connection()
     try:
         connection.send_packed_command([packed], check_health=False)
+        if meanwhile:
+            meanwhile()
         answers: list[Any] = []
         while len(answers) < count:
             try:

@@ -14,7 +14,7 @@ from redis.utils import str_if_bytes
 
 from readtrack import buckets
 from readtrack.store import counters, keys, scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import connect, servers
 from readtrack.store.counters import Total
 from readtrack.store.keys import Key
 
@@ -52,15 +52,15 @@ def ping() -> float:
     return min(timeit.repeat(connect().ping, number=1, repeat=PINGS))
 
 
-def info() -> dict[str, Any]:
-    """Returns the server's INFO. Raises RefusedError where the Redis user may not run it."""
-    found: dict[str, Any] = connect().info()
+def info(client: Any = None) -> dict[str, Any]:
+    """Returns the INFO of a server, by default of the only one. Raises RefusedError where the user may not run it."""
+    found: dict[str, Any] = (client or connect()).info()
     return found
 
 
-def configured(name: str) -> str | None:
-    """Returns a directive of the server's configuration; None where the Redis user may not read it."""
-    client: Any = connect(patient=True)
+def configured(name: str, client: Any = None) -> str | None:
+    """Returns a directive of a server's configuration; None where the Redis user may not read it."""
+    client = client or connect(patient=True)
     try:
         values = client.config_get(name)
     except RefusedError:  # hosted servers refuse CONFIG altogether
@@ -70,9 +70,9 @@ def configured(name: str) -> str | None:
 
 def try_scripts() -> None:
     """Loads every script and runs one, by its text and by its digest. Raises RefusedError where the user may not."""
-    client = connect(patient=True)
-    client.eval("return 1", 0)
-    scripts.load(client)
+    for client in servers(patient=True):
+        client.eval("return 1", 0)
+        scripts.load(client)
     scripts.run_all(*map(counters.epoch, keys.tags()), patient=True)
 
 
@@ -84,10 +84,12 @@ def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
     """
     client: Any = connect(patient=True)
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
-    scanned = dict.fromkeys(islice(client.scan_iter(count=STEP), limit))  # SCAN may return a key twice
+    nodes: Any = servers(patient=True)
+    scans = (islice(one.scan_iter(count=STEP), limit // len(nodes)) for one in nodes)
+    scanned = dict.fromkeys(chain.from_iterable(scans))  # SCAN may return a key twice
     for key in scanned:
         groups[keys.kind_of(key.decode(errors="replace"))].append(key)
-    scale = max(1.0, client.dbsize() / len(scanned)) if scanned else 1.0
+    scale = max(1.0, sum(one.dbsize() for one in nodes) / len(scanned)) if scanned else 1.0
     found, overheads = {}, {row.pattern: row.overhead for row in keys.KEYS}
     for name, group in groups.items():
         each, count = _weigh(client, group[:WEIGHED]) + overheads.get(name, 0), round(len(group) * scale)

@@ -18,6 +18,7 @@ from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
 
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
+SILENT = -1  # in place of the answer of a server that does not answer
 INTERVAL = 1.0  # seconds between two sendings
 
 Skips = Counter[tuple[str, Reason | Notice]]  # by key, which names the hour, and reason; notices travel with them
@@ -65,12 +66,15 @@ class SkipBuffer:
         """Runs the calls and sends the skips, in one round trip. Returns the calls' results. Raises RedisError."""
         with self._lock:
             skips, self.skips, self._sent = self.skips, Counter(), time.monotonic()
+        is_sent = False
         try:
-            return scripts.run_all(*calls, *([_count(skips)] if skips else []))[: len(calls)]
-        except BaseException:
-            with self._lock:
-                self.skips.update(skips)
-            raise
+            answers = scripts.run_all(*calls, *([_count(skips)] if skips else []))
+            is_sent = answers[-1:] != [SILENT]
+            return answers[: len(calls)]
+        finally:
+            if not is_sent:
+                with self._lock:
+                    self.skips.update(skips)
 
     def send_rest(self) -> None:
         """Sends the skips, if there are any. A lost Redis is no error."""
@@ -116,4 +120,4 @@ def _count(skips: Skips) -> Call[int]:
     args: list[str | int] = [keys.skips.ttl]
     for (_, reason), count in skips.items():
         args += (reason, count)
-    return Call("skip", [key for key, _ in skips], args, int)
+    return Call("skip", [key for key, _ in skips], args, int, SILENT)

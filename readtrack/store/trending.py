@@ -51,7 +51,7 @@ def lists(limit: int, *, minutes: int = MINUTES, label: str = "") -> list[Call[l
     """Reads the heads of the partitions' lists; None for a list that nobody has computed yet."""
     args = (max(0, limit), f"{label}:" if label else "", LOOKED_AT)
     decode = lambda found: None if found is None else scripts.pairs(found)  # noqa: E731
-    return [Call("top", [_list(tag, minutes)], args, decode) for tag in keys.tags()]
+    return [Call("top", [_list(tag, minutes)], args, decode, []) for tag in keys.tags()]
 
 
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]] | None:

@@ -274,4 +274,4 @@ def test_time_outs_that_the_site_repeats_are_not_repeated_by_us(settings: Settin
     [("django_redis.cache.RedisCache", True), ("django.core.cache.backends.redis.RedisCache", False)],
 )
 def test_only_django_redis_has_the_connections_we_need(backend: str, is_ours: bool) -> None:
-    assert connection.is_django_redis(backend) == is_ours
+    assert connection.has_clients(backend) == is_ours

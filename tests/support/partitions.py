@@ -6,8 +6,9 @@ that they have without partitions.
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from redis.crc import key_slot
 
 from readtrack.conf import Conf
 from readtrack.store import keys
+from readtrack.store.cluster import Address, Cluster
+from readtrack.store.connection import address_in
 from readtrack.store.keys import TAG
 
 COUNT: int = Conf.PARTITIONS
@@ -143,3 +146,25 @@ class PlainNames(Redis):
             return [key[:end] + keys.tag(owner) + key[end:]]
         found = [key[:end] + tag + key[end:] for tag in keys.tags()]
         return [name for name in found if self._send("EXISTS", name)] or found[:1]
+
+
+class PlainNamesInCluster(PlainNames, Cluster):
+    """The same for a cluster."""
+
+    @classmethod
+    def of(cls, urls: Sequence[str], stack: ExitStack) -> "PlainNamesInCluster":
+        """Returns the client, whose connections the stack closes."""
+
+        def client_of(address: Address) -> Redis:
+            host, port = address
+            client: Redis = stack.enter_context(Redis(host, port, decode_responses=True))
+            return client
+
+        return cls([address_in(url) for url in urls], client_of)
+
+    def _send(self, *args: Any, **options: Any) -> Any:
+        if args[0] not in {"KEYS", "FLUSHDB", "FLUSHALL"}:
+            return super()._send(*args, **options)
+        clients: list[Any] = self.clients()
+        answers = [client.execute_command(*args, **options) for client in clients]
+        return list(chain(*answers)) if args[0] == "KEYS" else all(answers)

@@ -3,6 +3,9 @@
 `READTRACK_TEST_REDIS_URL` and `DATABASE_URL` name servers of one's own. Each worker empties its Redis before every
 test, so for several workers name several URLs, separated by blanks. Workers may share a database server, because
 pytest-django gives each of them a database of its own.
+
+`READTRACK_TEST_CLUSTER=1` runs the tests on a cluster of three primaries and three replicas, with 16 partitions, and
+leaves out those that are about one server.
 """
 
 import os
@@ -12,9 +15,11 @@ import pytest
 
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.valkey import Valkey
+from tests.support.cluster import ValkeyCluster
 from tests.support.workers import REDIS, number_of_workers
 
 DATABASE = "DATABASE_URL"
+CLUSTER = "READTRACK_TEST_CLUSTER"  # of a worker: the addresses of its cluster
 
 
 # A wrapper, because pytest-django reads the settings in this hook, ahead of all others.
@@ -27,7 +32,24 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
     if worker or not number_of_workers(early_config.known_args_namespace):
         urls = os.environ.get(REDIS, "").split() or [_started(Valkey())]
         os.environ[REDIS] = urls[int(worker[2:] or 0) % len(urls)]
+        if CLUSTER in os.environ:
+            os.environ["READTRACK_TEST_PARTITIONS"] = "16"
+            cluster = ValkeyCluster()
+            cluster.start()
+            os.environ[CLUSTER] = " ".join(cluster.urls)
     yield
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what needs one server, where the tests run on a cluster."""
+    if CLUSTER in os.environ:
+        own = [item for item in items if ONE_SERVER & set(getattr(item, "fixturenames", ()))]
+        config.hook.pytest_deselected(items=own)
+        items[:] = [item for item in items if item not in own]
+
+
+# Fixtures of one server: a relay in front of it, its address, another one.
+ONE_SERVER = {"wire", "redis_url", "start_redis"}
 
 
 def _started(engine: Postgres | Valkey) -> str:

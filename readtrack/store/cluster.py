@@ -1,0 +1,262 @@
+"""Redis Cluster: a client that sends a command to the server of its key, and does without a server that fails."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from math import inf
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+from redis import Redis
+from redis.client import Pipeline
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, TryAgainError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.utils import str_if_bytes
+
+from readtrack.conf import conf
+from readtrack.store.circuit import Circuit, SilentError, spare_page, time_left
+
+TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
+PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
+PAUSE = 0.1  # seconds between two of its tries
+ASKED_EVERY = 0.25  # seconds between two questions of a process where the slots are
+
+UNREACHABLE = (RedisConnectionError, RedisTimeoutError, OSError)
+REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedError is an AskError
+
+Address = tuple[str, int]
+Result = TypeVar("Result")
+
+
+class Cluster(Redis):
+    """A client of all servers of a cluster, each with a circuit of its own. All keys of a command are in one slot."""
+
+    def __init__(
+        self, seeds: Sequence[Address], client_of: Callable[[Address], Redis], *, is_patient: bool = True
+    ) -> None:
+        """Takes addresses of some servers, and a function that makes the client of one."""
+        super().__init__(connection_pool=client_of(seeds[0]).connection_pool)
+        self.is_patient = is_patient
+        self._client_of = client_of
+        self._known = deque(seeds)
+        self._servers: dict[Address, tuple[Redis, Circuit]] = {}
+        self._slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        self._primaries: list[Address] = []
+        self._asked = -ASKED_EVERY  # by the monotonic clock
+
+    def clients(self) -> list[Redis]:
+        """Returns a client of each server that has slots. Raises SilentError if no server of the cluster answers."""
+        self.address(None)
+        return [self._server(address)[0] for address in self._primaries]
+
+    def node(self, address: Address) -> Redis:
+        """Returns the client of one server."""
+        return self._server(address)[0]
+
+    def address(self, key: str | bytes | None) -> Address:
+        """Returns the server of the key; for None one that answers. Raises SilentError if nobody knows one."""
+        if not self._primaries:
+            self.refresh()
+        if key is None:
+            found = min(self._primaries, key=lambda one: self._server(one)[1].opened or 0, default=None)
+        else:
+            found = self._slots[key_slot(key.encode() if isinstance(key, str) else key)]
+        if found is None:
+            raise SilentError(
+                "no server of the cluster has the slot" if self._primaries else "no server of the cluster answers"
+            )
+        return found
+
+    def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
+        """Returns the answer of that server. Raises SilentError, at once if the server failed a moment ago."""
+        client, circuit = self._server(address)
+        left = inf if self.is_patient else time_left()
+        if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
+            raise SilentError(f"{circuit.name} failed a moment ago")
+        try:
+            result = ask(client)
+        except UNREACHABLE as error:
+            # A server that had little time, because another one hangs, is not to blame.
+            if not self.is_patient and (left > conf.TIMEOUT / 2 or isinstance(error, RedisConnectionError)):
+                circuit.open(error)
+                spare_page()
+            raise SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}") from error
+        circuit.opened = None
+        return result
+
+    def _follow(self, error: RedisError) -> bool:
+        """Learns where slots are now. Returns True if it makes sense to send the command again."""
+        if time_left() <= 0:
+            return False
+        is_moved = isinstance(error, MovedError)
+        if self.is_patient and not is_moved:
+            sleep(PAUSE)
+        has_asked = self.refresh()
+        if isinstance(error, MovedError):
+            self._slots[error.slot_id] = (error.host, error.port)
+        return has_asked or is_moved or self.is_patient
+
+    def refresh(self) -> bool:
+        """Asks a server where the slots are, unless this process did so a moment ago. Returns True if one answered."""
+        if monotonic() - self._asked < ASKED_EVERY:
+            return False
+        self._asked = monotonic()
+        self._known.rotate()
+        for address in sorted(self._known, key=lambda one: self._server(one)[1].opened or 0):
+            try:
+                found = self.at(address, lambda client: client.execute_command("CLUSTER", "SLOTS"))  # type: ignore[no-untyped-call]
+            except RedisError:
+                continue
+            slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+            known = dict[Address, None]()
+            primaries = dict[Address, None]()
+            for start, end, *servers in found:
+                # A server that does not know its own name gives none.
+                addresses = [(str_if_bytes(host or "") or address[0], int(port)) for host, port, *_ in servers]
+                slots[start : end + 1] = [addresses[0]] * (end + 1 - start)
+                primaries[addresses[0]] = None
+                known.update(dict.fromkeys(addresses))
+            if primaries:
+                self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
+                return True
+        return False
+
+    def _server(self, address: Address) -> tuple[Redis, Circuit]:
+        if address not in self._servers:
+            self._servers[address] = self._client_of(address), Circuit("Redis at {}:{}".format(*address))
+        return self._servers[address]
+
+    def served(
+        self,
+        key: str | bytes | None,
+        ask: Callable[[Redis], Result],
+        redirect: Callable[[Redis], Result] | None = None,
+    ) -> Result:
+        """Returns the answer of the key's server, wherever the key is by now. Raises redis.RedisError.
+
+        `redirect` asks a server to which the slot of the key is on its way.
+        """
+        until, tries = monotonic() + PATIENCE, 1
+        while True:
+            try:
+                try:
+                    return self.at(self.address(key), ask)
+                except AskError as error:
+                    if redirect is None or isinstance(error, MovedError):
+                        raise
+                    return self.at((error.host, error.port), redirect)
+            except REDIRECTED as error:
+                is_last = monotonic() > until if self.is_patient else tries == TRIES
+                if is_last or not self._follow(error):
+                    raise SilentError(f"{type(error).__name__}: {error}") from error
+                tries += 1
+
+    def spread(
+        self,
+        names: Sequence[str | bytes | None],
+        ask: Callable[[Address, Sequence[int], Callable[[], None]], Sequence[Any]],
+        ask_again: Callable[[int], Any],
+    ) -> list[Any]:
+        """Returns the answers to commands with these keys; an error is the answer to the command that it concerns.
+
+        `ask` takes a server, the places of its commands and a function that asks the other servers, which it may call
+        once it has sent them. `ask_again` takes the place of a command that was redirected or not served.
+        """
+        answers: list[Any] = [None] * len(names)
+        groups = defaultdict[Address, list[int]](list)
+        for place, name in enumerate(names):
+            try:
+                groups[self.address(name)].append(place)
+            except SilentError as error:
+                answers[place] = error
+        waiting = list(groups.items())
+
+        def ask_next() -> None:
+            if waiting:
+                address, places = waiting.pop()
+                try:
+                    found = ask(address, places, ask_next)
+                except SilentError as error:
+                    found = [error] * len(places)
+                for place, answer in zip(places, found, strict=True):
+                    answers[place] = answer
+
+        while waiting:
+            ask_next()
+        for place, answer in enumerate(answers):
+            if isinstance(answer, REDIRECTED):
+                answers[place] = self._repeated(place, ask_again)
+        return answers
+
+    def _repeated(self, place: int, ask_again: Callable[[int], Any]) -> Any:
+        try:
+            return ask_again(place)
+        except RedisError as error:
+            if self.is_patient and isinstance(error, SilentError):
+                raise  # without the others, each of which would wait as long
+            return error
+
+    def disconnect(self, *, inuse_connections: bool = True) -> None:
+        """Closes the connections to all servers."""
+        for client, _ in self._servers.values():
+            client.connection_pool.disconnect(inuse_connections)
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        def redirect(client: Redis) -> Any:
+            pipeline: Any = client.pipeline(transaction=False)
+            return pipeline.execute_command("ASKING").execute_command(*args, **options).execute()[1]
+
+        place = 3 if args[0] in {"EVAL", "EVALSHA"} else 1  # of the first key
+        key = args[place] if len(args) > place else None
+        return self.served(key, lambda client: client.execute_command(*args, **options), redirect)  # type: ignore[no-untyped-call]
+
+    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> "ClusterPipeline":  # noqa: FBT001, FBT002
+        return ClusterPipeline(self, transaction=transaction)
+
+    def scan_iter(self, *args: Any, **options: Any) -> Iterator[Any]:
+        for client in self.clients():
+            yield from client.scan_iter(*args, **options)
+
+    def time(self, **options: Any) -> Any:
+        """Returns the earliest time of the servers that answer, so that no page seems to begin after it did."""
+        found = []
+        for address in self._primaries or [self.address(None)]:
+            with suppress(SilentError):
+                found.append(self.at(address, lambda client: client.time(**options)))
+        return min(found, default=None) or super().time(**options)
+
+
+class ClusterPipeline(Pipeline):
+    """Commands for several servers; a transaction is for one slot."""
+
+    def __init__(self, cluster: Cluster, *, transaction: bool) -> None:
+        super().__init__(cluster.connection_pool, cluster.response_callbacks, transaction, None)
+        self._cluster: Cluster = cluster
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:  # noqa: FBT001, FBT002
+        stack: list[Any] = self.command_stack
+        is_transaction: Any = self.transaction
+        self.command_stack = []
+
+        def ask(client: Redis, some: Iterable[int] = range(len(stack)), **options: Any) -> list[Any]:
+            pipeline: Any = client.pipeline(transaction=is_transaction)
+            pipeline.command_stack = [stack[place] for place in some]
+            answers: list[Any] = pipeline.execute(**options)
+            return answers
+
+        if is_transaction and stack:
+            return self._cluster.served(stack[0][0][1], ask)
+
+        def ask_some(address: Address, places: Sequence[int], _: Callable[[], None]) -> list[Any]:
+            return self._cluster.at(address, lambda client: ask(client, places, raise_on_error=False))
+
+        def ask_again(place: int) -> Any:
+            args, options = stack[place]
+            return self._cluster.execute_command(*args, **options)
+
+        answers = self._cluster.spread([args[1] for args, _ in stack], ask_some, ask_again)
+        if errors := [answer for answer in answers if isinstance(answer, Exception) and raise_on_error]:
+            raise errors[0]
+        return answers

@@ -1,0 +1,176 @@
+"""readtrack on a cluster: a server that fails or hangs costs the others nothing, and slots may move at any time."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+from redis import RedisCluster
+from redis.crc import key_slot
+
+from readtrack import reports, tracker
+from readtrack.checks.setup import check_setup
+from readtrack.doctor.report import examine
+from readtrack.flush.run import flush
+from readtrack.store import keys, scripts, server
+from readtrack.store.circuit import SilentError, circuit, noticing_absence
+from readtrack.store.connection import connect, server_time
+from readtrack.subjects import subject_of
+from tests.site.models import Post
+from tests.store.test_clients import assert_it_counts
+from tests.support import factories
+from tests.support.cluster import SHARDS, ValkeyCluster, cache
+from tests.support.counts import view
+
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
+
+COUNT = 16
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[ValkeyCluster]:
+    with ValkeyCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(servers: ValkeyCluster, settings: Settings) -> ValkeyCluster:
+    """Returns an empty cluster, which the site uses."""
+    servers.empty()
+    settings.CACHES = {"default": cache(servers.urls[:1])}
+    settings.READTRACK = {"PARTITIONS": COUNT, "RATE_LIMIT": 0, "CIRCUIT": 60, "TIMEOUT": 1.0}
+    return servers
+
+
+@pytest.fixture
+def posts() -> list[Post]:
+    """Returns posts of all partitions."""
+    return [factories.post(pk=number, view_count=7) for number in range(1001, 1065)]
+
+
+def slot_of(post: Post) -> int:
+    return key_slot(keys.total(subject_of(post)).encode())
+
+
+def owner(cluster: ValkeyCluster, post: Post) -> int:
+    """Returns the number of the server that has the post's slot, as servers began."""
+    return slot_of(post) // (16384 // SHARDS + 1)
+
+
+@contextmanager
+def paused(cluster: ValkeyCluster, number: int) -> Iterator[None]:
+    cluster.servers[number].pause()
+    try:
+        yield
+    finally:
+        cluster.servers[number].resume()
+
+
+def test_a_cluster_counts_by_the_factory_that_readtrack_brings(cluster: ValkeyCluster) -> None:
+    assert_it_counts()
+
+
+class Theirs:
+    """A connection factory that gives the cluster client of redis-py."""
+
+    clients: list[Any] = []
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        pass
+
+    def connect(self, url: str) -> Any:
+        self.clients.append(RedisCluster.from_url(url))
+        return self.clients[-1]
+
+
+@pytest.fixture
+def theirs(cluster: ValkeyCluster, settings: Settings) -> Iterator[None]:
+    own = cache(cluster.urls[:1])
+    settings.CACHES = {"default": {**own, "OPTIONS": {"CONNECTION_FACTORY": f"{__name__}.Theirs"}}}
+    yield
+    while Theirs.clients:
+        Theirs.clients.pop().close()
+
+
+def test_a_cluster_counts_by_the_client_of_another_library(theirs: None) -> None:
+    assert_it_counts()
+
+
+def test_a_cluster_without_partitions_is_refused_and_costs_no_page(cluster: ValkeyCluster, settings: Settings) -> None:
+    settings.READTRACK = {"PARTITIONS": 1}
+    [message] = [message for message in check_setup(None) if message.id == "readtrack.E012"]
+    assert "READTRACK['PARTITIONS']" in message.msg
+    assert ">7<" in factories.browser().get(f"/posts/{factories.post(view_count=7).pk}/").text
+
+
+def test_counts_of_all_servers_are_one_answer(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    for post in posts:
+        view(post)
+    assert {owner(cluster, post) for post in posts} == set(range(SHARDS))
+    assert set(reports.views(posts).values()) == {8}
+    assert flush().written == len(posts)
+    assert tracker.refresh_trending() == len(posts)
+    assert len(reports.trending(limit=100)) == len(posts)
+    assert sum(kind.keys for kind in server.key_kinds().values()) > 5 * len(posts)
+    assert server_time() > 0
+
+
+def test_a_server_that_hangs_costs_one_page_its_time_and_the_other_servers_nothing(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    for post in posts:
+        view(post)
+    reports.views(posts)  # opens connections
+    with paused(cluster, 1), noticing_absence() as absence:
+        browser = factories.browser()
+        began = time.perf_counter()
+        assert browser.get("/list/").status_code == 200
+        for post in posts:
+            is_silent = owner(cluster, post) == 1
+            assert reports.views([post])[post] == (7 if is_silent else 8)
+            assert tracker.record(factories.hit(subject_of(post))).counted == (() if is_silent else (subject_of(post),))
+        assert time.perf_counter() - began < 60
+        assert set(reports.views(posts).values()) == {7, 9}
+    assert absence.is_set()
+    assert circuit.opened is None
+
+
+def test_what_a_silent_server_does_not_count_is_told_as_an_error(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    [post, *_] = [post for post in posts if owner(cluster, post) == 2]
+    with paused(cluster, 2):
+        outcome = tracker.record(factories.hit(subject_of(post)))
+        assert outcome.skipped == {subject_of(post): "error"}
+        with pytest.raises(SilentError):
+            scripts.run(scripts.Call("time", [keys.total(subject_of(post))], (), int))
+
+
+def test_a_slot_that_moved_is_followed_at_once(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    [post, *_] = [post for post in posts if owner(cluster, post) == 0]
+    view(post)
+    with cluster.moved(slot_of(post), 0, 1):
+        view(post)
+        assert reports.views([post])[post] == 9
+        connect(patient=True).get(keys.total(subject_of(post)))
+        assert flush().written == 1
+    view(post)
+    assert reports.views([post])[post] == 10
+
+
+def test_a_slot_on_its_way_loses_no_count(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    [post, *_] = [post for post in posts if owner(cluster, post) == 0]
+    view(post)
+    with cluster.importing(slot_of(post), 0, 1):
+        assert reports.views([post])[post] == 8
+        assert connect().get(keys.total("site.post:1")) is None
+        assert connect().get(keys.total(subject_of(post))) == b"1"
+    view(post)
+    assert reports.views([post])[post] == 9
+
+
+def test_the_doctor_examines_each_server(cluster: ValkeyCluster) -> None:
+    found = {finding.name: finding for finding in examine(sample=100)}
+    assert {finding.message for finding in found.values() if finding.level == "error"} == set()
+    assert found["version"].message.count("127.0.0.1:") == SHARDS
+    assert "1 replica" in found["role"].message

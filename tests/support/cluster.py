@@ -1,0 +1,146 @@
+"""A Valkey Cluster of three primaries, each with a replica: six processes on loopback, ready in some two seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from redis import Redis
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS
+
+from demo_project.engines.process import free_port
+from demo_project.engines.valkey import Valkey
+from tests.support.sentinel import wait_until
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SHARDS = 3
+CONFIG = {
+    "cluster-enabled": "yes",
+    "cluster-node-timeout": "30000",  # milliseconds; a busy machine may be slow
+    "cluster-require-full-coverage": "no",
+    "repl-diskless-sync-delay": "0",
+}
+
+
+def cache(urls: Sequence[str]) -> dict[str, Any]:
+    """Returns the cache of CACHES for a cluster with servers of these addresses."""
+    return {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": list(urls),
+        "OPTIONS": {"CONNECTION_FACTORY": "readtrack.store.connection.ClusterFactory"},
+    }
+
+
+class ValkeyCluster:
+    """Servers by number: the first three begin as primaries, and number n + 3 as the replica of number n."""
+
+    def __init__(self, *, config: Mapping[str, str] | None = None, replicas: bool = True) -> None:
+        self._width = 3 + replicas  # of an entry of CLUSTER SLOTS: first and last slot, and each server
+        ports = (str(free_port()) for _ in range(SHARDS * (1 + replicas)))
+        self.servers = [Valkey(config={**CONFIG, **(config or {}), "cluster-port": port}) for port in ports]
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def start(self) -> None:
+        """Starts the servers, which end with this process at the latest."""
+        try:
+            for server in self.servers:
+                self._stack.enter_context(server)
+            self._assemble()
+        except BaseException:
+            self._stack.close()
+            raise
+
+    @property
+    def urls(self) -> list[str]:
+        return [server.url for server in self.servers]
+
+    def cache(self) -> dict[str, Any]:
+        """Returns the cache of CACHES."""
+        return cache(self.urls)
+
+    def ask(self, number: int, *command: Any) -> Any:
+        """Returns the answer of one server."""
+        with Redis(port=self.servers[number].port, decode_responses=True) as client:
+            return client.execute_command(*command)
+
+    def id_of(self, number: int) -> str:
+        return str(self.ask(number, "CLUSTER", "MYID"))
+
+    def is_primary(self, number: int) -> bool:
+        return bool(self.ask(number, "ROLE")[0] == "master")
+
+    @contextmanager
+    def moved(self, slot: int, source: int, target: int) -> Iterator[None]:
+        """Moves a slot with its keys, and back at the end."""
+        self.move(slot, source, target)
+        try:
+            yield
+        finally:
+            self.move(slot, target, source)
+
+    def move(self, slot: int, source: int, target: int) -> None:
+        """Moves a slot with its keys, key by key, as all versions can."""
+        with self.importing(slot, source, target):
+            while found := self.ask(source, "CLUSTER", "GETKEYSINSLOT", slot, 100):
+                self.ask(source, "MIGRATE", "127.0.0.1", self.servers[target].port, "", 0, 10_000, "KEYS", *found)
+            for number in (target, source):
+                self.ask(number, "CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
+        where = self.servers[target].port
+        self.until_all(
+            lambda told: any(start <= slot <= end and server[1] == where for start, end, server, *_ in told),
+            "CLUSTER",
+            "SLOTS",
+        )
+
+    @contextmanager
+    def importing(self, slot: int, source: int, target: int) -> Iterator[None]:
+        """Opens a slot to be moved."""
+        self.ask(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
+        self.ask(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(target))
+        try:
+            yield
+        finally:
+            for number in (source, target):
+                self.ask(number, "CLUSTER", "SETSLOT", slot, "STABLE")
+
+    def empty(self) -> None:
+        """Removes all keys."""
+        for number, server in enumerate(self.servers):
+            if server.is_running and self.is_primary(number):
+                self.ask(number, "FLUSHALL")
+
+    def _assemble(self) -> None:
+        share = REDIS_CLUSTER_HASH_SLOTS // SHARDS + 1
+        for number in range(SHARDS):
+            last = min((number + 1) * share, REDIS_CLUSTER_HASH_SLOTS) - 1
+            self.ask(number, "CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            self.ask(number, "CLUSTER", "ADDSLOTSRANGE", number * share, last)
+        for server in self.servers[1:]:
+            self.ask(0, "CLUSTER", "MEET", "127.0.0.1", server.port, server.config["cluster-port"])
+        self.until_all(lambda told: f"cluster_known_nodes:{len(self.servers)}\r" in told, "CLUSTER", "INFO")
+        for number in range(SHARDS, len(self.servers)):
+            self.ask(number, "CLUSTER", "REPLICATE", self.id_of(number - SHARDS))
+        self.until_all(lambda told: "cluster_state:ok" in told, "CLUSTER", "INFO")
+        self.until_all(lambda told: told[0] == "master" or told[3] == "connected", "ROLE")
+        self.until_all(
+            lambda told: len(told) == SHARDS and {len(shard) for shard in told} == {self._width}, "CLUSTER", "SLOTS"
+        )
+
+    def until_all(self, holds: Callable[[Any], bool], *command: str) -> None:
+        """Waits until the answer of every server is as it should be."""
+        for number, server in enumerate(self.servers):
+            wait_until(partial(self._holds, holds, number, *command), server=server)
+
+    def _holds(self, holds: Callable[[Any], bool], number: int, *command: str) -> bool:
+        return holds(self.ask(number, *command))
