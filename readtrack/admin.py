@@ -1,6 +1,6 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,21 +10,28 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+from django.template.loader import select_template
 from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils.formats import date_format
+from django.utils.html import format_html
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]  # missing in the stubs
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
+from readtrack.conf import conf
 from readtrack.dashboard.page import dashboard
+from readtrack.dashboard.scope import Scope
+from readtrack.dashboard.tables import address_of
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
-from readtrack.reports.access import may_view_numbers
+from readtrack.reports.access import author_of, is_author, may_view_numbers, numbers_url
 from readtrack.store.connection import RedisError
-from readtrack.subjects import counted_subject_of, has_read_state, news_links
+from readtrack.subjects import counted_subject_of, has_read_state, news_links, parse_subject
 
 SHOWN = 10  # rows that a confirmation names
 
@@ -97,12 +104,28 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             own = {reset_counts: True, mark_unread: has_read_state(self.model), publish_again: news_links(self.model)}
             self.actions = [*self.actions, *(action for action in own if own[action] and action not in self.actions)]
 
+    change_form_template = "admin/readtrack/numbers_form.html"
+
     @admin.display(description=_("views"), ordering="view_count")
     def stored_views(self, obj: Tracked) -> str:
         return exact(obj.view_count)
 
+    @admin.display(description=_("views"), ordering="view_count")
+    def linked_views(self, obj: Tracked) -> str:
+        return format_html('<a href="{}">{}</a>', numbers_url(obj), exact(obj.view_count))
+
     def get_list_display(self, request: HttpRequest) -> Any:
-        return [*super().get_list_display(request), "stored_views"]
+        column = "linked_views" if may_view_numbers(request.user) else "stored_views"
+        return [*super().get_list_display(request), *([column] if issubclass(self.model, Tracked) else ())]
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        obj, folders = (
+            kwargs.get("obj"),
+            (f"{self.opts.app_label}/{self.opts.model_name}/", f"{self.opts.app_label}/", ""),
+        )
+        context["readtrack_base"] = select_template([f"admin/{folder}change_form.html" for folder in folders])
+        context["numbers_url"] = numbers_url(obj) if obj and may_view_numbers(request.user, obj) else ""
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -151,12 +174,55 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     has_module_permission = has_view_permission
 
+    def get_urls(self) -> list[Any]:
+        own = [
+            path("object/<str:subject>/", self.admin_site.admin_view(self.object_view), name="readtrack_object"),
+            path("author/", self.admin_site.admin_view(self.author_view), name="readtrack_author"),
+        ]
+        return [*own, *super().get_urls()]
+
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        allowed = self.has_view_permission(request)
+        return self._page(request, gettext("Dashboard"), {}, allowed=allowed, **(extra_context or {}))
+
+    def object_view(self, request: HttpRequest, subject: str) -> Any:
+        """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
+        chosen = Scope.parse({"object": subject}).chosen.get("object", "")
+        parsed = parse_subject(chosen)
+        if parsed is None:
+            raise Http404
+        obj = get_object_or_404(parsed[0]._default_manager.all(), pk=parsed[1])
+        links = [
+            (gettext("View on site"), address_of(obj)),
+            (gettext("All by this author"), self._report(request, obj)),
+        ]
+        allowed = may_view_numbers(request.user, obj)
+        return self._page(
+            request, str(obj), {"object": chosen}, allowed=allowed, links=[pair for pair in links if pair[1]]
+        )
+
+    def _report(self, request: HttpRequest, obj: Any) -> str:
+        """Returns the address of the report of the object's author; "" for those who may not see it."""
+        author = author_of(obj)
+        if author and self.has_view_permission(request):
+            return reverse("admin:readtrack_dashboard_changelist", query={"author": author})
+        return reverse("admin:readtrack_author") if is_author(request.user, author) and not conf.VIEW_NUMBERS else ""
+
+    def author_view(self, request: HttpRequest) -> Any:
+        """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""
+        title = gettext("Numbers of %(author)s") % {"author": request.user}
+        allowed = not conf.VIEW_NUMBERS or self.has_view_permission(request)
+        return self._page(request, title, {"author": str(request.user.pk)}, allowed=allowed)
+
+    def _page(
+        self, request: HttpRequest, title: str, fixed: Mapping[str, str], *, allowed: bool, **context: Any
+    ) -> Any:
         context = {
             **self.admin_site.each_context(request),
-            "title": gettext("Dashboard"),
+            "title": title,
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
-            **(extra_context or {}),
+            "sees_all": self.has_view_permission(request),
+            **context,
         }
-        return dashboard(request, may_view=self.has_view_permission, context=context)
+        return dashboard(request, may_view=lambda _: allowed, fixed=fixed, context=context)

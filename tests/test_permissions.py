@@ -1,16 +1,21 @@
 """Numbers are for editors, for the authors of what they are about, and for whom the site's rule names."""
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.db.models import Model
+from django.utils.html import escape
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from readtrack.reports.access import author_of, may_view_numbers
-from tests.site.models import Article, Category
+from readtrack import tracker
+from readtrack.flush.run import flush
+from readtrack.reports.access import author_of, may_view_numbers, numbers_url
+from readtrack.subjects import subject_of
+from tests.site.models import Article, Category, Page
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +77,129 @@ def test_others_are_refused_without_a_query(django_assert_num_queries: DjangoAss
     user, other = factories.user(), article(factories.user())
     with django_assert_num_queries(0):
         assert not may_view_numbers(user, other)
+
+
+def page_of(obj: Any) -> str:
+    return f"/admin/readtrack/dashboard/object/{subject_of(obj)}/"
+
+
+AUTHORS = "/admin/readtrack/dashboard/author/"
+EXPORT = "?table=over-time&format=csv"
+SITE_EXPORT = "?table=not-counted&format=csv"
+MAY, NOT, LOGIN = 200, 403, 302
+
+# What each of PEOPLE gets: of the site, of another's article, of their own.
+PAGES: dict[str, tuple[Callable[[Any, Any], str], dict[str, int]]] = {
+    "dashboard": (lambda own, other: DASHBOARD, {"editor": MAY, "superuser": MAY}),
+    "its export": (lambda own, other: DASHBOARD + EXPORT, {"editor": MAY, "superuser": MAY}),
+    "a filter for their own": (
+        lambda own, other: f"{DASHBOARD}?object={subject_of(own)}",
+        {"editor": MAY, "superuser": MAY},
+    ),
+    "another's object": (lambda own, other: page_of(other), {"editor": MAY, "superuser": MAY}),
+    "its export, too": (lambda own, other: page_of(other) + EXPORT, {"editor": MAY, "superuser": MAY}),
+    "their own object": (
+        lambda own, other: page_of(own),
+        dict.fromkeys(("staff without the permission", "editor", "superuser"), MAY),
+    ),
+    "the export of their own": (
+        lambda own, other: page_of(own) + EXPORT,
+        dict.fromkeys(("staff without the permission", "editor", "superuser"), MAY),
+    ),
+    "their report": (
+        lambda own, other: AUTHORS,
+        dict.fromkeys(("staff without the permission", "editor", "superuser"), MAY),
+    ),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("name", PEOPLE)
+def test_each_page_of_the_admin_is_for_those_who_may_see_its_numbers(name: str, page: str) -> None:
+    user = PEOPLE[name][0]()
+    other, own = article(factories.user()), article(user)
+    url, allowed = PAGES[page]
+    refused = NOT if user and user.is_staff else LOGIN
+    response = factories.browser(user).get(url(own, other))
+    assert response.status_code == allowed.get(name, refused)
+    response.close()
+
+
+def test_an_authors_report_has_nothing_of_others() -> None:
+    user = factories.user(is_staff=True)
+    someone = factories.user(username="someone")
+    own, other = article(user), article(someone)
+    Article.objects.filter(pk=own.pk).update(title="Mine")
+    for _ in range(7):
+        tracker.record(factories.hit(subject_of(other)))
+    tracker.record(factories.hit(subject_of(own)))
+    flush()
+    client, section = factories.browser(user), factories.category(name="Hidden")
+    for address in (
+        AUTHORS,
+        f"{AUTHORS}?object={subject_of(other)}",
+        f"{AUTHORS}?author={someone.pk}",
+        f"{AUTHORS}?category={subject_of(section)}",
+        f"{AUTHORS}?tab=refused",
+        f"{page_of(own)}?author={someone.pk}&object={subject_of(other)}",
+    ):
+        page = client.get(address).text
+        content = page[page.index('id="content-main"') :]
+        assert str(other) not in content, address
+        assert "<dd>7</dd>" not in content
+        for word in ("someone", "Hidden", "Not counted", "Last flush"):
+            assert word not in content
+    lines = b"".join(client.get(f"{AUTHORS}?table=most-viewed&format=csv")).decode().splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [[str(own), "1"]]
+    response = client.get(AUTHORS + SITE_EXPORT)
+    assert "text/html" in response["Content-Type"]
+
+
+def test_an_address_of_no_counted_row_is_not_found(admin_client: Any) -> None:
+    for name in ("site.article:0", "site.category:1", "site.post:99999999999999999999", "x", "site.product:x"):
+        assert admin_client.get(f"/admin/readtrack/dashboard/object/{name}/").status_code == 404
+
+
+def test_keys_of_text_have_a_page(admin_client: Any) -> None:
+    page = Page.objects.create(slug="a/b%c é?#")
+    tracker.record(factories.hit(subject_of(page)))
+    address = numbers_url(page)
+    response = admin_client.get(address)
+    assert "1 views" in response.text
+    assert f"{escape(str(page))}" in response.text
+
+
+def test_the_pages_lead_to_each_other(admin_client: Any, settings: Settings) -> None:
+    user = factories.user(is_staff=True)
+    own = article(user)
+    post = factories.post(view_count=1234)
+    assert re.search(rf'<a href="{page_of(post)}">1,234</a>', admin_client.get("/admin/site/post/").text)
+    form = admin_client.get(f"/admin/site/post/{post.pk}/change/").text
+    assert re.search(rf'<a href="{page_of(post)}">Numbers</a>', form)
+    assert "Numbers" not in admin_client.get("/admin/site/post/add/").text
+    assert post.get_absolute_url() in admin_client.get(page_of(post)).text
+    report = f"{DASHBOARD}?author={user.pk}"
+    assert escape(report) in admin_client.get(page_of(own)).text
+    assert AUTHORS in factories.browser(user).get(page_of(own)).text
+    settings.READTRACK = {"VIEW_NUMBERS": f"{__name__}.sees_objects"}
+    client = factories.browser(user)
+    assert AUTHORS not in client.get(page_of(own)).text
+    assert client.get(AUTHORS).status_code == 403
+    assert client.get(page_of(own)).status_code == 200
+
+
+def test_others_see_no_link_to_numbers() -> None:
+    user = factories.user(is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=("view_post", "change_post")))
+    post, client = factories.post(view_count=1234), factories.browser(user)
+    assert page_of(post) not in client.get("/admin/site/post/").text
+    assert "1,234" in client.get("/admin/site/post/").text
+    assert "Numbers" not in client.get(f"/admin/site/post/{post.pk}/change/").text
+
+
+def sees_objects(user: Any, obj: Any) -> bool:
+    """A site's rule."""
+    return obj is not None
 
 
 def knows_category(user: Any, obj: Any) -> Any:

@@ -35,11 +35,12 @@ class Tab(NamedTuple):
 
     label: Any
     tables: Sequence[str]
+    is_of_site: bool = False  # whatever the filters
 
 
 TABS: Mapping[str, Tab] = {
     "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending")),
-    "refused": Tab(gettext_lazy("Not counted"), ("not-counted",)),
+    "refused": Tab(gettext_lazy("Not counted"), ("not-counted",), is_of_site=True),
 }
 
 
@@ -59,11 +60,17 @@ def dashboard(
     if not may_view(request):
         raise PermissionDenied
     scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
-    if (kind := request.GET.get("format")) in {"csv", "json"} and name in tables.TABLES:
+    tabs = _tabs(scope)
+    if (kind := request.GET.get("format")) in {"csv", "json"} and any(name in tab.tables for tab in tabs.values()):
         return tables.export(tables.TABLES[name](Numbers(scope)), kind)
     chosen = request.GET.get("tab", "")
-    found = page_context(scope, chosen if chosen in TABS else "numbers")
+    found = page_context(scope, chosen if chosen in tabs else "numbers")
     return TemplateResponse(request, template, {**context, **found})
+
+
+def _tabs(scope: Scope) -> dict[str, Tab]:
+    """Returns the tabs of the page. One with fixed filters has none of the whole site, which its reader may not see."""
+    return {name: tab for name, tab in TABS.items() if not (scope.fixed and tab.is_of_site)}
 
 
 def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
@@ -78,7 +85,8 @@ def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
             (label, scope.address(period=name, **here), name == scope.period) for name, (label, back) in PERIODS.items()
         ],
         "tabs": [
-            (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in TABS.items()
+            (one.label, scope.address(tab="" if name == "numbers" else name), name == tab)
+            for name, one in _tabs(scope).items()
         ],
         "last_day": found.scope.span.until - buckets.MINUTE,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),

@@ -18,6 +18,7 @@ from readtrack import buckets
 from readtrack.buckets import DAY, Period
 from readtrack.conf import conf
 from readtrack.hits import dimensions
+from readtrack.reports.access import author_field
 from readtrack.subjects import (
     counted_models,
     has_read_state,
@@ -77,9 +78,13 @@ class Scope:
 
     @classmethod
     def parse(cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None) -> "Scope":
-        """Returns the scope of the address's parameters. `fixed` filters come before those of the address."""
-        found = {name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*_names(), *OTHERS)}
-        chosen = {name: found[name] for name in _names() if found[name] and _is_valid(name, found[name])}
+        """Returns the scope of the address's parameters. `fixed` filters come before those of the address.
+
+        A page with fixed filters takes no other author and no category, whose names it would tell.
+        """
+        names = [name for name in _names() if not fixed or name not in ("author", "category")]
+        found = {name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*names, *OTHERS)}
+        chosen = {name: found[name] for name in names if found[name] and _is_valid(name, found[name])}
         now = timezone.localtime(buckets.now(at))
         first, last = (_day(found[name], now.date()) for name in ("from", "to"))
         period = found["period"] if found["period"] in PERIODS else DEFAULT
@@ -115,10 +120,8 @@ class Scope:
     @property
     def models(self) -> list[type[Model]]:
         """Returns the counted models that the filters leave."""
-        found = counted_models()
-        if "object" in self.chosen:
-            parsed = parse_subject(self.chosen["object"])
-            return [owner(parsed[0])] if parsed else []
+        parsed = parse_subject(self.chosen["object"]) if "object" in self.chosen else None
+        found = [owner(parsed[0])] if parsed else counted_models()
         if "model" in self.chosen:
             found = [model for model in found if label_of(model) == self.chosen["model"]]
         return [model for model in found if not self.is_listed or self._conditions(model) is not None]
@@ -126,15 +129,13 @@ class Scope:
     def rows(self, model: type[Model]) -> "QuerySet[Any]":
         """Returns the rows of one of the models that the filters leave."""
         rows: QuerySet[Any] = model._default_manager.all()
-        if "object" in self.chosen:
-            parsed = parse_subject(self.chosen["object"])
-            return rows.filter(pk=parsed[1]) if parsed else rows.none()
         conditions = self._conditions(model)
         return rows.none() if conditions is None else rows.filter(conditions)
 
     def _conditions(self, model: Any) -> Q | None:
-        """Returns the condition of category and author; None for a model that lacks the field for one of them."""
-        found = Q()
+        """Returns the condition of the filters; None for a model that lacks the field for one of them."""
+        parsed = parse_subject(self.chosen["object"]) if "object" in self.chosen else None
+        found = Q(pk=parsed[1]) if parsed else Q()
         if "category" in self.chosen:
             target, pk = parse_subject(self.chosen["category"]) or (None, None)
             links = [
@@ -145,10 +146,10 @@ class Scope:
             # In a subquery, because a link to many would give a row more than once.
             found &= Q(pk__in=model._default_manager.filter(**{f"{links[0]}__pk": pk}).values("pk"))
         if "author" in self.chosen:
-            name = getattr(model, "news_author", "")
-            if not name:
+            field = author_field(model)
+            if field is None:
                 return None
-            found &= Q(**{f"{name}__pk": self.chosen["author"]})
+            found &= Q(**{f"{field.name}__pk": self.chosen["author"]})
         return found
 
     def with_start(self, since: datetime) -> "Scope":

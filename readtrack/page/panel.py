@@ -15,7 +15,7 @@ from readtrack.page import placeholders
 from readtrack.page.filling import keep_apart
 from readtrack.page.placeholders import PANEL
 from readtrack.reports import live
-from readtrack.reports.access import is_author, may_view_all, may_view_numbers
+from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
 from readtrack.sql import archive, popular, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import breakdowns, scripts, uniques
@@ -49,7 +49,8 @@ def _shown(user: Any | None, subject: str, author: str) -> str:
     obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
     if not obj or not may_view_numbers(user, obj):
         return ""
-    return render_to_string("readtrack/panel.html", {"object": obj, **_numbers(subject)}).strip()
+    url = numbers_url(obj) if getattr(user, "is_staff", False) else ""  # only staff can open pages of the admin
+    return render_to_string("readtrack/panel.html", {"object": obj, "url": url, **_numbers(subject)}).strip()
 
 
 def _numbers(subject: str) -> dict[str, Any]:

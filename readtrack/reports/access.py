@@ -4,11 +4,13 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model
+from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf
 from readtrack.hits.visitors import says_true
 from readtrack.models import Tracked
+from readtrack.subjects import subject_of
 
 PERMISSION = "readtrack.view_numbers"
 
@@ -38,9 +40,22 @@ def is_author(user: Any, author: str) -> bool:
 
 
 def author_of(obj: Model) -> str:
-    """Returns the primary key of the object's author as text; "" without one, or if `news_author` names no user."""
-    if not isinstance(obj, Tracked) or not obj.news_author:
+    """Returns the primary key of the object's author as text; "" without one."""
+    field = author_field(type(obj))
+    key = getattr(obj, field.attname) if field else None
+    return "" if key is None else str(key)
+
+
+def author_field(model: type[Model]) -> Any:
+    """Returns the foreign key that the model's `news_author` names; None without one, or if it leads to no user."""
+    field: Any = model._meta.get_field(model.news_author) if issubclass(model, Tracked) and model.news_author else None
+    leads_to_users = field and field.related_model is get_user_model() and field.target_field.primary_key
+    return field if leads_to_users else None
+
+
+def numbers_url(obj: Model) -> str:
+    """Returns the address of the object's page in the admin; "" on a site without that admin."""
+    try:
+        return reverse("admin:readtrack_object", args=[subject_of(obj)])
+    except NoReverseMatch:
         return ""
-    field: Any = obj._meta.get_field(obj.news_author)
-    key = getattr(obj, field.attname)
-    return str(key) if key is not None and field.related_model is get_user_model() else ""

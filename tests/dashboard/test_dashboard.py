@@ -59,9 +59,9 @@ def test_flushes_of_one_minute_are_told_apart(admin_client: Client) -> None:
 def test_the_sites_own_list_has_a_sortable_count_column(admin_client: Client) -> None:
     few, many = factories.post(title="Few", view_count=1), factories.post(title="Many", view_count=1234)
     page = admin_client.get("/admin/site/post/").text
-    assert "column-stored_views" in page
+    assert "column-linked_views" in page
     assert "1,234" in page
-    position = re.search(r'class="[^"]*sortable column-stored_views.*?\?o=(\d+)', page, re.DOTALL)
+    position = re.search(r'class="[^"]*sortable column-linked_views.*?\?o=(\d+)', page, re.DOTALL)
     assert position
     descending = admin_client.get(f"/admin/site/post/?o=-{position[1]}").text
     assert descending.index(many.title) < descending.index(few.title)

@@ -21,6 +21,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.page.placeholders import PANEL, Placeholder
+from readtrack.reports.access import numbers_url
 from readtrack.request import shared_page
 from readtrack.subjects import subject_of
 from tests.conftest import Start
@@ -256,6 +257,19 @@ def test_a_page_has_one_panel(article: Article, editor: Client) -> None:
 def test_what_a_visitor_types_is_no_panel(article: Article, editor: Client) -> None:
     other = "!rt!panel!site.article:1|!0!AAAAAAAAAAAAAAAA!"
     assert editor.get("/comment/", {"text": other}).text == other
+
+
+def test_it_leads_staff_to_the_objects_page(article: Article, editor: Client) -> None:
+    page = editor.get("/plain/").text
+    link = page.partition(FOUND)[2].partition('<a href="')[2].partition('"')[0]
+    assert editor.get(link).status_code == 200
+    assert "<a" not in factories.browser(article.author).get("/plain/").text  # who could not open it
+
+
+def test_a_site_without_the_admin_has_no_page_to_lead_to(article: Article, settings: Settings) -> None:
+    assert numbers_url(article) == f"/admin/readtrack/dashboard/object/{subject_of(article)}/"
+    settings.ROOT_URLCONF = "tests.site.no_urls"
+    assert numbers_url(article) == ""
 
 
 def test_a_row_that_is_gone_has_none(article: Article, editor: Client) -> None:
