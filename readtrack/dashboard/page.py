@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from readtrack import buckets
 from readtrack.dashboard import charts, tables
@@ -27,7 +27,9 @@ from readtrack.sql import runs
 from readtrack.subjects import counted_models, label_of, parse_subject
 
 TEMPLATE = "admin/readtrack/dashboard.html"
-FORMATS = {"hour": "H:i", "day": "j N", "week": "j N", "month": "N Y"}
+# Of the chart's axis, in the letters of Django's template filter `date`.
+_DAY, _MONTH = pgettext_lazy("format of a day", "j N"), pgettext_lazy("format of a month", "N Y")
+FORMATS: Mapping[str, Any] = {"hour": "H:i", "day": _DAY, "week": _DAY, "month": _MONTH}
 
 
 class Tab(NamedTuple):
@@ -136,7 +138,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
 
 def _chart(found: Numbers, table: Table) -> dict[str, Any]:
     """Returns the chart for wide and for narrow screens, and its numbers as a table and as text."""
-    starts = [date_format(timezone.localtime(start), FORMATS[found.scope.by]) for start in found.starts]
+    starts = [date_format(timezone.localtime(start), str(FORMATS[found.scope.by])) for start in found.starts]
     series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
         **{name: exact(number) for name, number in found.total._asdict().items()},
