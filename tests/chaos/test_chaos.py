@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from tests.chaos import cluster
 from tests.chaos.__main__ import table
 from tests.chaos.run import Result
 from tests.chaos.watcher import Decrease, Watcher
@@ -18,6 +20,34 @@ def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "every promise held" in run.stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not DEEP, reason="takes half a minute on an idle machine: READTRACK_DEEP=1")
+def test_every_promise_holds_while_servers_of_a_cluster_fail_and_slots_move() -> None:
+    command = [sys.executable, "-m", "tests.chaos.cluster"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "every promise held" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("broken", "verdict"),
+    [
+        ({}, "every promise held"),
+        ({"errors": 1}, "A PROMISE WAS BROKEN"),
+        ({"unexplained": 1}, "A PROMISE WAS BROKEN"),
+        ({"overcounts": 1}, "A PROMISE WAS BROKEN"),
+        ({"decreases": 1}, "A PROMISE WAS BROKEN"),
+        ({"silences": {"killed": (2.9, 0.6)}}, "A PROMISE WAS BROKEN"),
+        ({"silences": {"killed": (3.1, 0.4)}}, "A PROMISE WAS BROKEN"),
+    ],
+)
+def test_the_verdict_on_a_cluster_names_a_broken_promise(broken: dict[str, Any], verdict: str) -> None:
+    sums: dict[str, Any] = {**dict.fromkeys(cluster.Result._fields, 0), "silences": {"killed": (2.9, 0.4)}}
+    told = cluster.table(cluster.Result(**{**sums, **broken}))
+    assert told.endswith(verdict)
+    assert "killed" in told
 
 
 @pytest.mark.parametrize(

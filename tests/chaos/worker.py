@@ -1,4 +1,4 @@
-"""One process of the chaos run: `python -m tests.chaos.worker record|flush|import JOURNAL`."""
+"""One process of the chaos run: `python -m tests.chaos.worker record|browse|flush|import JOURNAL`."""
 
 import random
 import signal
@@ -51,6 +51,19 @@ def _view(pk: int, visitor: str, journal: Journal) -> None:
             return
 
 
+def browse(journal: Journal) -> None:
+    """Opens pages as new visitors until SIGTERM. Writes the time, the post, the status and 1 for a counted view."""
+    from tests.support.factories import BROWSER, browser
+
+    pks = [int(pk) for pk in (journal.path.parent / "posts").read_text().split()]
+    with journal.path.open("a", buffering=1) as file:
+        while not is_leaving:
+            pk = random.choice(pks)
+            response = browser(headers={"user-agent": f"{BROWSER} {uuid.uuid4().int}"}).get(f"/posts/{pk}/")
+            counted = response.headers.get("X-Readtrack", "").startswith("counted")
+            file.write(f"{time.time():.6f} {pk} {response.status_code} {counted:d}\n")
+
+
 def flush(journal: Journal) -> None:
     """Flushes again and again, even after failures."""
     from readtrack.flush.run import flush
@@ -91,7 +104,7 @@ def _leave(*_: object) -> None:
     is_leaving = True
 
 
-WORK: dict[str, Callable[[Journal], None]] = {"record": record, "flush": flush, "import": take_over}
+WORK: dict[str, Callable[[Journal], None]] = {"record": record, "browse": browse, "flush": flush, "import": take_over}
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _leave)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -89,19 +89,28 @@ class ValkeyCluster:
         finally:
             self.move(slot, target, source)
 
-    def move(self, slot: int, source: int, target: int) -> None:
+    def move(self, slot: int, source: int, target: int, *, servers: Iterable[int] | None = None) -> None:
         """Moves a slot with its keys, key by key, as all versions can."""
         with self.importing(slot, source, target):
             while found := self.ask(source, "CLUSTER", "GETKEYSINSLOT", slot, 100):
                 self.ask(source, "MIGRATE", "127.0.0.1", self.servers[target].port, "", 0, 10_000, "KEYS", *found)
             for number in (target, source):
                 self.ask(number, "CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
-        where = self.servers[target].port
-        self.until_all(
-            lambda told: any(start <= slot <= end and server[1] == where for start, end, server, *_ in told),
-            "CLUSTER",
-            "SLOTS",
-        )
+        self.until_moved([slot], target, servers=servers)
+
+    def until_moved(self, slots: Iterable[int], target: int, *, servers: Iterable[int] | None = None) -> None:
+        """Waits until the servers, by default all, know that the slots moved."""
+        wanted, where = set(slots), self.servers[target].port
+
+        def have_moved(told: Any) -> bool:
+            own = [range(start, end + 1) for start, end, server, *_ in told if server[1] == where]
+            return all(any(slot in some for some in own) for slot in wanted)
+
+        self.until_all(have_moved, "CLUSTER", "SLOTS", servers=servers)
+
+    def until_replica(self, number: int) -> None:
+        """Waits until the server is a replica that has all data."""
+        self.until_all(lambda told: told[0] == "slave" and told[3] == "connected", "ROLE", servers=[number])
 
     @contextmanager
     def importing(self, slot: int, source: int, target: int) -> Iterator[None]:
@@ -137,10 +146,10 @@ class ValkeyCluster:
             lambda told: len(told) == SHARDS and {len(shard) for shard in told} == {self._width}, "CLUSTER", "SLOTS"
         )
 
-    def until_all(self, holds: Callable[[Any], bool], *command: str) -> None:
-        """Waits until the answer of every server is as it should be."""
-        for number, server in enumerate(self.servers):
-            wait_until(partial(self._holds, holds, number, *command), server=server)
+    def until_all(self, holds: Callable[[Any], bool], *command: str, servers: Iterable[int] | None = None) -> None:
+        """Waits until the answer of each of the servers, by default of all, is as it should be."""
+        for number in range(len(self.servers)) if servers is None else servers:
+            wait_until(partial(self._holds, holds, number, *command), server=self.servers[number])
 
     def _holds(self, holds: Callable[[Any], bool], number: int, *command: str) -> bool:
         return holds(self.ask(number, *command))
