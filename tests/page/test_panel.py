@@ -84,6 +84,12 @@ def comment(request: Any) -> HttpResponse:
     return HttpResponse(request.GET["text"])
 
 
+def part(request: Any) -> HttpResponse:
+    source = '{% load readtrack cache %}{% cache 600 part using="pages" %}{% readtrack_panel post %}{% endcache %}'
+    context = {"post": Article.objects.get()}
+    return HttpResponse(engines["django"].from_string(source).render(context, request))
+
+
 def category(request: Any) -> HttpResponse:
     return HttpResponse(html(request, post=factories.category()))
 
@@ -106,6 +112,8 @@ urlpatterns = [
     path("category/", category),
     path("cached/", cached),
     path("shared/", shared),
+    path("part/", part),
+    path("shared/part/", shared_page(part)),
     path("cached_shared/", cached_shared),
 ]
 
@@ -232,6 +240,17 @@ def test_a_shared_page_has_none(url: str, article: Article, editor: Client, sett
         assert "readtrack-panel" not in response.text
         assert "!rt!panel" not in response.text
         assert "Cookie" not in response.get("Vary", "")
+
+
+def test_a_part_of_a_page_out_of_a_cache_has_the_panel_of_the_page_that_it_is_in(
+    article: Article, editor: Client
+) -> None:
+    for url, is_shown in (("/part/", True), ("/shared/part/", False), ("/part/", True)):
+        response = editor.get(url)
+        assert (FOUND in response.text) is is_shown
+        assert ("Cookie" in response.get("Vary", "")) is is_shown
+        assert "!rt!" not in response.text
+    assert FOUND not in factories.browser().get("/part/").text
 
 
 @pytest.mark.parametrize("url", ["/text/", "/json/", "/stream/", "/category/"])
