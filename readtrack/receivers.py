@@ -93,10 +93,7 @@ def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool,
 
 
 def on_save(sender: type[Tracked], instance: Tracked, *, created: bool, using: str, **kwargs: Any) -> None:
-    """Receives a Tracked row that was written, and publishes it if it is news.
-
-    A row that only moved is news where it came to.
-    """
+    """Receives a Tracked row that was written, and publishes it if it is news: where it came to, if it moved."""
     values = tracked.field_values(instance, kwargs.get("update_fields"))
     changed = set() if created else tracked.changed_fields(instance, values)
     if created:

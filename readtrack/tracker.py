@@ -45,10 +45,7 @@ def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: dat
 
 
 def visitor(request: HttpRequest) -> Visitor:
-    """Returns the visitor of the request, for `step` outside of it, in one round trip at most.
-
-    Raises redis.RedisError.
-    """
+    """Returns the request's visitor, for `step` outside of it, in one trip at most. Raises redis.RedisError."""
     return day_keys.resolve(visitors.visitor(request, visitors.signed_in(request)), at=buckets.now())
 
 

@@ -88,10 +88,7 @@ def own_numbers() -> Numbers:
 
 
 def budget(**given: Any) -> Budget:
-    """Returns the memory of Redis, now and with the given `Numbers`; the others are the site's own.
-
-    Raises redis.RedisError.
-    """
+    """Returns the memory of Redis, now and with the given `Numbers`. Raises redis.RedisError."""
     own = own_numbers()
     if not own.active and given.get("visitors"):
         own = replace(own, active=1.0)  # on a new site, whose posts have no views yet

@@ -35,10 +35,7 @@ EXAMINATIONS: Mapping[Examination, frozenset[str]] = {
 
 
 def examine(*, sample: int) -> Iterator[Finding]:
-    """Yields the findings as they are made. Examinations of a server that failed are left out from then on.
-
-    `sample` limits the totals to compare with SQL.
-    """
+    """Yields the findings as they are made; once a server fails, other examinations of it are left out."""
     context, failed = Context(sample), set[str]()
     for look, needs in EXAMINATIONS.items():
         if needs & failed:

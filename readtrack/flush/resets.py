@@ -117,9 +117,6 @@ def _live(subjects: list[str]) -> dict[str, RowCounts]:
 
 
 def repeat(times: Mapping[str, int]) -> None:
-    """Removes counts from before these resets (µs) from a Redis that was restored from before them.
-
-    SQL stays, because it holds what was counted since the reset.
-    """
+    """Removes counts from before these resets (µs), not in SQL, which holds what came after them."""
     parts = ({subject: times[subject] for subject in some} for some in scripts.parted(times))
     scripts.run_all(*map(lifecycle.purge, parts), patient=True)

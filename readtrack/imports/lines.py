@@ -148,10 +148,7 @@ def _line(address: str, time: Any, request: str, *, status: str, agent: str | No
 
 @lru_cache(maxsize=1024)  # because many lines share a second
 def clock(value: Any) -> datetime | None:
-    """Returns the time as aware UTC, or None for what is no time.
-
-    Takes `20/Nov/2026:12:00:30 +0100`, ISO 8601 with a zone, or a number since 1970.
-    """
+    """Returns a log's time, ISO 8601 with a zone, or a number since 1970 as aware UTC; None for no time."""
     try:
         try:
             number = float(value)

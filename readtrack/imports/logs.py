@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from datetime import datetime
 from hashlib import blake2b
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from readtrack.imports import ledger
 from readtrack.imports.lines import LONGEST
@@ -21,13 +21,6 @@ _OTHERS = {  # what a file that is neither text nor gzip begins with, its form, 
     b"\xff\xfe": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
 }
-
-
-class LogLine(NamedTuple):
-    """A line's bytes, and where it ends among the log's uncompressed bytes. `raw` is empty for a line too long."""
-
-    raw: bytes
-    end: int
 
 
 class LogFile:
@@ -54,15 +47,16 @@ class LogFile:
         raw = next(self._pieces(), b"")
         return raw if len(raw) == LONGEST or raw[-1:] == b"\n" else b""
 
-    def lines(self) -> Iterator[LogLine]:
-        """Yields every whole line. A last line without an end is still being written: the next import takes it."""
+    def lines(self) -> Iterator[tuple[bytes, int]]:
+        """Yields each whole line, empty if it is too long, and where it ends among the log's uncompressed bytes."""
+        # A last line without an end is still being written: the next import takes it.
         end, state, is_long = 0, blake2b(digest_size=16), False
         for raw in self._pieces():
             state.update(raw)
             end += len(raw)
             if raw[-1:] == b"\n":
                 self._state = state.copy()
-                yield LogLine(b"" if is_long else raw[:-1].rstrip(b"\r"), end)
+                yield b"" if is_long else raw[:-1].rstrip(b"\r"), end
             is_long = raw[-1:] != b"\n"
 
     @property
@@ -88,22 +82,14 @@ class LogFile:
     def identify(self, *, dry_run: bool = False) -> None:
         """Finds the record of an earlier import of the file, or makes one."""
         first_line = blake2b(self.first(), digest_size=16).hexdigest()
-        self.record = self._known(first_line) or Import(
-            source=secrets.token_hex(8), name=self.name[-255:], first_line=first_line, digest=self.digest
-        )
+        new = Import(source=secrets.token_hex(8), name=self.name[-255:], first_line=first_line, digest=self.digest)
+        same_start = Import.objects.filter(first_line=first_line).order_by("-position")
+        # A log that ends before the position cannot be compared, and is taken for an older copy.
+        known = (record for record in same_start if self.digest_at(record.position) in {record.digest, None})
+        self.record = next(known, new)
         self.position, self.lost = ledger.resume(self.record, digest=self.digest_at, dry_run=dry_run)
         if not dry_run and self.record.pk is None:
             self.record.save()
-
-    def _known(self, first_line: str) -> Import | None:
-        """Returns the record with the same first line and the same content up to its position.
-
-        A log that ends before the position cannot be compared, and is taken for an older copy.
-        """
-        for record in Import.objects.filter(first_line=first_line).order_by("-position"):
-            if self.digest_at(record.position) in {record.digest, None}:
-                return record
-        return None
 
     def see(self, at: datetime) -> None:
         """Widens the time range."""

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.exceptions import FieldDoesNotExist
 from django.db.models import ForeignKey, Model
 
 from readtrack import buckets
@@ -32,14 +31,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-def run(
-    label: str,
-    *,
-    user: str,
-    category: str,
-    dry_run: bool,
-    progress: Callable[[int], object] = int,
-) -> Report:
+def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callable[[int], object] = int) -> Report:
     """Marks read what the table says. A category that was published to since the first start stays unread.
 
     Raises ImportRefusedError, redis.RedisError or django.db.Error; then start again: a mark that is there is harmless.
@@ -57,35 +49,27 @@ def run(
     while some := list(islice(rows, scripts.SLICE)):
         reads: defaultdict[Any, list[str]] = defaultdict(list)
         for reader_pk, category_pk in some:
-            reader = readers.or_none(reader_pk)
-            if reader is None:
-                report.skipped["id out of bounds"] += 1
-            else:
-                reads[reader].append(subject_of_row(links[1].related_model, category_pk))
-        if dry_run:
-            report.read += sum(map(len, reads.values()))
-        else:
+            reads[readers.or_none(reader_pk)].append(subject_of_row(links[1].related_model, category_pk))
+        report.skipped["id out of bounds"] += len(reads.pop(None, ()))
+        wanted = marked = sum(map(len, reads.values()))
+        if not dry_run:
             hits = [
                 Hit(Visitor(""), buckets.now(), reads=tuple(dict.fromkeys(subjects)), reader=reader, as_of=as_of)
                 for reader, subjects in reads.items()
             ]
-            answers = scripts.run_all(*map(read_state.mark, hits), patient=True)
-            marked = sum(map(len, answers))
-            report.read += marked
-            report.skipped["published to since the import began"] += sum(map(len, reads.values())) - marked
+            marked = sum(map(len, scripts.run_all(*map(read_state.mark, hits), patient=True)))
+        report.read += marked
+        report.skipped["published to since the import began"] += wanted - marked
         report.rows += len(some)
         progress(len(some))
     return report
 
 
 def _link(model: type[Model], name: str) -> Any:
-    try:
-        link = model._meta.get_field(name)
-    except FieldDoesNotExist:
-        link = None
-    if not isinstance(link, ForeignKey):
+    links = {field.name: field for field in model._meta.fields if isinstance(field, ForeignKey)}
+    if name not in links:
         raise ImportRefusedError(f"{model._meta.label} has no foreign key {name!r}.")
-    return link
+    return links[name]
 
 
 def _as_of(source: str) -> int:

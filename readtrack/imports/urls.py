@@ -6,12 +6,7 @@ from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
-from django.core.exceptions import (
-    FieldDoesNotExist,
-    MultipleObjectsReturned,
-    ObjectDoesNotExist,
-    ValidationError,
-)
+from django.core.exceptions import FieldDoesNotExist, MultipleObjectsReturned, ObjectDoesNotExist, ValidationError
 from django.db import DataError
 from django.db.models import Model, QuerySet
 from django.http import Http404
@@ -71,10 +66,15 @@ def _shown(path: str) -> Row | Model | str | None:
             match = resolve("/" + path.removeprefix(get_script_prefix()))
         except Resolver404:
             return None
-    rule = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
+    # A function, `"app.Model"` or `("app.Model", "argument"[, "field"])`.
+    rule: Any = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
     if callable(rule):
         return _by_function(rule, path, match)
-    return _by_rule(rule, match) if rule else _by_view(match)
+    if not rule:
+        return _by_view(match)
+    label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
+    queryset = apps.get_model(label)._default_manager.all()
+    return _row(label, queryset, field=field, value=match.kwargs.get(argument))
 
 
 def _by_function(function: Callable[..., Any], path: str, match: ResolverMatch) -> Model | str | None:
@@ -86,13 +86,6 @@ def _by_function(function: Callable[..., Any], path: str, match: ResolverMatch) 
     if not isinstance(obj, Model) or not is_counted(obj.__class__):
         return None
     return obj if obj.pk is not None else ""
-
-
-def _by_rule(rule: Any, match: ResolverMatch) -> Row | None:
-    """Applies a line of IMPORT_VIEWS: `"app.Model"` or `("app.Model", "argument"[, "field"])`."""
-    label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
-    queryset = apps.get_model(label)._default_manager.all()
-    return _row(label, queryset, field=field, value=match.kwargs.get(argument))
 
 
 def _by_view(match: ResolverMatch) -> Row | None:

@@ -18,7 +18,7 @@ from readtrack.hits import addresses, exclusions, visitors
 from readtrack.hits.hit import Reason, judged
 from readtrack.imports import ledger
 from readtrack.imports.lines import Line, parser
-from readtrack.imports.logs import LogFile, LogLine
+from readtrack.imports.logs import LogFile
 from readtrack.imports.urls import Urls
 from readtrack.models import FlushRun, Import
 from readtrack.store import imports
@@ -48,12 +48,6 @@ class Report:
     skipped: Counter[str] = field(default_factory=Counter)  # by reason: that of a live hit, or one of a log's own
     not_resolved: Counter[str] = field(default_factory=Counter)  # by pattern of path
     notes: list[str] = field(default_factory=list)
-
-    def miss(self, path: str) -> None:
-        """Counts a path whose view does not say what it shows."""
-        pattern = _pattern(path)
-        has_room = pattern in self.not_resolved or len(self.not_resolved) < PATTERNS
-        self.not_resolved[pattern if has_room else OTHERS] += 1
 
 
 @lru_cache(maxsize=1024)
@@ -107,8 +101,7 @@ class LogDeduplicator:
     """Decides for the lines of logs what record.lua decides for live hits."""
 
     def __init__(self, *, limit: int = LIMIT) -> None:
-        self._rates = Recent(conf.RATE_WINDOW, limit=limit)
-        self.views = Recent(conf.WINDOW, limit=limit)
+        self._rates, self.views = (Recent(life, limit=limit) for life in (conf.RATE_WINDOW, conf.WINDOW))
 
     def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
         """Returns why a hit at that time (seconds) does not count; None if it counts."""
@@ -139,7 +132,8 @@ class Importer:
         with ExitStack() as stack:
             files = [LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
             # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
-            files = sorted((file for file in files if file.first()), key=self._begins)
+            begins = {file: line.at for file in files if (line := self._parse(file.first().strip()))}
+            files = sorted(filter(LogFile.first, files), key=lambda file: begins.get(file, LATEST))
             for file in files:
                 file.identify(dry_run=self.options.dry_run)
                 if file.lost:
@@ -160,16 +154,12 @@ class Importer:
         self._note(files[known:])
         return self.report
 
-    def _begins(self, file: LogFile) -> datetime:
-        line = self._parse(file.first().strip())
-        return line.at if line else LATEST
-
     def _take(self, file: LogFile) -> None:
         lines, read, unsaved, end = file.lines(), 0, 0, 0
         while some := list(islice(lines, LINES)):
             self._judge(file, some)
             self._progress(file.read - read)
-            read, end, unsaved = file.read, some[-1].end, unsaved + len(some)
+            read, end, unsaved = file.read, some[-1][1], unsaved + len(some)
             if self._batch.is_full or unsaved >= PATIENCE:
                 self._save(file, end)
                 unsaved = 0
@@ -201,7 +191,7 @@ class Importer:
         if not self.options.dry_run and position > file.record.position:
             ledger.add(file.record, batch, position=position, digest=file.digest)
 
-    def _judge(self, file: LogFile, some: Sequence[LogLine]) -> None:
+    def _judge(self, file: LogFile, some: Sequence[tuple[bytes, int]]) -> None:
         """Puts into the batch what counts of these lines. Those imported before only move the windows."""
         wanted: list[tuple[Line, Report]] = []
         self.report.lines += len(some)
@@ -231,7 +221,9 @@ class Importer:
 
     def _count(self, line: Line, subject: str | None, *, report: Report) -> None:
         if subject is None:
-            report.miss(line.path)
+            pattern = _pattern(line.path)
+            has_room = pattern in report.not_resolved or len(report.not_resolved) < PATTERNS
+            report.not_resolved[pattern if has_room else OTHERS] += 1
             return
         if not subject:
             report.skipped["no such object"] += 1
@@ -265,7 +257,7 @@ class Importer:
         if forgotten := self._windows.views.forgotten:
             visits = counted(forgotten, "visit")
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
-        first, ends = FlushRun.objects.order_by("started").first(), [file.until for file in files if file.until]
-        if first and ends and max(ends) >= first.began and not self.options.until:
+        first = None if self.options.until else FlushRun.objects.order_by("started").first()
+        if first and any(file.until and file.until >= first.began for file in files):
             goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
             self.report.notes.append(f"{goes_on} If views were counted live by then, give --until that moment.")

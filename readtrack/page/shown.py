@@ -62,10 +62,7 @@ class Shown(NamedTuple):
         return name if len(name) <= LONGEST_NAME else ""
 
     def token(self, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
-        """Returns the token for the page's script; "" for a page that has nothing to tell.
-
-        `text` is the subject of the page's text, and its number of words.
-        """
+        """Returns the token for the page's script, "" with nothing to tell; `text` has a subject and its words."""
         views, reads = (self.views, self.reads) if conf.COUNT_BY != "server" else ((), ())
         if text and conf.READ_WHEN == "read":
             reads = self.reads

@@ -94,10 +94,7 @@ def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 
 def as_of() -> int:
-    """Returns Redis's time (µs) for `mark_read`: taken before a query, it leaves unread what is published afterwards.
-
-    Raises redis.RedisError.
-    """
+    """Returns Redis's time (µs): take it before a query, and give it to `mark_read`. Raises redis.RedisError."""
     return clock.recent()
 
 

@@ -25,10 +25,7 @@ class RowCounts(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The result of a write by primary key.
-
-    Rows raised, views of rows that store more, rows that are missing, and rows left alone because they are locked.
-    """
+    """Rows raised, views of rows that store more, rows that are missing, and rows that others have locked."""
 
     raised: Sequence[Any] = ()
     ahead: Mapping[Any, int] = {}

@@ -57,10 +57,7 @@ def upkeep(hit: Hit) -> list[Call[Any]]:
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
-    """Reads the keys of the day and of the day before, empty if there is none.
-
-    Gives the day the key that we remember, or a random one, if Redis has none.
-    """
+    """Reads the keys of the day and of the day before. A day without one gets what we remember, or a new one."""
     name, before = _name(at), _name(at - buckets.DAY)
     key = _known.get(name) or secrets.token_bytes(32)
 

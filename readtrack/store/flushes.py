@@ -31,10 +31,7 @@ def memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
 
 
 def note(time: int, *, known: Mapping[str, int]) -> bool:
-    """Notes the time of a flush (µs) in each partition.
-
-    Returns False if one was rolled back since its time in `known` was read.
-    """
+    """Notes the time of a flush (µs). Returns False if a partition was rolled back since `known` was read."""
     calls = [
         Call("note_flush", [keys.flush_last(tag), keys.flush_full(tag)], (last, time), bool)
         for tag, last in known.items()

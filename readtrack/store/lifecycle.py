@@ -29,10 +29,7 @@ class Erased(NamedTuple):
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
-    """Removes all keys of the subjects; the answer is how many subjects.
-
-    They are of one partition, as those of all calls of this module.
-    """
+    """Removes all keys of the subjects, which are of one partition; the answer is how many subjects."""
     return _call("remove", [keys.unsettled, keys.flush_orphans], {subject: {} for subject in subjects})
 
 

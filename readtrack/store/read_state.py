@@ -97,20 +97,14 @@ def publish(publications: Sequence[Publication]) -> Call[int]:
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-    """Marks the categories read for every reader up to that position; the answer is how many.
-
-    Those that were published to since `as_of` (µs) stay as they are.
-    """
+    """Marks the categories, but those published to since `as_of` (µs), read for all up to that position."""
     kind = readers.state_kind()
     names = [name for subject in subjects for name in (keys.state(subject, kind), keys.published(subject))]
     return Call("fill", names, (conf.READ_STATE, highest, as_of), int)
 
 
 def number(names: Sequence[Reader]) -> list[Call[int]]:
-    """Numbers these readers in each partition as if they had come in this order.
-
-    The answers are the highest numbers so far.
-    """
+    """Numbers readers in each partition, in their order. The answers are the highest numbers so far."""
     args = (readers.highest(), *map(field, names))
     return [Call("number", [keys.readers(tag), keys.readers_next(tag)], args, int) for tag in keys.tags()]
 

@@ -107,10 +107,7 @@ def _weigh(client: Any, some: Sequence[bytes]) -> float:
 
 
 def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
-    """Returns the size of a key of each row with that length of its name and that number of members (bytes).
-
-    Writes such keys under random names for a moment.
-    """
+    """Returns the bytes of a key of each row, by lengths of name and members: writes such keys for a moment."""
     client: Any = connect(patient=True)
     nonce, sizes = secrets.token_hex(4), {}
     for row, (length, count) in wanted.items():

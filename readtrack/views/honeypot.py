@@ -15,10 +15,7 @@ from readtrack.store.recording import mark_robots
 @never_cache
 @require_safe
 def honeypot(request: HttpRequest) -> HttpResponse:
-    """Marks the visitor as a robot; never a signed-in user, nor a request that a browser made by itself.
-
-    A robot that is known by its user agent needs no mark.
-    """
+    """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its agent."""
     is_known = bots.is_bot(bots.user_agent_of(request))
     if not is_known and not is_prefetch(request.META) and _is_visit(request) and visitors.signed_in(request) is None:
         fail_open(_mark, None, request)

@@ -10,10 +10,10 @@ import pytest
 
 from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.lines import LONGEST
-from readtrack.imports.logs import LogFile, LogLine
+from readtrack.imports.logs import LogFile
 
 
-def read(path: Path) -> list[LogLine]:
+def read(path: Path) -> list[tuple[bytes, int]]:
     with path.open("rb") as file:
         return list(LogFile(file).lines())
 
@@ -27,12 +27,12 @@ def path(tmp_path: Path) -> Path:
 def test_lines_come_with_where_they_end(path: Path, *, is_packed: bool) -> None:
     data = b"one\n\ntwo\r\n"
     path.write_bytes(gzip.compress(data) if is_packed else data)
-    assert read(path) == [LogLine(b"one", 4), LogLine(b"", 5), LogLine(b"two", 10)]
+    assert read(path) == [(b"one", 4), (b"", 5), (b"two", 10)]
 
 
 def test_a_line_without_its_end_is_left_for_later(path: Path) -> None:
     path.write_bytes(b"one\ntw")
-    assert read(path) == [LogLine(b"one", 4)]
+    assert read(path) == [(b"one", 4)]
     path.write_bytes(b"tw")
     with path.open("rb") as file:
         log = LogFile(file)
@@ -42,7 +42,7 @@ def test_a_line_without_its_end_is_left_for_later(path: Path) -> None:
 def test_a_line_too_long_is_passed_over_in_pieces(path: Path) -> None:
     size = 3 * LONGEST + 7
     path.write_bytes(b"x" * size + b"\ntwo\n" + b"y" * size)
-    assert read(path) == [LogLine(b"", size + 1), LogLine(b"two", size + 5)]
+    assert read(path) == [(b"", size + 1), (b"two", size + 5)]
     with path.open("rb") as file:
         assert LogFile(file).first() == b"x" * LONGEST
 
@@ -61,7 +61,7 @@ def test_a_gzip_file_that_was_cut_gives_what_gzip_gives(path: Path, cut: int) ->
         log = LogFile(file)
         lines = list(log.lines())
         assert log.is_damaged
-    assert b"".join(line.raw + b"\n" for line in lines) == given[: given.rindex(b"\n") + 1]
+    assert b"".join(raw + b"\n" for raw, _ in lines) == given[: given.rindex(b"\n") + 1]
 
 
 @pytest.mark.parametrize(("behind", "is_damaged"), [(b"", False), (b"\0" * 40_000, False), (b"nonsense", True)])
@@ -69,7 +69,7 @@ def test_members_of_a_gzip_file_are_one_log(path: Path, behind: bytes, *, is_dam
     path.write_bytes(gzip.compress(b"one\n") + gzip.compress(b"") + b"\0\0" + gzip.compress(b"two\n") + behind)
     with path.open("rb") as file:
         log = LogFile(file)
-        assert [line.raw for line in log.lines()] == [b"one", b"two"]
+        assert [raw for raw, _ in log.lines()] == [b"one", b"two"]
         assert log.is_damaged == is_damaged
 
 
