@@ -6,13 +6,9 @@ writes after the batch was added in Redis are told by their value, and hours of 
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
-
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.constants import OnConflict
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -73,48 +69,16 @@ def fill(part: str, limits: Mapping[str, int]) -> None:
     # Other writers of sums wait, because this would neither see nor raise a row that they insert meanwhile.
     lock_epoch()
     connection = databases.of(History)
-    add = _add_postgresql if connection.vendor == "postgresql" else _add_portable
-    add(connection, connection.ops.quote_name(History._meta.db_table), gains)
-
-
-def _add_postgresql(connection: BaseDatabaseWrapper, table: str, gains: Sequence[Gain]) -> None:
-    views, subjects, *hours, limits = zip(*gains, strict=True)
-    columns = [databases.array(views), list(subjects), *map(databases.array, hours), databases.array(limits)]
-    new = (
-        "FROM unnest(%s::bigint[], %s::varchar[], %s::integer[], %s::integer[], %s::bigint[])"
-        " AS new(views, subject, since, until, below)"
-    )
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {table} (subject, hour, views, visitors)"
-            f" SELECT new.subject, new.since, COALESCE(past.views, 0), COALESCE(past.visitors, 0) {new}"
-            f" LEFT JOIN LATERAL (SELECT views, visitors FROM {table} WHERE subject = new.subject AND hour < new.since"
-            f" ORDER BY hour DESC LIMIT 1) AS past ON true ON CONFLICT DO NOTHING",
-            columns,
-        )
-        cursor.execute(
-            f"UPDATE {table} AS row SET views = row.views + new.views {new}"
-            f" WHERE row.subject = new.subject AND row.hour >= new.since AND row.hour < new.until"
-            # Without the second condition on the subject a large table is read as a whole.
-            f" AND row.views < new.below AND row.subject = ANY(%s::varchar[])",
-            [*columns, list(dict.fromkeys(subjects))],
-        )
+        if connection.vendor != "postgresql":
+            cursor.executemany(_statement("insert_hours_portable"), [gain[1:3] * 3 for gain in gains])
+            cursor.executemany(_statement("raise_hours_portable"), gains)
+            return
+        views, subjects, *others = zip(*gains, strict=True)
+        columns = [databases.array(views), list(subjects), *map(databases.array, others)]
+        cursor.execute(_statement("insert_hours"), columns)
+        cursor.execute(_statement("raise_hours"), [*columns, list(dict.fromkeys(subjects))])
 
 
-def _add_portable(connection: BaseDatabaseWrapper, table: str, gains: Sequence[Gain]) -> None:
-    ops = connection.ops
-    fields: list[Any] = [History._meta.get_field(name) for name in ("subject", "hour", "views", "visitors")]
-    subject, hour, views, visitors = (ops.quote_name(field.column) for field in fields)
-    past = f"FROM {table} past WHERE past.{subject} = %s AND past.{hour} < %s ORDER BY past.{hour} DESC LIMIT 1"
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            f"{ops.insert_statement(on_conflict=OnConflict.IGNORE)} {table} ({subject}, {hour}, {views}, {visitors})"
-            f" SELECT %s, %s, COALESCE((SELECT past.{views} {past}), 0), COALESCE((SELECT past.{visitors} {past}), 0)"
-            f" {ops.on_conflict_suffix_sql(fields, OnConflict.IGNORE, [], [])}",
-            [gain[1:3] * 3 for gain in gains],
-        )
-        cursor.executemany(
-            f"UPDATE {table} SET {views} = {views} + %s"
-            f" WHERE {subject} = %s AND {hour} >= %s AND {hour} < %s AND {views} < %s",
-            gains,
-        )
+def _statement(name: str) -> str:
+    return databases.statement(name).format_map(databases.words(History))

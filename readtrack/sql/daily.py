@@ -1,6 +1,5 @@
 """The SQL view `readtrack_daily`: what each object gained by the day, for tools that read SQL and know no Django."""
 
-from importlib.resources import files
 from itertools import pairwise
 
 from django.db import transaction
@@ -9,6 +8,7 @@ from django.utils.timezone import get_default_timezone
 
 from readtrack import buckets
 from readtrack.models import History
+from readtrack.sql import databases
 
 VIEW = "readtrack_daily"
 HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"), 24)  # whose zone is written out
@@ -17,8 +17,7 @@ HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("20450101
 def create(connection: BaseDatabaseWrapper, *, table: str = History._meta.db_table) -> None:
     """Creates the view of that table of history, or replaces it. Days are those of TIME_ZONE."""
     quote, vendor = connection.ops.quote_name, connection.vendor
-    query = files("readtrack.sql").joinpath("daily.sql").read_text(encoding="utf-8")
-    query = query.format(
+    query = databases.statement("daily").format(
         table=quote(table),
         reads=quote("reads"),  # a word of MySQL
         day=_day(vendor),

@@ -1,14 +1,20 @@
-"""The differences between databases: many values at once, upserts, and conflicts that are worth another try."""
+"""The differences between databases: many values at once, upserts, and conflicts that are worth another try.
 
+Statements that Django cannot write are in `statements/`, with names in braces that the backend has quoted.
+"""
+
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from operator import itemgetter
 from typing import Any, TypeVar
 
 from django.db import OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import OnConflict
 
 Result = TypeVar("Result")
 
@@ -57,26 +63,30 @@ def is_conflict(error: OperationalError) -> bool:
     return not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
 
 
-def oldest_lock(model: type[models.Model]) -> tuple[int, timedelta, str] | None:
-    """Returns the session whose transaction has held locks of rows for the longest time, its age and last statement.
+@cache
+def statement(name: str) -> str:
+    """Returns the statement of that name, without its comments."""
+    return re.sub("--.*\n", "", files("readtrack.sql").joinpath("statements", f"{name}.sql").read_text())
 
-    MySQL knows neither the table nor, between two statements, the last one. None if there is no such session, or the
-    database does not tell.
-    """
-    connection = of(model)
-    statements = {
-        "postgresql": "SELECT pid, EXTRACT(EPOCH FROM now() - xact_start)::integer, query FROM pg_stat_activity"
-        " WHERE pid IN (SELECT pid FROM pg_locks WHERE granted AND mode IN ('RowShareLock', 'RowExclusiveLock')"
-        " AND relation = %s::regclass) AND pid <> pg_backend_pid() ORDER BY xact_start LIMIT 1",
-        "mysql": "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()), COALESCE(trx_query, '')"
-        " FROM information_schema.innodb_trx WHERE trx_rows_locked > 0 AND %s <> ''"
-        " AND trx_mysql_thread_id <> CONNECTION_ID() ORDER BY trx_started LIMIT 1",
+
+def words(model: type[models.Model]) -> dict[str, str]:
+    """Returns the words for statements about the model: its table, and an INSERT that ignores rows which exist."""
+    ops = of(model).ops
+    return {
+        "table": ops.quote_name(model._meta.db_table),
+        "insert": ops.insert_statement(on_conflict=OnConflict.IGNORE),
+        "ignore": ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], []),
     }
-    if connection.vendor not in statements:
+
+
+def oldest_lock(model: type[models.Model]) -> tuple[int, timedelta, str] | None:
+    """Returns the session that has locked rows for the longest time, its age and last statement, or None."""
+    connection = of(model)
+    if connection.vendor not in {"postgresql", "mysql"}:
         return None
     with connection.cursor() as cursor:
         try:
-            cursor.execute(statements[connection.vendor], [connection.ops.quote_name(model._meta.db_table)])
+            cursor.execute(statement(f"oldest_lock_{connection.vendor}"), [words(model)["table"]])
         except OperationalError:  # MySQL's user lacks the privilege PROCESS
             return None
         found = cursor.fetchone()

@@ -9,9 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, F, Max, Min, OuterRef, QuerySet, Window
-from django.db.models.constants import OnConflict
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
@@ -56,19 +54,9 @@ def begin(stored: Mapping[str, RowCounts]) -> None:
     """Stores the counts of subjects without any row as their baseline."""
     if not stored:
         return
-    connection = databases.of(History)
-    table = connection.ops.quote_name(History._meta.db_table)
-    fields: list[Any] = [History._meta.get_field(name) for name in ("subject", "hour", "views", "visitors")]
-    columns = [connection.ops.quote_name(field.column) for field in fields]
-    rows = ((subject_column(subject), *counts) for subject, counts in sorted(stored.items()))
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            f"{connection.ops.insert_statement(on_conflict=OnConflict.IGNORE)} {table} ({', '.join(columns)})"
-            f" SELECT %s, {BASELINE}, %s, %s FROM (SELECT 1) AS one"
-            f" WHERE NOT EXISTS (SELECT 1 FROM {table} past WHERE past.{columns[0]} = %s)"
-            f" {connection.ops.on_conflict_suffix_sql(fields, OnConflict.IGNORE, [], [])}",
-            [(subject, views, visitors, subject) for subject, views, visitors in rows],
-        )
+    rows = [(subject_column(subject), *counts, subject_column(subject)) for subject, counts in sorted(stored.items())]
+    with databases.of(History).cursor() as cursor:
+        cursor.executemany(databases.statement("begin_history").format_map(databases.words(History)), rows)
 
 
 def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
@@ -126,24 +114,14 @@ def _forget(*, before: int) -> int:
     months = partitions.old_months(before=before)
     first, before = (months[0].since, months[-1].until) if months else (before, before)
     with transaction.atomic(using=connection.alias):
-        _raise_baselines(connection, before=before)
+        replace = databases.on_conflict_replace(connection, ("subject", "hour"), ("views", "visitors"))
+        statement = databases.statement("raise_baselines").format(**databases.words(History), replace=replace)
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [before, before])
         gone = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=first).delete()[0]
     # Last, because a baseline that is raised again finds the same rows in them.
     partitions.drop(months)
     return gone + databases.rows(ReaderHistory).filter(hour__lt=before).delete()[0]
-
-
-def _raise_baselines(connection: BaseDatabaseWrapper, *, before: int) -> None:
-    table = connection.ops.quote_name(History._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {table} (subject, hour, views, visitors)"
-            f" SELECT subject, {BASELINE}, views, visitors FROM {table} AS old"
-            f" WHERE hour > {BASELINE} AND hour < %s AND NOT EXISTS (SELECT 1 FROM {table} AS later"
-            f" WHERE later.subject = old.subject AND later.hour > old.hour AND later.hour < %s)"
-            f" {databases.on_conflict_replace(connection, ('subject', 'hour'), ('views', 'visitors'))}",
-            [before, before],
-        )
 
 
 def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:

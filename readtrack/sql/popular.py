@@ -131,22 +131,8 @@ def renew_sums(*, at: datetime) -> None:
 def _gains(
     statement: str, condition: str, values: Any, *, since: int, until: int, of: str = "subject", by: str = "0"
 ) -> list[Any]:
-    connection, since = databases.of(History), max(since, BASELINE + 1)
-    table = connection.ops.quote_name(History._meta.db_table)
-    before = (
-        f"FROM {table} past WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1"
-    )
-    source = (
-        # A count that fell was reset in between. Unsigned columns bear no difference below zero.
-        f"SELECT {of} AS subject, {by} AS place,"
-        " SUM(CASE WHEN views < old_views THEN views ELSE views - old_views END) AS views,"
-        " SUM(CASE WHEN views < old_views THEN visitors WHEN visitors < old_visitors THEN 0"
-        " ELSE visitors - old_visitors END) AS visitors FROM (SELECT subject, hour, views, visitors,"
-        f" COALESCE(LAG(views) OVER hours, (SELECT past.views {before}), 0) AS old_views,"
-        f" COALESCE(LAG(visitors) OVER hours, (SELECT past.visitors {before}), 0) AS old_visitors"
-        f" FROM {table} this WHERE hour >= {since} AND hour < {until} AND {condition}"
-        " WINDOW hours AS (PARTITION BY subject ORDER BY hour)) AS steps GROUP BY 1, 2"
-    )
-    with connection.cursor() as cursor:
+    words = {**databases.words(History), "since": max(since, BASELINE + 1), "until": until}
+    source = databases.statement("gains").format(**words, of=of, by=by, condition=condition)
+    with databases.of(History).cursor() as cursor:
         cursor.execute(statement.format(source), values)
         return [(subject, place, RowCounts(int(views), int(new))) for subject, place, views, new in cursor.fetchall()]

@@ -121,47 +121,22 @@ def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
 
 
 def _write_postgresql(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
-    table, pk, views, visitors, pk_type = _names(model)
-    prepared = _prepared(model, snapshots)
-    pks, *counts = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
-    # The server answers in arrays, and only about rows that are not as expected.
+    names, prepared = _names(model), _prepared(model, snapshots)
+    pks, *new = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
     with databases.of(model).cursor() as cursor:
-        cursor.execute(  # names are quoted by the backend, values are parameters
-            f"WITH new AS (SELECT row.{pk} AS pk, new.views, new.visitors FROM {table} AS row"
-            f" JOIN unnest(%s::{pk_type}[], %s::bigint[], %s::bigint[]) AS new(pk, views, visitors)"
-            # The condition on the key stands twice, because PostgreSQL would otherwise read all of a large table.
-            f" ON row.{pk} = new.pk AND row.{pk} = ANY(%s::{pk_type}[])"
-            f" WHERE row.{views} < new.views OR row.{visitors} < new.visitors"
-            # An UPDATE alone would wait for a row that is locked elsewhere, and hold the locks of all others meanwhile.
-            f" FOR NO KEY UPDATE OF row SKIP LOCKED),"
-            f" raised AS (UPDATE {table} AS row SET {views} = GREATEST(row.{views}, new.views),"
-            f" {visitors} = GREATEST(row.{visitors}, new.visitors) FROM new WHERE row.{pk} = new.pk"
-            f" RETURNING row.{pk} AS pk, row.{views} AS views, row.{views} > new.views AS is_ahead)"
-            f" SELECT CASE WHEN count(*) < %s THEN array_agg(pk) END,"
-            f" array_agg(pk) FILTER (WHERE is_ahead), array_agg(views) FILTER (WHERE is_ahead), count(*) FROM raised",
-            [pks, *counts, pks, len(snapshots)],
-        )
-        some, ahead, counts, count = cursor.fetchone()
-    found = dict(zip((prepared[value] for value in ahead or ()), counts or (), strict=True))
-    if count == len(snapshots):
-        return Written(list(snapshots), found)
-    raised = [prepared[value] for value in some or ()]
-    untouched = prepared.keys() - set(some or ())
-    others = {prepared[value]: row for value, row in _read_postgresql(model, list(untouched)).items()}
+        statement = databases.statement("raise_counts").format_map(names)
+        cursor.execute(statement, [pks, *new, pks, len(snapshots)])
+        raised, ahead, counts, count = cursor.fetchone()
+        found = dict(zip((prepared[value] for value in ahead or ()), counts or (), strict=True))
+        if count == len(snapshots):
+            return Written(list(snapshots), found)
+        untouched = prepared.keys() - set(raised or ())
+        statement = databases.statement("read_counts").format_map(names)
+        cursor.execute(statement, [databases.array(list(untouched))])
+        others = {prepared[value]: RowCounts(*row) for value, *row in cursor.fetchall()}
     found.update((pk, row.views) for pk, row in others.items() if row.views > snapshots[pk].views)
     missing = [prepared[value] for value in untouched if prepared[value] not in others]
-    return Written(raised, found, missing, list(_behind(others, snapshots)))
-
-
-def _read_postgresql(model: type[Tracked], values: Sequence[Any]) -> dict[Any, RowCounts]:
-    """Returns the stored counts by the values that the database knows primary keys by."""
-    table, pk, views, visitors, pk_type = _names(model)
-    with databases.of(model).cursor() as cursor:
-        cursor.execute(
-            f"SELECT {pk}, {views}, {visitors} FROM {table} WHERE {pk} = ANY(%s::{pk_type}[])",
-            [databases.array(values)],
-        )
-        return {value: RowCounts(*counts) for value, *counts in cursor.fetchall()}
+    return Written([prepared[value] for value in raised or ()], found, missing, list(_behind(others, snapshots)))
 
 
 def _behind(rows: Mapping[Any, RowCounts], snapshots: Mapping[Any, RowCounts]) -> dict[Any, RowCounts]:
@@ -189,22 +164,16 @@ def _write_portable(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> W
 
 def _raise_unlocked(model: type[Tracked], behind: dict[Any, RowCounts]) -> dict[Any, RowCounts]:
     connection, free = databases.of(model), behind
-    table, pk, views, visitors, _ = _names(model)
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.features.has_select_for_update_skip_locked:
             unlocked = stored(model, list(behind), lock=True)
             free = {pk: new for pk, new in behind.items() if pk in unlocked}
-        # Both counts only rise, so a row that another flush raises meanwhile keeps the higher number.
         parameters = [
             (new.views, new.views, new.visitors, new.visitors, value)
             for value, new in zip(_prepared(model, free), free.values(), strict=True)
         ]
         if parameters:
-            cursor.executemany(
-                f"UPDATE {table} SET {views} = CASE WHEN {views} < %s THEN %s ELSE {views} END,"
-                f" {visitors} = CASE WHEN {visitors} < %s THEN %s ELSE {visitors} END WHERE {pk} = %s",
-                parameters,
-            )
+            cursor.executemany(databases.statement("raise_counts_portable").format_map(_names(model)), parameters)
     return free
 
 
@@ -233,12 +202,12 @@ def _written(model: type[Model], pks: Iterable[Any]) -> Held:
     return Held(databases.rows(SubjectCount).filter(subject__in=columns), "views", "visitors")
 
 
-def _names(model: type[Tracked]) -> list[Any]:
+def _names(model: type[Tracked]) -> dict[str, Any]:
     """Returns the quoted names of the table, its primary key and its two counts, and the type of the primary key."""
-    connection, options = databases.of(model), model._meta
-    fields: list[Any] = [options.pk, *map(options.get_field, ("view_count", "visitor_count"))]
-    names = [options.db_table, *(field.column for field in fields)]
-    return [*map(connection.ops.quote_name, names), options.pk.rel_db_type(connection)]
+    connection, field = databases.of(model), model._meta.get_field
+    columns: Any = {"pk": model._meta.pk, "views": field("view_count"), "visitors": field("visitor_count")}
+    names = {name: connection.ops.quote_name(column.column) for name, column in columns.items()}
+    return {**databases.words(model), **names, "pk_type": model._meta.pk.rel_db_type(connection)}
 
 
 def _prepared(model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:

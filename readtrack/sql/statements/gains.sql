@@ -1,0 +1,27 @@
+-- Views and new visitors of subjects by place in a range of hours. Parameters: those of the condition.
+SELECT
+    {of} AS subject,
+    {by} AS place,
+    -- A count that fell was reset in between. Unsigned columns bear no difference below zero.
+    SUM(CASE WHEN views < old_views THEN views ELSE views - old_views END) AS views,
+    SUM(CASE WHEN views < old_views THEN visitors WHEN visitors < old_visitors THEN 0 ELSE visitors - old_visitors END)
+        AS visitors
+FROM (
+    SELECT
+        subject,
+        hour,
+        views,
+        visitors,
+        COALESCE(LAG(views) OVER hours, (
+            SELECT past.views FROM {table} past
+            WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
+        ), 0) AS old_views,
+        COALESCE(LAG(visitors) OVER hours, (
+            SELECT past.visitors FROM {table} past
+            WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
+        ), 0) AS old_visitors
+    FROM {table} this
+    WHERE hour >= {since} AND hour < {until} AND {condition}
+    WINDOW hours AS (PARTITION BY subject ORDER BY hour)
+) AS steps
+GROUP BY 1, 2
