@@ -12,14 +12,7 @@ from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
 from readtrack.hits.reading import Reading
-from readtrack.subjects import (
-    check_read_state,
-    check_stage,
-    has_read_state,
-    is_counted,
-    subject_of,
-    why_not_counted,
-)
+from readtrack.subjects import check_read_state, check_stage, has_read_state, is_counted, subject_of, why_not_counted
 
 
 class Recorder:

@@ -90,9 +90,7 @@ def _strategies() -> Iterator[tuple[str, str]]:
 
 CHECKS = {
     "readtrack.E008": Check(
-        unknown_models,
-        "READTRACK['{0}'] names '{1}', which is no model.",
-        hint="Name models as 'app_label.ModelName'.",
+        unknown_models, "READTRACK['{0}'] names '{1}', which is no model.", hint="Name models as 'app_label.ModelName'."
     ),
     "readtrack.E009": Check(
         unknown_fields,

@@ -27,34 +27,30 @@ def unknown_settings() -> Iterator[tuple[str, str]]:
 
 def wrong_types() -> Iterator[tuple[str, str, Any]]:
     for name, value in vars(conf).items():
-        if name in TYPES:
-            words, fits = _expected(TYPES[name])
-            if not fits(value):
-                yield name, words, value
-
-
-def _expected(kind: Any) -> tuple[str, Callable[[Any], bool]]:
-    """Returns the values that the type of a setting allows, in words and as a predicate."""
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(map(repr, get_args(kind)))}", get_args(kind).__contains__
-    return EXPECTED[get_origin(kind) or kind]
+        kind = TYPES.get(name, Any)
+        words, fits = EXPECTED.get(get_origin(kind) or kind, ("", bool))
+        if get_origin(kind) is Literal:
+            words, fits = f"one of {', '.join(map(repr, get_args(kind)))}", get_args(kind).__contains__
+        if name in TYPES and not fits(value):
+            yield name, words, value
 
 
 def _is_list_of_strings(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
 
 
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
 EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
-    int: ("a whole number, at least 0", lambda value: type(value) is int and value >= 0),
+    int: ("a whole number, at least 0", _is_size),
     float: ("a number above 0", lambda value: type(value) in (int, float) and value > 0),
     bool: ("True or False", lambda value: isinstance(value, bool)),
     str: ("a string", lambda value: isinstance(value, str)),
     Sequence: ("a list of strings", _is_list_of_strings),
     Mapping: ("a dict", lambda value: isinstance(value, dict)),
-    Union: (
-        "'auto' or a whole number, at least 0",
-        lambda value: value == "auto" or (type(value) is int and value >= 0),
-    ),
+    Union: ("'auto' or a whole number, at least 0", lambda value: value == "auto" or _is_size(value)),
 }
 
 TYPE_CHECKS = {
@@ -64,15 +60,9 @@ TYPE_CHECKS = {
         hint="Set READTRACK = {{}} for the defaults.",
     ),
     "readtrack.E002": Check(
-        wrong_types,
-        "READTRACK['{0}'] is {2!r}.",
-        hint="Give it {1}, or leave it out for the default.",
+        wrong_types, "READTRACK['{0}'] is {2!r}.", hint="Give it {1}, or leave it out for the default."
     ),
-    "readtrack.W003": Check(
-        unknown_settings,
-        "READTRACK has no setting '{0}'.",
-        hint="Did you mean: {1}?",
-    ),
+    "readtrack.W003": Check(unknown_settings, "READTRACK has no setting '{0}'.", hint="Did you mean: {1}?"),
 }
 
 

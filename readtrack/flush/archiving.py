@@ -76,7 +76,12 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         known = archive.archived(some)
         changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
         # A sketch that Redis alone has lost must not replace a fuller one.
-        merged += _merge_sketches([one for one in changed if one in known and known[one].visitors > live[one].visitors])
+        poorer = [one for one in changed if one in known and known[one].visitors > live[one].visitors]
+        fuller = (
+            {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch} if poorer else {}
+        )
+        scripts.run_all(*counters.lift(fuller), patient=True)
+        merged += len(fuller)
         if changed:
             _store(*_live_hashes(changed), epoch, hour=hour)
             reads = map(counters.sketches, scripts.parted(changed))
@@ -86,22 +91,12 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         if conf.IDLE_DAYS:
             until = hour - conf.IDLE_DAYS * HOURS
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
-            idle = [one for one in idle if not uniques.strategy_of(one).keeps_members]
-            _remove_idle(idle, live, epoch, hour=hour)
+            if idle := [one for one in idle if not uniques.strategy_of(one).keeps_members]:
+                _remove_idle(idle, live, epoch, hour=hour)
     return merged
 
 
-def _merge_sketches(subjects: Sequence[str]) -> int:
-    if not subjects:
-        return 0
-    stored = {subject: Stored({}, sketch) for subject, sketch in archive.sketches(subjects).items() if sketch}
-    scripts.run_all(*counters.lift(stored), patient=True)
-    return len(stored)
-
-
 def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> None:
-    if not subjects:
-        return
     hashes, current = _live_hashes(subjects)
     _store(hashes, current, epoch, hour=hour)  # a funnel may gain steps without a view
     sums: dict[str, dict[str, int]] = {subject: {} for subject in subjects}

@@ -87,12 +87,7 @@ def _with_visitors(counts: Mapping[str, RowCounts]) -> dict[str, Stored]:
 
 
 def write_chunk(
-    subjects: list[str],
-    run: FlushRun,
-    epoch: SqlEpoch,
-    *,
-    changed: Mapping[str, None],
-    archived: Container[str] = (),
+    subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed: Mapping[str, None], archived: Container[str] = ()
 ) -> None:
     """Writes one chunk of totals, lifts those that SQL holds more of, and adds the numbers to the run.
 

@@ -108,8 +108,6 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
 
 
 def _live(subjects: list[str]) -> dict[str, RowCounts]:
-    if not subjects:
-        return {}
     reads = [read(some) for read in (counters.totals, uniques.visitors) for some in scripts.parted(subjects)]
     answers = scripts.run_all(*reads, patient=True)
     totals, visitors = ChainMap(*answers[: len(reads) // 2]), ChainMap(*answers[len(reads) // 2 :])

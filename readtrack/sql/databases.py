@@ -115,32 +115,27 @@ def upsert(
     key = itemgetter(slice(len(keys)))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = list({key(row): row for row in sorted(rows, key=key)}.values())
-    if ordered:
-        retried(of(model), partial(_upsert, model, keys, values, ordered, is_each=is_each))
-
-
-def _upsert(
-    model: type[models.Model], keys: Sequence[str], values: Sequence[str], rows: list[Any], *, is_each: bool
-) -> None:
+    if not ordered:
+        return
     connection = of(model)
-    quote = connection.ops.quote_name
-    table = quote(model._meta.db_table)
+    table = connection.ops.quote_name(model._meta.db_table)
     fields: list[Any] = [model._meta.get_field(name) for name in (*keys, *values)]
-    columns = [quote(field.column) for field in fields]
+    columns = [connection.ops.quote_name(field.column) for field in fields]
     insert = f"INSERT INTO {table} ({', '.join(columns)})"
     conflict = _on_conflict(connection, table, columns[: len(keys)], columns[len(keys) :], is_each=is_each)
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            source = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
-            arrays = [array(column) for column in zip(*rows, strict=True)]
-            cursor.execute(f"{insert} SELECT * FROM unnest({source}) {conflict}", arrays)
-            return
-        prepared = [
-            [field.get_db_prep_value(value, connection) for field, value in zip(fields, row, strict=True)]
-            for row in rows
-        ]
-        marks = ", ".join("%s" for _ in fields)
-        cursor.executemany(f"{insert} VALUES ({marks}) {conflict}", prepared)
+
+    def write() -> None:
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                source = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
+                arrays = [array(column) for column in zip(*ordered, strict=True)]
+                cursor.execute(f"{insert} SELECT * FROM unnest({source}) {conflict}", arrays)
+                return
+            adapt = [partial(field.get_db_prep_value, connection=connection) for field in fields]
+            prepared = [[to_db(value) for to_db, value in zip(adapt, row, strict=True)] for row in ordered]
+            cursor.executemany(f"{insert} VALUES ({', '.join('%s' for _ in fields)}) {conflict}", prepared)
+
+    retried(connection, write)
 
 
 def _on_conflict(

@@ -132,13 +132,12 @@ def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
     if start is None:
         return 0
     days = [buckets.hour_index(day) for day in buckets.period_starts(buckets.hour_start(start), end, by="day")]
-    return sum(_thin_day(rows, *pair) for pair in pairwise(days))
-
-
-def _thin_day(rows: "QuerySet[Any]", start: int, end: int) -> int:
-    day = rows.filter(hour__gte=start, hour__lt=end)  # also in the subquery, or it would read all hours before
-    later = day.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"))
-    return int(day.filter(Exists(later)).delete()[0])
+    gone = 0
+    for first, last in pairwise(days):
+        day = rows.filter(hour__gte=first, hour__lt=last)  # also in the subquery, or it would read all hours before
+        later = day.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"))
+        gone += day.filter(Exists(later)).delete()[0]
+    return gone
 
 
 def store_readers(readers: Mapping[str, int], *, hour: int) -> None:

@@ -52,12 +52,7 @@ arguments = {
     "--from": {"dest": "app", "choices": ["hitcount"], "help": "take over an app's tables instead"},
     "--reads": {"metavar": "APP.MODEL", "help": "take over a table of what users have read instead"},
     "--user": {"dest": "user_field", "default": "user", "metavar": "KEY", "help": "its key to the user"},
-    "--category": {
-        "dest": "category_field",
-        "default": "category",
-        "metavar": "KEY",
-        "help": "its key to categories",
-    },
+    "--category": {"dest": "category_field", "default": "category", "metavar": "KEY", "help": "its key to categories"},
     "--format": {"dest": "form", "choices": ["combined", "common", "json"], "default": "combined"},
     "--field": {"action": "append", "type": _field, "default": [], "metavar": "NAME=PATH", "help": FIELD},
     "--since": {"type": time, "metavar": "TIME", "help": "pass over what is earlier, such as 2026-11-01T12:30+01:00"},

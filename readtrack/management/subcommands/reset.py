@@ -19,9 +19,7 @@ ids, and with them the counts and dots, of old ones. After manage.py flush it is
 after_failure = "What was reset stays reset. Start again."
 
 
-arguments = {
-    "--model": {"required": True, "metavar": "APP.MODEL", "help": "the model; its children share its counts"},
-}
+arguments = {"--model": {"required": True, "metavar": "APP.MODEL", "help": "the model; its children share its counts"}}
 
 
 def run(command: BaseCommand, *, bar: Callable[..., Any], model: str, verbosity: int, **options: Any) -> None:
