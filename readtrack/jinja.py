@@ -23,16 +23,9 @@ class ReadTrackExtension(Extension):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        functions = (
-            view_count,
-            unread_dot,
-            unread_count,
-            read_count,
-            readtrack_panel,
-            readtrack_text,
-            readtrack_script,
-        )
+        functions = (view_count, read_count, readtrack_panel, readtrack_text, readtrack_script)
         environment.globals.update({function.__name__: function for function in functions})
+        environment.globals.update(unread_dot=_placing(DOT), unread_count=_placing(UNREAD))
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
@@ -57,16 +50,9 @@ def view_count(context: Context, obj: Any, form: str = COUNT) -> SafeString:
     return filling.left(Placeholder.of(form, obj), context)
 
 
-@pass_context
-def unread_dot(context: Context, obj: Any) -> SafeString:
-    """`{{ unread_dot(category) }}`"""
-    return filling.left(Placeholder.of(DOT, obj), context)
-
-
-@pass_context
-def unread_count(context: Context, obj: Any) -> SafeString:
-    """`{{ unread_count(category) }}`; a dot with READ_STATE "bitmap"."""
-    return filling.left(Placeholder.of(UNREAD, obj), context)
+def _placing(kind: str) -> Callable[[Context, Any], SafeString]:
+    """Returns the function for `{{ unread_dot(category) }}` or `{{ unread_count(category) }}`."""
+    return pass_context(lambda context, obj: filling.left(Placeholder.of(kind, obj), context))
 
 
 def read_count(obj: Any) -> int | str:

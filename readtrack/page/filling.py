@@ -18,21 +18,7 @@ from django.utils.text import compress_string
 from readtrack.hits import readers, reading, visitors
 from readtrack.hits.readers import Reader
 from readtrack.page import placeholders
-from readtrack.page.placeholders import (
-    ELSE,
-    END,
-    IF,
-    MARK,
-    OF_COUNTS,
-    OF_READERS,
-    PAGE,
-    PANEL,
-    PATTERN,
-    READER_MARK,
-    TEXT,
-    WITHOUT_COUNT,
-    Placeholder,
-)
+from readtrack.page.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READERS, PAGE, PANEL, TEXT, Placeholder
 from readtrack.page.shown import LONGEST_PATH, VERSIONS, Shown
 from readtrack.reports import live
 from readtrack.request import Recorder
@@ -144,12 +130,14 @@ def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
 
 def needs_user(response: Any, content: bytes) -> bool:
     """Returns True if the response, with the content by `text_of`, may have dots; a stream of HTML always may."""
-    return "html" in response.get("Content-Type", "") if response.streaming else bool(READER_MARK.search(content))
+    if response.streaming:
+        return "html" in response.get("Content-Type", "")
+    return bool(placeholders.READER_MARK.search(content))
 
 
 def may_query(content: bytes) -> bool:
     """Returns True if filling in may need SQL's counts."""
-    return bool(WITHOUT_COUNT.search(content))
+    return bool(placeholders.WITHOUT_COUNT.search(content))
 
 
 def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run | None = None) -> None:
@@ -234,7 +222,7 @@ def _shown(
 ) -> Iterator[bytes]:
     """Yields the parts of the content that are not in a hidden branch of `if_unread`."""
     end = 0
-    for match in PATTERN.finditer(content):
+    for match in placeholders.PATTERN.finditer(content):
         text = match[0] + match[1]
         entry = waiting.get(text)
         if entry is None or match.start() < end:
@@ -277,8 +265,7 @@ class Stream:
     async def _afill_in(self, content: bytes) -> bytes:
         if MARK in content or self._branches:
             # Connections to the database belong to Django's own thread, which closes them.
-            is_sensitive = bool(WITHOUT_COUNT.search(content))
-            return await sync_to_async(self._fill_in, thread_sensitive=is_sensitive)(content)
+            return await sync_to_async(self._fill_in, thread_sensitive=may_query(content))(content)
         return content
 
     def _whole(self, part: bytes) -> bytes:

@@ -60,16 +60,14 @@ class Placeholder(NamedTuple):
     def of(cls, kind: str, obj: Any, *, words: int = 0) -> "Placeholder | None":
         """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
         is_saved = isinstance(obj, Model) and obj.pk is not None
-        if kind in OF_COUNTS or kind in {TEXT, PANEL}:
-            if is_saved and is_counted(obj.__class__):
-                author = f"|{quote(author_of(obj))}" if kind == PANEL else ""
-                return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else loaded(obj))
-            if settings.DEBUG:
-                _explain(obj.__class__)
-            return None
-        if not is_saved or not can_be_unread(obj):
-            return None
-        return cls(kind, subject_of(obj))
+        if kind not in OF_COUNTS and kind not in {TEXT, PANEL}:
+            return cls(kind, subject_of(obj)) if is_saved and can_be_unread(obj) else None
+        if is_saved and is_counted(obj.__class__):
+            author = f"|{quote(author_of(obj))}" if kind == PANEL else ""
+            return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else loaded(obj))
+        if settings.DEBUG:
+            _explain(obj.__class__)
+        return None
 
     def __str__(self) -> str:
         body = f"{self.kind}!{self.subject}!{'' if self.stored is None else self.stored}"
@@ -109,16 +107,15 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[byt
     """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
     html, cached_dot, cached_count = {}, cache(dot), cache(unread_count)
     for text, entry in waiting.items():
+        items = state.unread.get(entry.subject, 0)
         if entry.kind in OF_COUNTS:
             html[text] = count(state.views[entry.subject], kind=entry.kind)
-            continue
-        if entry.kind == TEXT:
+        elif entry.kind == TEXT:
             html[text] = str(least_seconds(entry.stored or 0))
-            continue
-        items = state.unread.get(entry.subject, 0)
-        html[text] = cached_dot(is_unread=items > 0) if entry.kind == DOT else ""
-        if entry.kind == UNREAD:
+        elif entry.kind == UNREAD:
             html[text] = cached_count(items)
+        else:
+            html[text] = cached_dot(is_unread=items > 0) if entry.kind == DOT else ""
     if page := next(((text, entry) for text, entry in waiting.items() if entry.kind == PAGE), None):
         _connect(waiting, html, *page)
     return html

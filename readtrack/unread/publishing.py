@@ -12,24 +12,13 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db.models import ManyToManyField, Model
 
+from readtrack import subjects
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.models import Tracked, UnsentPublication
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.read_state import Publication
-from readtrack.subjects import (
-    category_subjects,
-    has_read_state,
-    listed,
-    model_with_label,
-    news_for,
-    news_links,
-    subject_of,
-    subject_of_row,
-    subjects_of,
-    tracked_models,
-)
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -37,7 +26,7 @@ def mark_unread(objs: Iterable[Model]) -> None:
 
     Raises redis.RedisError, and TypeError for an object without read state.
     """
-    _send([Publication(subject) for subject in category_subjects(objs)])
+    _send([Publication(subject) for subject in subjects.category_subjects(objs)])
 
 
 def publish(posts: Iterable[Model], *, using: str | None = None, links: Collection[str] | None = None) -> None:
@@ -49,22 +38,22 @@ def publish(posts: Iterable[Model], *, using: str | None = None, links: Collecti
     """
     found: dict[str, list[Any]] = {}
     own: list[UnsentPublication] = []
-    for post in listed(posts):
-        if not (isinstance(post, Tracked) or news_for(type(post)) or has_read_state(type(post))):
+    for post in subjects.listed(posts):
+        if not (isinstance(post, Tracked) or subjects.news_for(type(post)) or subjects.has_read_state(type(post))):
             raise TypeError(f"{type(post).__name__} is news for nothing; name the fields in READTRACK['NEWS_FOR'].")
         using = using or router.db_for_write(type(post), instance=post)
         author = _author_of(post)
         for subject in categories_of(post, using=using, links=links):
             found.setdefault(subject, []).append(author)
-        if links is None and has_read_state(type(post)):
-            own.append(UnsentPublication(subject=subject_of(post), author=author, is_own=bool(author)))
+        if links is None and subjects.has_read_state(type(post)):
+            own.append(UnsentPublication(subject=subjects.subject_of(post), author=author, is_own=bool(author)))
     _send_on_commit([*_unsent(found), *own], using=using)
 
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
     """Makes these categories unread on commit, because the posts are new in them; other categories stay as they are."""
-    authors = [_author_of(post) for post in listed(posts)]
-    _send_on_commit(_unsent(dict.fromkeys(subjects_of(objs).values(), authors)), using=using)
+    authors = [_author_of(post) for post in subjects.listed(posts)]
+    _send_on_commit(_unsent(dict.fromkeys(subjects.subjects_of(objs).values(), authors)), using=using)
 
 
 def resend() -> int:
@@ -82,8 +71,8 @@ def resend() -> int:
 def outboxes() -> list[str]:
     """Returns the aliases of the databases that have an outbox, the app's own first."""
     own = router.db_for_write(UnsentPublication)
-    named = [model for label in conf.NEWS_FOR if (model := model_with_label(str(label)))]
-    others = {router.db_for_write(model) for model in (*tracked_models(), *named)} - {own}
+    named = [model for label in conf.NEWS_FOR if (model := subjects.model_with_label(str(label)))]
+    others = {router.db_for_write(model) for model in (*subjects.tracked_models(), *named)} - {own}
     return [own, *sorted(filter(_has_outbox, others))]
 
 
@@ -94,18 +83,18 @@ def _has_outbox(alias: str) -> bool:
 
 def categories_of(post: Model, *, using: str | None = None, links: Collection[str] | None = None) -> Iterator[str]:
     """Yields the subjects of the post's categories; one query for each many-to-many field."""
-    for field in news_links(type(post)):
+    for field in subjects.news_links(type(post)):
         if links is not None and field.name not in links:
             continue
         if isinstance(field, ManyToManyField):
             linked = getattr(post, field.name).using(using)
-            yield from (subject_of(category) for category in linked.only("pk"))
+            yield from (subjects.subject_of(category) for category in linked.only("pk"))
         elif getattr(post, field.attname) is None:
             continue
         elif field.target_field.primary_key:
-            yield subject_of_row(field.related_model, getattr(post, field.attname))
+            yield subjects.subject_of_row(field.related_model, getattr(post, field.attname))
         else:
-            yield subject_of(getattr(post, field.name))
+            yield subjects.subject_of(getattr(post, field.name))
 
 
 def _author_of(post: Model) -> str:
