@@ -79,18 +79,15 @@ def is_excluded_line(path: str, address: str) -> bool:
 
 def _is_named(request: HttpRequest, user: Any | None) -> bool:
     own = rules()
-    if user is not None:
-        if own.staff and getattr(user, "is_staff", False):
-            return True
-        # A query or two.
-        if any(map(user.has_perm, own.permissions)):
-            return True
-        if own.groups and user.groups.filter(name__in=own.groups).exists():
-            return True
+    if user is not None and (
+        (own.staff and getattr(user, "is_staff", False))
+        or any(map(user.has_perm, own.permissions))  # a query or two
+        or (own.groups and user.groups.filter(name__in=own.groups).exists())
+    ):
+        return True
     client = addresses.network(request.META) if own.networks else ""
-    return is_excluded_line(request.path, client) or (
-        own.function != "" and import_string(own.function)(request) is True
-    )
+    is_within = is_excluded_line(request.path, client)
+    return is_within or (own.function != "" and import_string(own.function)(request) is True)
 
 
 def _is_from_admin(request: HttpRequest) -> bool:

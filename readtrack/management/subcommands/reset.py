@@ -18,7 +18,6 @@ Run it after the table was emptied behind Django's back, as by TRUNCATE … REST
 ids, and with them the counts and dots, of old ones. After manage.py flush it is done already."""
 after_failure = "What was reset stays reset. Start again."
 
-
 arguments = {"--model": {"required": True, "metavar": "APP.MODEL", "help": "the model; its children share its counts"}}
 
 

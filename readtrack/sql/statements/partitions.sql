@@ -1,0 +1,3 @@
+SELECT relname, pg_get_expr(relpartbound, oid), inhdetachpending
+FROM pg_inherits JOIN pg_class ON oid = inhrelid
+WHERE inhparent = %s::regclass AND relispartition
