@@ -76,10 +76,7 @@ def on_create(sender: type[Model], instance: Model, *, created: bool, raw: bool,
 
 
 def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool, using: str, **kwargs: Any) -> bool:
-    """Returns True if the row may be news, which is then written in the transaction of the row.
-
-    What is news is told by the row in SQL where the instance was not loaded from it.
-    """
+    """Returns True if the row may be news, told by the row in SQL: it is then written in the row's transaction."""
     if not news_links(sender) and not has_read_state(sender):
         return False
     if instance.pk is None or force_insert or (instance._state.adding and sender._meta.pk.has_default()):

@@ -34,15 +34,12 @@ MONTH = 30  # days in which the visitors of a new site are taken to come
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Size of a site: posts, share of them with views, visitors of such a post, views a day; readers and categories.
-
-    `readers` is the highest number of a reader.
-    """
+    """Size of a site. `active` is the share of posts with views, `visitors` is of such a post, `views` of a day."""
 
     posts: int
     active: float
     visitors: int
-    readers: int
+    readers: int  # the highest number of one
     views: int
     categories: int
 

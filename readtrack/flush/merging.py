@@ -34,10 +34,7 @@ FOREVER = 2**31 - 1  # an hour that is never reached
 
 
 def settle(epoch: SqlEpoch) -> int:
-    """Adds SQL's count to every counter that is unsettled by now. Returns the number of counters settled.
-
-    Also lets a Redis that was restored from a snapshot join SQL's epochs. Raises redis.RedisError or django.db.Error.
-    """
+    """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs. Returns how many."""
     settled, until = 0, server_time(patient=True)
     while True:
         lists = counters.unsettled(until=until, tags=epoch.tags)

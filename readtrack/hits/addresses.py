@@ -35,10 +35,7 @@ logger = logging.getLogger("readtrack")
 
 
 def network(meta: Mapping[str, Any], *, agent: str | None = None) -> str:
-    """Returns the client's IPv4 address or IPv6 /64 network; "" if there is none, as on a Unix socket.
-
-    With the user agent of a visitor who is known by this address, the watch sees the address, too.
-    """
+    """Returns the client's IPv4 address or IPv6 /64 network, or "". With an agent, the watch sees the address, too."""
     direct = str(meta.get("REMOTE_ADDR", ""))
     forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
     believed = _believed(forwarded, direct) if forwarded else []

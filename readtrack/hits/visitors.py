@@ -151,10 +151,7 @@ def user_id(pk: Any) -> str:
 
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Returns the visitor of a line in a log, by address and user agent; `fallback_id` is the same on every day.
-
-    A host name or a masked address, which some logs hold, is taken as it stands.
-    """
+    """Returns the visitor of a line in a log; `fallback_id` is the same on every day. The address may be any name."""
     source = f"{addresses.network_of(address) or address}:{agent[: bots.LONGEST]}"
     always = digest("visitor", f"address:{source}")
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:

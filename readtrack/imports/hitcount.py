@@ -63,11 +63,7 @@ class Hit(models.Model):  # noqa: DJ008
 def run(
     *, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = lambda rows: None
 ) -> Report:
-    """Adds the counts, each row once. Rows that come later are added by the next run.
-
-    Calls `progress` with the number of rows just taken. Raises ledger.ImportRefusedError, redis.RedisError or
-    django.db.Error.
-    """
+    """Adds the counts, each row once, and calls `progress` with numbers of rows. The next run adds later rows."""
     table = HitCount._meta.db_table
     if table not in connections[using].introspection.table_names():
         raise ledger.ImportRefusedError(f"The database has no table {table}, so there is nothing of django-hitcount.")

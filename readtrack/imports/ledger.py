@@ -57,10 +57,7 @@ def resume(
 
 
 def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:
-    """Adds the batch to the counts and moves the import to the position.
-
-    Raises ImportRefusedError, redis.RedisError or django.db.Error; importing again then goes on from there.
-    """
+    """Adds the batch to the counts and moves the import there. After any error, importing again goes on from there."""
     source, before, part = record.source, record.position, ""
     totals: Mapping[str, int] = {}
     if batch.views:

@@ -56,10 +56,7 @@ _EPOCH_YEARS = 1e11  # seconds since 1970 stay below this; what is above counts 
 
 
 def parser(form: str, fields: Mapping[str, str] | None = None) -> Callable[[bytes], Line | None]:
-    """Returns a function that parses a line of that form, and returns None for a malformed one.
-
-    `fields` names, for JSON, where a log keeps something: `{"address": "client.ip"}`.
-    """
+    """Returns a parser of lines; None for a malformed one. `fields` are those of JSON: `{"address": "client.ip"}`."""
     if form == "json":
         return partial(_json, {**FIELDS, **{name: (field,) for name, field in (fields or {}).items()}})
     return partial(_text, _COMBINED if form == "combined" else _COMMON)

@@ -32,10 +32,7 @@ class Report:
 
 
 def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callable[[int], object] = int) -> Report:
-    """Marks read what the table says. A category that was published to since the first start stays unread.
-
-    Raises ImportRefusedError, redis.RedisError or django.db.Error; then start again: a mark that is there is harmless.
-    """
+    """Marks read what the table says, but for what was published to since the first start. May be started again."""
     model = model_with_label(label)
     if model is None:
         raise ImportRefusedError(f"There is no model {label!r}.")

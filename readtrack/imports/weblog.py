@@ -80,10 +80,8 @@ class Recent:
         self._old: dict[int, tuple[float, int]] = {}
 
     def hit(self, name: int, at: float) -> int:
-        """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins.
-
-        Servers write a line when its response ends, so a time may be a little before one that was seen.
-        """
+        """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins."""
+        # Servers write a line when its response ends, so a time may be a little before one that was seen.
         for seen in (self._young, self._old):
             started, count = seen.get(name, (float("-inf"), 0))
             if abs(at - started) < self.life:
@@ -125,10 +123,7 @@ class Importer:
         self._records: dict[str, Import] = {}  # of the logs that were imported before, and in this run, by source
 
     def run(self, paths: Sequence[str]) -> Report:
-        """Imports the files. Going on after a kill, or doing it all again, counts every line once.
-
-        Raises OSError for a file that cannot be read, ledger.ImportRefusedError, redis.RedisError or django.db.Error.
-        """
+        """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
         with ExitStack() as stack:
             files = [LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
             # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.

@@ -76,10 +76,7 @@ def reader_of(context: Any) -> Reader | None:
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the response in UTF-8 if it may have placeholders, b"" for a stream; None if there is nothing to fill in.
-
-    Only what a template may have written has any: no pictures, no downloads.
-    """
+    """Returns the response in UTF-8 if a template may have left placeholders in it, b"" for a stream, else None."""
     if getattr(response, "file_to_stream", None) is not None:  # the server may send the file by itself
         return None
     kind = response.get("Content-Type", "")
@@ -196,10 +193,7 @@ def filled(
     branches: list[bool] | None = None,
     run: Run | None = None,
 ) -> bytes:
-    """Returns the content with every signed placeholder replaced, in one round trip.
-
-    `branches` are the branches of `if_unread` that earlier parts of a stream left open; True for a shown one.
-    """
+    """Returns the content with all placeholders replaced. `branches` are those open since earlier parts of a stream."""
     waiting = placeholders.found(content)
     if not waiting and not branches:
         return content

@@ -149,10 +149,7 @@ def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
 
 
 def is_sound(tag: str) -> bool:
-    """Returns True if SQL's counts add to a partition's unsettled ones, in one round trip and one query.
-
-    They do not in a Redis that went back: SQL may hold what is unsettled there.
-    """
+    """Returns True unless the Redis of the partition went back, so that SQL may hold what is unsettled there."""
     epoch = fail_open(scripts.run, None, counters.epoch(tag))
     try:
         return epoch is not None and runs.is_sound(epoch)

@@ -108,10 +108,7 @@ def upsert(
     rows: Iterable[tuple[Any, ...]],
     is_each: bool = False,
 ) -> None:
-    """Inserts rows (keys first, then values), or replaces those whose first value is lower.
-
-    With `is_each`, each value of a row that exists is raised for itself, and none is lowered.
-    """
+    """Inserts rows (keys, then values), or replaces those whose first value is lower; `is_each` raises each value."""
     key = itemgetter(slice(len(keys)))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = list({key(row): row for row in sorted(rows, key=key)}.values())

@@ -95,10 +95,7 @@ def last(subject: str) -> History | None:
 
 
 def thin(*, at: datetime) -> int:
-    """Leaves one row a day after HISTORY_DAYS, and none after HISTORY_YEARS. Returns the number of rows deleted.
-
-    The rows of months that are dropped as a whole are not in that number.
-    """
+    """Leaves one row a day after HISTORY_DAYS, none after HISTORY_YEARS. Returns how many rows it deleted."""
     years = timedelta(days=365.25 * conf.HISTORY_YEARS)
     gone = _forget(before=buckets.hour_index(at - years)) if years else 0
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
@@ -106,10 +103,7 @@ def thin(*, at: datetime) -> int:
 
 
 def _forget(*, before: int) -> int:
-    """Deletes the rows of earlier hours; the last ones become the baselines, so that no chart has their views.
-
-    Where history is divided, months that are over by then go, and the rows before them.
-    """
+    """Deletes earlier rows, or whole months that are over by then; the last ones become the baselines of charts."""
     connection = databases.of(History)
     months = partitions.old_months(before=before)
     first, before = (months[0].since, months[-1].until) if months else (before, before)

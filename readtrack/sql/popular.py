@@ -32,10 +32,7 @@ COLUMNS: dict[By, str] = {"views": "views", "visitors": "visitors", "reads": "vi
 
 
 def entries(*labels: str, days: int, by: str) -> Any:
-    """Returns the subjects of models in the list of so many days or in a shorter one, those with the best bounds first.
-
-    Each with a bound of its number by now but for the last hour; then since, until and number of the list, or None.
-    """
+    """Returns subjects, bounds of their numbers by now, and since, until and number in their list, highest first."""
     named, own = (Q(subject__startswith=f"{label}:") for label in labels), Q(days=days)
     rows = databases.rows(Popular).filter(reduce(or_, named), days__lte=days).values("subject")
     found = rows.annotate(first=Max("since", filter=own), end=Max("until", filter=own), own=Sum(by, filter=own))

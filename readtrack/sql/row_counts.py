@@ -54,10 +54,7 @@ def table_of(model: type[Model]) -> type[Model]:
 
 
 def stored(model: type[Model], pks: Sequence[Any], *, lock: bool = False) -> dict[Any, RowCounts]:
-    """Returns the stored counts by primary key, read where they are written; missing rows are left out.
-
-    With `lock`, in a transaction, the rows are locked until it ends, and rows that another one has locked are left out.
-    """
+    """Returns the counts of rows that exist; with `lock` those of rows that are free, which it locks."""
     found: dict[Any, RowCounts] = {}
     for some in scripts.sliced(pks):  # because databases limit the number of parameters
         rows = (databases.unlocked(model) if lock else databases.rows(model)).filter(pk__in=some)

@@ -46,15 +46,13 @@ def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bo
 
 
 def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
-    """Counts engagement with the text, and a read, once in a window and behind a view of the window.
-
-    A pass lives for a window and the time that the text takes, so that long texts can be read.
-    """
+    """Counts engagement with the text, and a read, once in a window and behind a view of the window."""
     visitor, subject = hit.visitor, text.subject
     # A cookie that is new comes from a browser that keeps none.
     identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
     passes = [keys.reading_pass(who, subject) for who in identities]
     names = windows.of_view(subject, identities=identities, hit=hit)
+    # A pass lives longer than a window, so that long texts can be read.
     take = partial(_step, "reading", subject, life=conf.WINDOW + text.least, visitor=visitor, at=hit.at)
     reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
     calls = {(subject, ENGAGED): take(reached, passes, names)}

@@ -69,10 +69,7 @@ class HitBuffer:
         self._first_sent = 0.0
 
     def add(self, hit: Hit) -> Outcome | None:
-        """Queues a hit. Returns None for one that is to be recorded directly.
-
-        The first hit of a day whose visitor is known by a hash of the day takes a round trip.
-        """
+        """Queues a hit. Returns None for one that is to be recorded directly."""
         if hit.reads or hit.steps or not hit.views:
             return None
         try:

@@ -56,10 +56,7 @@ class Total(NamedTuple):
 
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
-    """Reads totals by subject; a subject without a total in Redis, or whose total is no number, is left out.
-
-    The subjects are of one partition, as everywhere in this module where one call takes several.
-    """
+    """Reads totals that are numbers, by subject. All calls of this module take subjects of one partition."""
     return _with_marks(keys.tag(subjects[0]), subjects, subjects, [keys.total(subject) for subject in subjects])
 
 
@@ -192,10 +189,7 @@ def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], 
 
 
 def settle(stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None) -> Call[Settled]:
-    """Adds SQL's counts to unsettled counters of a partition.
-
-    `known` is what SQL knew of the list of that epoch after it gave the counts; None for nothing.
-    """
+    """Adds SQL's counts to unsettled counters. `known` is what SQL then knew of their list, or None."""
     asked = (epoch.origin, "", 0) if known is None else (epoch.origin, known.current, known.until)
     return _restore("settle", epoch.tag, stored, asked, lambda answer: Settled(answer[0], _epoch(epoch.tag, answer[1])))
 

@@ -25,10 +25,7 @@ _confirmed: dict[str, float] = {}  # when Redis confirmed today's, by the monoto
 
 
 def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
-    """Returns the visitor with ids that change every day (UTC); for one WINDOW after midnight yesterday's counts, too.
-
-    Returns a visitor of any other kind unchanged. Asks Redis once in a process and day. Raises redis.RedisError.
-    """
+    """Returns the visitor with ids of the day, if known by a hash. Asks Redis once in a process and day."""
     if visitor.kind != "hash":
         return visitor
     name, before = _name(at), _name(at - buckets.DAY)
@@ -38,12 +35,9 @@ def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
 
 
 def upkeep(hit: Hit) -> list[Call[Any]]:
-    """Returns what belongs in the round trip of a hit by a visitor of a day: confirming the key, ending old windows.
-
-    A window of yesterday's id ends when that id does. So it does not end together with the window of today's id, which
-    would tell for as long that the two are one visitor.
-    """
+    """Returns what belongs in the round trip of a hit by a visitor of a day: confirming the key, ending old windows."""
     calls: list[Call[Any]] = []
+    # A window of yesterday's id must not end with that of today's, which would tell that the two are one visitor.
     if hit.visitor.fallback_id:
         subjects = {*hit.views, *(subject for subject, _ in hit.steps)}
         rows = (keys.window, keys.funnel_pass)

@@ -43,10 +43,7 @@ def field(reader: Reader) -> Reader:
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-    """Reads how much is new to the reader in each category; at most 1 where the strategy knows no more.
-
-    The categories are of one partition, as those of all calls of this module.
-    """
+    """Reads how much is new in each category. All calls of this module take categories of one partition."""
     kind, tag = readers.state_kind(), keys.tag(subjects[0])
     names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
     if isinstance(reader, str):

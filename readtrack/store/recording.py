@@ -30,8 +30,7 @@ _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"
 def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Outcome:
     """Counts the hit's views and steps and marks its reads, in one round trip. Raises redis.RedisError.
 
-    Other calls go along behind that, and their results into the list. The first hit of a day whose visitor is known by
-    a hash of the day takes another round trip.
+    Other calls go along, and their results into the list. The first hit of a hashed visitor's day takes another trip.
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
@@ -114,10 +113,7 @@ def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
-    """Counts the hit's views of one partition: one script for them and for all that the site counts besides.
-
-    With several partitions, `hits` is what rate.lua returned.
-    """
+    """Counts the hit's views of one partition by one script. With several, `hits` is what rate.lua returned."""
     visitor = hit.visitor
     minute = hit.at.replace(second=0, microsecond=0)  # found in the cache of buckets.py
     names = keys.viewed(

@@ -77,11 +77,7 @@ def try_scripts() -> None:
 
 
 def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
-    """Returns readtrack's keys by their pattern in the key table, and all others as "other"; largest kind first.
-
-    Looks at `limit` keys at most. SCAN goes through the keys in the order of their hashes, so the first ones are a
-    random sample, and the figures are an estimate.
-    """
+    """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from a sample."""
     client: Any = connect(patient=True)
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
     nodes: Any = servers(patient=True)

@@ -89,10 +89,7 @@ with suppress(AttributeError):  # Windows has no fork
 
 
 def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
-    """Returns the skips of the last hours that Redis has, in one round trip. Raises redis.RedisError.
-
-    A notice of addresses is among them with the number of samples in which it was noticed.
-    """
+    """Returns the skips of the last hours, and how often each notice of addresses came. Raises redis.RedisError."""
     found: Counter[Reason | Notice] = Counter()
     for skips in scripts.run(by_hour(hours, at=at)):
         found.update(skips)

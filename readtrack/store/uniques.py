@@ -221,10 +221,7 @@ def visitors_together(subjects: Sequence[str]) -> int:
 
 
 def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
-    """Returns the visitors of each subject in the last days (UTC, today included), up to an hour old.
-
-    Raises UniquesError if nothing was kept that tells, and redis.RedisError.
-    """
+    """Returns the visitors of each subject in the last days (UTC), up to an hour old. Raises UniquesError."""
     if not subjects:
         return {}
     if strategy := _own_days(subjects, days):

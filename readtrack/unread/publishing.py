@@ -127,10 +127,7 @@ def _reader(author: str) -> readers.Reader | None:
 
 
 def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> None:
-    """Writes the publications into the outbox, sends them on commit, and deletes them from there once Redis has them.
-
-    Where the database has no outbox, the app's own one takes what Redis did not get.
-    """
+    """Writes publications into the outbox, if the database has one, sends them on commit, and deletes them."""
     if not news:
         return
     alias = using or DEFAULT_DB_ALIAS
@@ -142,7 +139,7 @@ def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> 
         is_sent = fail_open(_send, False, [_publication(row) for row in news])  # noqa: FBT003 - the default result
         if is_sent and outbox:
             _delete(news, outbox)
-        elif not is_sent and not outbox:
+        elif not is_sent and not outbox:  # the app's own one takes them
             UnsentPublication.objects.bulk_create(news)
 
     # Robust, because the post is saved by then: an error is logged and the page is served.

@@ -21,10 +21,7 @@ AT_ONCE = 10_000_000  # bytes that one script writes; the server does so in some
 
 
 def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
-    """Marks every row of the model read for every user there is. Returns the number of rows marked.
-
-    Rows that are published to meanwhile stay unread. Raises redis.RedisError or django.db.Error; then start again.
-    """
+    """Marks each row read for all users, unless published to meanwhile. Returns how many. May be started again."""
     as_of = server_time(patient=True)
     read_state.begin(as_of)
     highest = number_readers() if readers.has_ordinals() else dict.fromkeys(keys.tags(), highest_position())
