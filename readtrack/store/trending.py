@@ -26,10 +26,7 @@ Result = TypeVar("Result")
 
 
 def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str = "") -> list[tuple[str, int]]:
-    """Returns subjects and views, most viewed first, of one model (`blog.post`) or of all. Raises redis.RedisError.
-
-    If there is no list yet, one caller computes it, and other callers get an empty one.
-    """
+    """Returns the most viewed subjects, of one model or of all. One caller computes a missing list, others get []."""
     if minutes != MINUTES:
         _ask(minutes, at)
 
