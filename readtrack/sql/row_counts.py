@@ -201,10 +201,11 @@ def _written(model: type[Model], pks: Iterable[Any]) -> Held:
 
 def _names(model: type[Tracked]) -> dict[str, Any]:
     """Returns the quoted names of the table, its primary key and its two counts, and the type of the primary key."""
-    connection, field = databases.of(model), model._meta.get_field
-    columns: Any = {"pk": model._meta.pk, "views": field("view_count"), "visitors": field("visitor_count")}
-    names = {name: connection.ops.quote_name(column.column) for name, column in columns.items()}
-    return {**databases.words(model), **names, "pk_type": model._meta.pk.rel_db_type(connection)}
+    connection, options = databases.of(model), model._meta
+    fields: list[Any] = [options.pk, *map(options.get_field, ("view_count", "visitor_count"))]
+    names = map(connection.ops.quote_name, (options.db_table, *(field.column for field in fields)))
+    found = dict(zip(("table", "pk", "views", "visitors"), names, strict=True))
+    return {**found, "pk_type": options.pk.rel_db_type(connection)}
 
 
 def _prepared(model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:
