@@ -52,21 +52,17 @@ def on_sign_up(sender: type[Model], instance: Model, *, created: bool, raw: bool
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
     """Receives post_delete of a row, and deletes its counts and its read state on commit."""
     subject = subject_of(instance)
-    if is_counted(sender):
-        transaction.on_commit(partial(_delete_counts, subject), using=using)
-    if has_read_state(sender):
-        transaction.on_commit(partial(_delete_read_state, subject), using=using)
 
+    def delete() -> None:
+        if is_counted(sender):
+            # While Redis is down its keys stay; a flush finds them as an orphan.
+            fail_open(scripts.run, 0, lifecycle.remove([subject]))
+            archive.delete([subject])
+        if has_read_state(sender):
+            fail_open(read_state.remove, None, subject)
+            archive.delete([subject], models=[ReaderHistory])
 
-def _delete_counts(subject: str) -> None:
-    # While Redis is down its keys stay; a flush finds them as an orphan.
-    fail_open(scripts.run, 0, lifecycle.remove([subject]))
-    archive.delete([subject])
-
-
-def _delete_read_state(subject: str) -> None:
-    fail_open(read_state.remove, None, subject)
-    archive.delete([subject], models=[ReaderHistory])
+    transaction.on_commit(delete, using=using)
 
 
 def on_create(sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any) -> None:

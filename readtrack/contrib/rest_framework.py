@@ -30,9 +30,8 @@ class NumberField(Field):  # type: ignore[misc]  # the framework has no types
         return self._found[value]
 
     def _listed(self) -> set[Any]:
-        shown = (
-            getattr(self.parent.parent, "instance", None) if isinstance(self.parent.parent, ListSerializer) else None
-        )
+        many = self.parent.parent
+        shown = many.instance if isinstance(many, ListSerializer) else None
         objs = map(self.get_attribute, shown) if isinstance(shown, Iterable) else ()
         return {obj for obj in objs if obj is not None}
 

@@ -75,9 +75,7 @@ def locks(context: Context) -> Finding:
         return Finding("ok", f"{message}. The next flush writes them.")
     session, age, statement = max(found, key=itemgetter(1))
     message = f"{message}: session {session}, open for {duration(age)}, last statement: {statement[:STATEMENT]}"
-    hint = (
-        f"Let it commit. If it hangs, end session {session}: pg_terminate_backend({session}), in MySQL KILL {session}."
-    )
+    hint = f"Let it commit. If it hangs, end session {session}: pg_terminate_backend({session}); MySQL: KILL {session}."
     return Finding("warning", message, hint)
 
 

@@ -22,7 +22,7 @@ from readtrack.sql.row_counts import RowCounts, Written
 from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
-from readtrack.store.counters import MODEL_HOURS, Epoch, Settled, Stored, Total
+from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, rows_by_model
 
@@ -46,9 +46,9 @@ def settle(epoch: SqlEpoch) -> int:
             counters.settle({name: stored[name] for name in some}, epoch=redis, known=known.get(redis.tag))
             for some, redis in lists
         ]
-        done: list[Settled] = scripts.run_all(*calls, patient=True)
-        epoch.advance([one.epoch for one in done])
-        settled += sum([one.counters for one in done])
+        done: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
+        epoch.advance([present for _, present in done])
+        settled += sum([count for count, _ in done])
         if not names:
             return settled
 
@@ -142,9 +142,8 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
             else:
                 broken.append(subject)
     if broken:
-        logger.warning(
-            "Totals that are no numbers were not flushed: %s. Run: readtrack doctor", ", ".join(broken[:SHOWN])
-        )
+        shown = ", ".join(broken[:SHOWN])
+        logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", shown)
     return live
 
 

@@ -28,7 +28,7 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     found = []
     for path in conf.DIMENSIONS:
         try:
-            if value := clean(_callable(path)(request)):
+            if value := clean((BUILT_IN.get(path) or import_string(path))(request)):
                 found.append((name_of(path), value))
         except Exception:  # a site's own function, or a missing extra
             logger.exception("The dimension %s failed and is left out.", path)
@@ -110,7 +110,3 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
 }
 # Modules that are no dependencies of the package.
 NEEDED = {"device": "ua_parser", "browser": "ua_parser", "os": "ua_parser", "country": "iptocc"}
-
-
-def _callable(path: str) -> Callable[[HttpRequest], Any]:
-    return BUILT_IN.get(path) or import_string(path)

@@ -60,9 +60,7 @@ class Hit(models.Model):  # noqa: DJ008
         db_table = "hitcount_hit"
 
 
-def run(
-    *, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = lambda rows: None
-) -> Report:
+def run(*, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = int) -> Report:
     """Adds the counts, each row once, and calls `progress` with numbers of rows. The next run adds later rows."""
     table = HitCount._meta.db_table
     if table not in connections[using].introspection.table_names():

@@ -51,8 +51,9 @@ class Shown(NamedTuple):
     @classmethod
     def named(cls, name: str, as_of: int | None) -> "Shown":
         """Returns what the name in a placeholder stands for."""
-        shared, path, views, reads = name.split("|")
-        return cls(_listed(views), _listed(reads), as_of or 0, unquote(path), shared == "1")
+        shared, path, *both = name.split("|")
+        views, reads = (tuple(filter(None, names.split(","))) for names in both)
+        return cls(views, reads, as_of or 0, unquote(path), shared == "1")
 
     @property
     def name(self) -> str:
@@ -104,10 +105,6 @@ def told(token: str) -> Told | None:
         return Told(Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), *others)
     except (signing.BadSignature, TypeError, ValueError):  # the last two for a token of another version
         return None
-
-
-def _listed(names: str) -> tuple[str, ...]:
-    return tuple(names.split(",")) if names else ()
 
 
 def _salt() -> str:

@@ -99,7 +99,7 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     dimension that DIMENSIONS lacks.
     """
     dimensions.check(dimension)
-    several = [objs] if isinstance(objs, Model) else list(objs)
+    several = [objs] if isinstance(objs, Model) else objs
     found = _summed(_hashes([subject_of(obj) for obj in several], kind=f"views:{dimension}").values())
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 

@@ -1,7 +1,7 @@
 """Data of subjects beside the counts in their rows: sketches, and the counts of hashes."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from django.db.models import Model
 
@@ -15,20 +15,11 @@ OWN: tuple[type[Model], ...] = (Archive, Breakdown)
 COUNTS: tuple[type[Model], ...] = (History, Popular, SubjectCount)
 
 
-class Archived(NamedTuple):
-    """The archive of one subject: its counts, and the hour since 1970 in which a change was last seen."""
-
-    views: int
-    visitors: int
-    hour: int
-
-
-def archived(subjects: Sequence[str]) -> dict[str, Archived]:
-    """Returns the archive of each subject that has one."""
+def archived(subjects: Sequence[str]) -> dict[str, Any]:
+    """Returns the archive of each subject that has one, without its sketch."""
     columns = {subject_column(subject): subject for subject in subjects}
     rows = databases.rows(Archive).filter(subject__in=list(columns))
-    found = rows.values_list("subject", "views", "visitors", "hour")
-    return {columns[column]: Archived(*values) for column, *values in found}
+    return {columns[row.subject]: row for row in rows.values_list("subject", "views", "visitors", "hour", named=True)}
 
 
 def sketches(subjects: Iterable[str]) -> dict[str, bytes]:

@@ -33,13 +33,6 @@ class Epoch(NamedTuple):
     tag: str = ""  # of the partition
 
 
-class Settled(NamedTuple):
-    """The result of a settling: the number of counters settled, and the epoch of Redis afterwards."""
-
-    counters: int
-    epoch: Epoch
-
-
 class Stored(NamedTuple):
     """The stored counts of one counter by field (a total has one, ""), and a total's sketch and number of visitors."""
 
@@ -110,9 +103,7 @@ def by_model(answers: Iterable[Mapping[tuple[str, int], Total]]) -> defaultdict[
 def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
     """Reads the sketches of unique visitors; empty bytes for a subject without one."""
     names = [keys.hll(subject) for subject in subjects]
-    return Call(
-        "read", names, (), lambda found: {one: sketch or b"" for one, sketch in zip(subjects, found, strict=True)}
-    )
+    return Call("read", names, (), lambda found: dict(zip(subjects, [sketch or b"" for sketch in found], strict=True)))
 
 
 def have_hashes(subjects: Sequence[str]) -> bool:
@@ -188,10 +179,10 @@ def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], 
     return lists
 
 
-def settle(stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None) -> Call[Settled]:
-    """Adds SQL's counts to unsettled counters. `known` is what SQL then knew of their list, or None."""
+def settle(stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None) -> Call[tuple[int, Epoch]]:
+    """Adds SQL's counts to unsettled counters; answers how many, and the epoch. `known` is SQL's of their list."""
     asked = (epoch.origin, "", 0) if known is None else (epoch.origin, known.current, known.until)
-    return _restore("settle", epoch.tag, stored, asked, lambda answer: Settled(answer[0], _epoch(epoch.tag, answer[1])))
+    return _restore("settle", epoch.tag, stored, asked, lambda answer: (answer[0], _epoch(epoch.tag, answer[1])))
 
 
 def lift(stored: Mapping[str, Stored]) -> list[Call[int]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
@@ -172,14 +172,6 @@ def mark_robots(visitors: Iterable[str]) -> None:
     )
 
 
-class Profile(NamedTuple):
-    """The options for views of one model."""
-
-    strategy: Strategy
-    has_days: bool
-    stage: str  # the first stage of the funnel; "" for a model without one
-
-
 def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[list[str], list[str | int]]:
     """Returns the keys and arguments of record.lua with its options; `plain` are the keys without them."""
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
@@ -192,7 +184,7 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
         names += (total, own_hour, model_hour)
         names += [name for sets, _ in entries for name in sets] or strings
         views.append({"members": [str(member) for _, member in entries]})
-    args[0] = windows.life() if slices else args[0]
+    args[0] = slices * windows.length() if slices else args[0]
     args += ((len(names) - SHARED) // len(hit.views), len(hit.views), *hit.views)
     for view, subject in zip(views, hit.views, strict=True):
         effects: list[Any] = []
@@ -211,21 +203,22 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
 
 
 def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
-    profile = _profile(subject.partition(":")[0]) or Profile(uniques.strategy_of(subject), has_days=False, stage="")
-    if effect := profile.strategy.effect(subject, hit):
+    strategy, has_days, stage = _profile(subject.partition(":")[0]) or (uniques.strategy_of(subject), False, "")
+    if effect := strategy.effect(subject, hit):
         yield effect
-    if profile.has_days:
+    if has_days:
         yield Effect("day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), conf.UNIQUE_DAYS * keys.DAY)
-    if profile.stage:
-        yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), profile.stage)
+    if stage:
+        yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), stage)
     for name, value in hit.dimensions:
         yield Effect("value", (keys.counter(f"views:{name}", subject),), value)
 
 
 @cached_setting()
-def _profile(label: str) -> Profile | None:
+def _profile(label: str) -> tuple[Strategy, bool, str] | None:
+    """Returns strategy, True with visitors by the day, and first stage of a model; None if it counts as "hll" alone."""
     strategy = uniques.model_strategy(label)
     stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
     if strategy.is_default and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
         return None
-    return Profile(strategy, has_days=conf.UNIQUE_DAYS > 0 and bool(strategy.rows), stage=stage)
+    return strategy, conf.UNIQUE_DAYS > 0 and bool(strategy.rows), stage

@@ -20,11 +20,6 @@ def is_compact() -> bool:
     return conf.WINDOW_STORE == "compact"
 
 
-def life() -> int:
-    """Returns the lifetime of a slice from its first entry on (s)."""
-    return count() * length()
-
-
 def length() -> int:
     """Returns the length of one slice (s)."""
     return max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))

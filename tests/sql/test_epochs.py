@@ -325,9 +325,9 @@ def settle_and_die() -> Epoch:
     """Settles without telling SQL, as a flush does that is killed in between. Returns what it would have told."""
     [(names, epoch)] = counters.unsettled(until=server_time(patient=True))
     bases = merging._stored(names)
-    settled = scripts.run(counters.settle(bases, epoch=epoch, known=known(epoch.origin)))
-    assert settled.counters == 1
-    return settled.epoch
+    settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known(epoch.origin)))
+    assert settled == 1
+    return present
 
 
 def view(post: Post) -> None:

@@ -14,23 +14,15 @@ from readtrack.management.subcommands import budget, daily_view, doctor, erase, 
 from readtrack.store.connection import RedisError, check_configuration
 
 SUBCOMMANDS = {
-    "flush": flush,
-    "doctor": doctor,
-    "budget": budget,
-    "import": import_,
-    "reset": reset,
-    "start-as-read": start_as_read,
-    "erase": erase,
-    "daily-view": daily_view,
+    module.__name__.rpartition(".")[2].strip("_").replace("_", "-"): module
+    for module in (flush, doctor, budget, import_, reset, start_as_read, erase, daily_view)
 }
 
 
 class Command(BaseCommand):
     """One subcommand for each thing to do, with a --help of its own."""
 
-    help = (
-        "Flush, examine, import, reset, erase or show counts and read state. `readtrack COMMAND --help` explains each."
-    )
+    help = "Flush, examine, import, reset, erase or show counts and read state. `readtrack COMMAND --help` tells more."
 
     def add_arguments(self, parser: CommandParser) -> None:
         common = [copy(action) for action in parser._actions if action.dest != "help"]

@@ -66,9 +66,7 @@ def _text(found: Budget) -> list[str]:
         for name, way in found.strategies.items()
     ]
     site = found.numbers
-    advice = (
-        f"No advice, because {found.reason}. Give numbers of a site, such as --posts 1000 --active 0.2 --visitors 300."
-    )
+    advice = f"No advice, because {found.reason}. Give numbers, such as --posts 1000 --active 0.2 --visitors 300."
     if found.advised:
         advice = f"Advice: READTRACK['UNIQUE'] = '{found.advised}', because {found.reason}."
     return [
