@@ -5,20 +5,23 @@
 
 from readtrack.reports.breakdowns import Reading, Stage, breakdown, funnel, reading
 from readtrack.reports.live import (
+    UniquesError,
     areader_counts,
     as_of,
     aunread,
     aunread_counts,
     aviews,
+    has_seen,
     reader_counts,
     skips,
     unread,
     unread_counts,
     views,
+    visitors,
+    visitors_together,
 )
 from readtrack.reports.popular import Trend, most_viewed, trending, views_in
 from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
-from readtrack.reports.unique_visitors import UniquesError, has_seen, visitors, visitors_together
 
 __all__ = [
     "Point",

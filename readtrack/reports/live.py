@@ -1,28 +1,31 @@
-"""Live counts and read state, in one round trip each or for a whole page."""
+"""Live counts, visitors and read state, in one round trip each or for a whole page."""
 
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
+from django.db.models import Model
 from django.http import HttpResponse
 
 from readtrack import buckets
-from readtrack.hits import exclusions, readers, visitors
+from readtrack.hits import exclusions, readers
 from readtrack.hits.hit import REASONS, Hit, Reason, refusal
 from readtrack.hits.readers import Reader
+from readtrack.hits.visitors import signed_in, user_id, visitor
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
-from readtrack.store import clock, counters, keys, read_state, scripts
+from readtrack.store import clock, counters, keys, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open, present_request
 from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
 from readtrack.store.skips import skips_by_reason
-from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subjects_of
+from readtrack.store.uniques import UniquesError as UniquesError
+from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of, subjects_of
 
 
 class PageState(NamedTuple):
@@ -52,10 +55,10 @@ def _announced(subjects: Iterable[str]) -> list[str]:
     announced = tuple(subject for subject in subjects if request and subject in request.readtrack.views)
     if not announced:
         return []
-    user = visitors.signed_in(request)
+    user = signed_in(request)
     if refusal(request, HttpResponse(), is_anonymous=user is None) or exclusions.is_excluded(request, user):
         return []
-    return fail_open(will_count, [], Hit(visitors.visitor(request, user), buckets.now(), views=announced))
+    return fail_open(will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
 
 
 def loaded(obj: Any, name: str = "view_count") -> int | None:
@@ -140,6 +143,75 @@ def _shown(stored: dict[str, int], live: Mapping[str, Total]) -> dict[str, int]:
         is_whole = total.is_settled or not count or not asked(keys.tag(subject))
         stored[subject] = max(total.views, count) if is_whole else total.views + count
     return stored
+
+
+@overload
+def visitors(objs: Model, *, days: int | None = None, at: datetime | None = None) -> int: ...
+
+
+@overload
+def visitors(
+    objs: Iterable[AnyModel], *, days: int | None = None, at: datetime | None = None
+) -> dict[AnyModel, int]: ...
+
+
+def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) -> Any:
+    """Returns the unique visitors of each object, or of a single one, in one round trip.
+
+    All-time numbers are never less than SQL's; while Redis is down they are SQL's. That takes one query if any object
+    does not carry its count: a deferred one, or one without the columns of Tracked. Numbers of the last `days` (UTC,
+    today is one of them) are up to an hour old. Raises UniquesError for days that are not kept, and TypeError for an
+    object that has no counts.
+    """
+    if isinstance(objs, Model):
+        return visitors([objs], days=days, at=at)[objs]
+    subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
+    if days is not None:
+        recent = uniques.recent_visitors(list(subjects.values()), days=days, at=buckets.now(at))
+        return {obj: recent[subject] for obj, subject in subjects.items()}
+    calls = [uniques.visitors(some) for some in scripts.parted(subjects.values())]
+    found = ChainMap(*fail_open(scripts.run_all, [], *calls))
+    stored = _stored(subjects)
+    return {obj: max(found.get(subject, 0), stored[subject]) for obj, subject in subjects.items()}
+
+
+def _stored(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
+    carried = {subject: loaded(obj, "visitor_count") for obj, subject in subjects.items()}
+    lacking = [subject for subject, count in carried.items() if count is None]
+    found = row_counts.by_subject(lacking) if lacking else {}
+    return {
+        subject: count if count is not None else found[subject].visitors if subject in found else 0
+        for subject, count in carried.items()
+    }
+
+
+def visitors_together(objs: Iterable[Model], *, days: int | None = None, at: datetime | None = None) -> int:
+    """Returns the number of different visitors of all the objects; a visitor of several objects counts once.
+
+    All-time numbers are never less than SQL's of any of the objects. Raises UniquesError if the strategies do not
+    know the number, and redis.RedisError.
+    """
+    subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
+    several = list(subjects.values())
+    if days is not None:
+        return uniques.recent_visitors_together(several, days=days, at=buckets.now(at))
+    return max(uniques.visitors_together(several), max(_stored(subjects).values(), default=0))
+
+
+def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
+    """Returns True if the signed-in user ever viewed the object; with "daily", on the day of `at` (UTC, default today).
+
+    Raises UniquesError if the strategy does not know that: "set" and "bitmap" know no days, "daily" knows today and
+    yesterday, others know nothing. Raises redis.RedisError.
+    """
+    if user is None or not user.is_authenticated:
+        return False
+    subject = subject_of(obj)
+    number = readers.number_of(readers.or_none(user.pk))
+    strategy, day = uniques.strategy_of(subject), buckets.day_bucket(buckets.now(at))
+    if at is not None and day not in buckets.day_buckets(strategy.covers_days, until=buckets.now()):
+        raise UniquesError(f"The strategy {strategy.name!r} does not know who viewed what on {day}.")
+    return strategy.has_seen(subject, visitor=user_id(user.pk), reader=number, day=day)
 
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
