@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from django.apps import apps
+from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 
@@ -231,6 +232,20 @@ def news_links(model: type[Model]) -> list[Any]:
         with suppress(FieldDoesNotExist):
             fields.append(model._meta.get_field(name))
     return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
+
+
+def author_of(obj: Model) -> str:
+    """Returns the primary key of the object's author as text; "" without one."""
+    field = author_field(type(obj))
+    key = getattr(obj, field.attname) if field else None
+    return "" if key is None else str(key)
+
+
+def author_field(model: type[Model]) -> Any:
+    """Returns the foreign key that the model's `news_author` names; None without one, or if it leads to no user."""
+    field: Any = model._meta.get_field(model.news_author) if issubclass(model, Tracked) and model.news_author else None
+    leads_to_users = field and field.related_model is get_user_model() and field.target_field.primary_key
+    return field if leads_to_users else None
 
 
 def enters_funnel(model: type[Model] | None) -> bool:

@@ -1,7 +1,7 @@
 """Takes over the views in a web server's logs: judges lines as live hits are judged, by the times of the log."""
 
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from readtrack.store.imports import Batch
 
 LINES = 1_000  # judged together, so that their objects are looked up together
 PATIENCE = 200_000  # lines after which the position is stored even if little counted
-LIMIT = 500_000  # visits of a generation: two of them take some 100 MB at most
+LIMIT = 500_000  # visits in windows: they take some 100 MB
 LATEST = datetime.max.replace(tzinfo=timezone.utc)
 PATTERNS = 1_000  # of paths that did not resolve, counted one by one
 LONGEST_PATTERN = 80  # characters
@@ -56,43 +56,30 @@ def _pattern(path: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in _NUMBERS.sub("…", path)[:LONGEST_PATTERN])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Format of the logs, and the lines to import."""
-
-    form: str = "combined"
-    fields: Mapping[str, str] = field(default_factory=dict)  # for JSON: where the log keeps what
-    since: datetime | None = None
-    until: datetime | None = None
-    count_robots: bool = False  # counts lines of a log without user agents, whoever asked
-    dry_run: bool = False
-
-
 class Recent:
-    """Counts hits by name in windows of `life` seconds. Two generations of entries bound the memory."""
+    """Counts hits by name in windows of `life` seconds, of which it remembers `limit`."""
 
     def __init__(self, life: float, *, limit: int) -> None:
         self.life = life
         self.limit = limit
         self.forgotten = 0  # entries dropped within their window, because there were too many
-        self._since = float("-inf")
-        self._young: dict[int, tuple[float, int]] = {}
-        self._old: dict[int, tuple[float, int]] = {}
+        self._windows: OrderedDict[int, tuple[float, int]] = OrderedDict()  # the oldest first
 
     def hit(self, name: int, at: float) -> int:
         """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins."""
         # Servers write a line when its response ends, so a time may be a little before one that was seen.
-        for seen in (self._young, self._old):
-            started, count = seen.get(name, (float("-inf"), 0))
-            if abs(at - started) < self.life:
-                seen[name] = (started, count + 1)
-                return count + 1
-        is_over = abs(at - self._since) >= self.life  # or another log, which began earlier
-        if is_over or len(self._young) >= self.limit:
-            self.forgotten += 0 if is_over else len(self._old)
-            self._old, self._young, self._since = self._young, {}, at
-        self._young[name] = (at, 1)
-        return 1
+        while (oldest := next(iter(self._windows.values()), None)) is not None:
+            is_over = abs(at - oldest[0]) >= self.life  # or of another log, which began later
+            if not is_over and len(self._windows) < self.limit:
+                break
+            self._windows.popitem(last=False)
+            self.forgotten += not is_over
+        started, count = self._windows.get(name, (at, 0))
+        if abs(at - started) >= self.life:
+            del self._windows[name]
+            started, count = at, 0
+        self._windows[name] = (started, count + 1)
+        return count + 1
 
 
 class LogDeduplicator:
@@ -109,14 +96,21 @@ class LogDeduplicator:
         return "repeat" if self.views.hit(hash((visitor, subject)), at) > 1 else None
 
 
+@dataclass(kw_only=True)
 class Importer:
-    """One run over one or more files, which share windows and subjects. Tells `progress` the bytes just read."""
+    """One run over one or more files, which share windows and subjects."""
 
-    def __init__(self, options: Options, *, progress: Callable[[int], object] = lambda read: None) -> None:
-        self.options = options
+    form: str = "combined"
+    fields: Mapping[str, str] = field(default_factory=dict)  # for JSON: where the log keeps what
+    since: datetime | None = None
+    until: datetime | None = None
+    count_robots: bool = False  # counts lines of a log without user agents, whoever asked
+    dry_run: bool = False
+    progress: Callable[[int], object] = int  # called with the bytes just read
+
+    def __post_init__(self) -> None:
         self.report = Report()
-        self._progress = progress
-        self._parse = parser(options.form, options.fields)
+        self._parse = parser(self.form, self.fields)
         self._urls, self._windows, self._batch = Urls(), LogDeduplicator(), Batch()
         self._lines = 0  # new ones that show an object
         self._addresses: set[str] = set()  # of these lines, as long as there are few
@@ -130,7 +124,7 @@ class Importer:
             begins = {file: line.at for file in files if (line := self._parse(file.first().strip()))}
             files = sorted(filter(LogFile.first, files), key=lambda file: begins.get(file, LATEST))
             for file in files:
-                file.identify(dry_run=self.options.dry_run)
+                file.identify(dry_run=self.dry_run)
                 if file.lost:
                     lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
                     self.report.notes.append(f"{file.name}: {lost}")
@@ -139,8 +133,8 @@ class Importer:
             known = len(files) if new is None else max(new - 1, 0)
             if known:
                 self.report.notes.append(f"{counted(known, 'log')} imported before, with nothing new.")
-                self._progress(sum(file.read for file in files[:known]))
-            if files[known:] and not self.options.dry_run:
+                self.progress(sum(file.read for file in files[:known]))
+            if files[known:] and not self.dry_run:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
             self._records = {record.source: record for record in Import.objects.filter(since__isnull=False)}
             for file in files[known:]:
@@ -153,13 +147,13 @@ class Importer:
         lines, read, unsaved, end = file.lines(), 0, 0, 0
         while some := list(islice(lines, LINES)):
             self._judge(file, some)
-            self._progress(file.read - read)
+            self.progress(file.read - read)
             read, end, unsaved = file.read, some[-1][1], unsaved + len(some)
             if self._batch.is_full or unsaved >= PATIENCE:
                 self._save(file, end)
                 unsaved = 0
         self._save(file, end)
-        if not self.options.dry_run:
+        if not self.dry_run:
             imports.finish(file.record.source)
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
@@ -183,7 +177,7 @@ class Importer:
         batch, self._batch = self._batch, Batch()
         if file.since and file.until:
             file.record.since, file.record.until = buckets.for_field(file.since), buckets.for_field(file.until)
-        if not self.options.dry_run and position > file.record.position:
+        if not self.dry_run and position > file.record.position:
             ledger.add(file.record, batch, position=position, digest=file.digest)
 
     def _judge(self, file: LogFile, some: Sequence[tuple[bytes, int]]) -> None:
@@ -208,7 +202,7 @@ class Importer:
 
     def _refusal(self, file: LogFile, line: Line) -> str | None:
         """Returns the reason why the line cannot count, whatever its path shows; None if it can."""
-        since, until = self.options.since, self.options.until
+        since, until = self.since, self.until
         if (since and line.at < since) or (until and line.at >= until):
             return "outside the times"
         file.see(line.at)
@@ -226,7 +220,7 @@ class Importer:
         address = line.address
         if line.forwarded:
             address = addresses.network({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": line.forwarded}) or address
-        if not address or (line.agent is None and not self.options.count_robots):
+        if not address or (line.agent is None and not self.count_robots):
             report.skipped["no agent" if address else "no address"] += 1
             return
         if report is self.report:
@@ -252,7 +246,7 @@ class Importer:
         if forgotten := self._windows.views.forgotten:
             visits = counted(forgotten, "visit")
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
-        first = None if self.options.until else FlushRun.objects.order_by("started").first()
+        first = None if self.until else FlushRun.objects.order_by("started").first()
         if first and any(file.until and file.until >= first.began for file in files):
             goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
             self.report.notes.append(f"{goes_on} If views were counted live by then, give --until that moment.")

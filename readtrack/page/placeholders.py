@@ -23,9 +23,8 @@ from readtrack.conf import conf
 from readtrack.hits.reading import least_seconds
 from readtrack.hits.visitors import digest
 from readtrack.page.shown import ANSWER, VERSIONS, Shown
-from readtrack.reports.access import author_of
 from readtrack.reports.live import PageState, loaded
-from readtrack.subjects import can_be_unread, is_counted, subject_of, why_not_counted
+from readtrack.subjects import author_of, can_be_unread, is_counted, subject_of, why_not_counted
 
 logger = logging.getLogger("readtrack")
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf
 from readtrack.hits.visitors import says_true
-from readtrack.models import Tracked
+from readtrack.subjects import author_field as author_field
+from readtrack.subjects import author_of as author_of
 from readtrack.subjects import subject_of
 
 PERMISSION = "readtrack.view_numbers"
@@ -37,20 +37,6 @@ def may_view_all(user: Any) -> bool:
 def is_author(user: Any, author: str) -> bool:
     """Returns True if `author` is the user's primary key."""
     return bool(author and user is not None and user.is_authenticated and str(user.pk) == author)
-
-
-def author_of(obj: Model) -> str:
-    """Returns the primary key of the object's author as text; "" without one."""
-    field = author_field(type(obj))
-    key = getattr(obj, field.attname) if field else None
-    return "" if key is None else str(key)
-
-
-def author_field(model: type[Model]) -> Any:
-    """Returns the foreign key that the model's `news_author` names; None without one, or if it leads to no user."""
-    field: Any = model._meta.get_field(model.news_author) if issubclass(model, Tracked) and model.news_author else None
-    leads_to_users = field and field.related_model is get_user_model() and field.target_field.primary_key
-    return field if leads_to_users else None
 
 
 def numbers_url(obj: Model) -> str:

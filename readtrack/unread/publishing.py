@@ -42,7 +42,7 @@ def publish(posts: Iterable[Model], *, using: str | None = None, links: Collecti
         if not (isinstance(post, Tracked) or subjects.news_for(type(post)) or subjects.has_read_state(type(post))):
             raise TypeError(f"{type(post).__name__} is news for nothing; name the fields in READTRACK['NEWS_FOR'].")
         using = using or router.db_for_write(type(post), instance=post)
-        author = _author_of(post)
+        author = subjects.author_of(post)
         for subject in categories_of(post, using=using, links=links):
             found.setdefault(subject, []).append(author)
         if links is None and subjects.has_read_state(type(post)):
@@ -52,7 +52,7 @@ def publish(posts: Iterable[Model], *, using: str | None = None, links: Collecti
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
     """Makes these categories unread on commit, because the posts are new in them; other categories stay as they are."""
-    authors = [_author_of(post) for post in subjects.listed(posts)]
+    authors = [subjects.author_of(post) for post in subjects.listed(posts)]
     _send_on_commit(_unsent(dict.fromkeys(subjects.subjects_of(objs).values(), authors)), using=using)
 
 
@@ -95,15 +95,6 @@ def categories_of(post: Model, *, using: str | None = None, links: Collection[st
             yield subjects.subject_of_row(field.related_model, getattr(post, field.attname))
         else:
             yield subjects.subject_of(getattr(post, field.name))
-
-
-def _author_of(post: Model) -> str:
-    """Returns the primary key of the author as text, "" for none."""
-    if not isinstance(post, Tracked) or not post.news_author:
-        return ""
-    field: Any = post._meta.get_field(post.news_author)
-    pk = getattr(post, field.attname)
-    return "" if pk is None else str(pk)
 
 
 def _unsent(found: dict[str, list[str]]) -> list[UnsentPublication]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from time import perf_counter
 
-from readtrack.imports.weblog import Importer, Options
+from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import table
@@ -67,7 +67,7 @@ def _imported(path: Path) -> tuple[float, float, float]:
     if not (fork := os.fork()):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = perf_counter()
-        report = Importer(Options()).run([str(path)])
+        report = Importer().run([str(path)])
         spent = perf_counter() - start
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         os.write(writer, f"{spent} {report.counted} {grown}".encode())

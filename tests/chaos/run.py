@@ -166,11 +166,11 @@ class Chaos:
     def _settle_down(self) -> None:
         """Stops the workers, recorders after the view in progress. Then finishes the import, and flushes once."""
         from readtrack.flush.run import flush
-        from readtrack.imports.weblog import Importer, Options
+        from readtrack.imports.weblog import Importer
 
         for name, worker in self.workers.items():
             worker.stop(signal.SIGTERM if name.startswith("record") else signal.SIGKILL)
-        Importer(Options()).run([str(path) for path in self.folder.glob("*.access")])
+        Importer().run([str(path) for path in self.folder.glob("*.access")])
         flush()
 
     def _kill_all(self) -> None:

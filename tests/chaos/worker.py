@@ -93,7 +93,7 @@ def take_over(journal: Journal) -> None:
         with path.open("ab", buffering=0) as file:  # in one write, so that a kill leaves whole lines
             file.write("".join(f"{text}\n" for text in lines).encode())
         try:
-            weblog.Importer(weblog.Options()).run([str(path)])
+            weblog.Importer().run([str(path)])
         except (RedisError, Error):
             connection.close()
         time.sleep(random.random() * PAUSE)

@@ -18,7 +18,7 @@ from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.ledger import ImportRefusedError
-from readtrack.imports.weblog import Importer, Options, Report
+from readtrack.imports.weblog import Importer, Report
 from readtrack.models import Import
 from readtrack.reports import series
 from readtrack.sql.runs import SqlEpoch
@@ -248,7 +248,7 @@ def victim() -> Iterator[Victim]:
 def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: Victim, tmp_path: Path) -> None:
     posts = [factories.post(view_count=10).pk for _ in range(5)]
     path = weblogs.write(tmp_path / "access.log", weblogs.day(posts, lines=300))
-    expected = Importer(Options(dry_run=True)).run([path])
+    expected = Importer(dry_run=True).run([path])
     kills, step = 0, 1
     while (code := victim.run(path, step=step)) == -signal.SIGKILL:
         kills, step = kills + 1, step + STRIDE
@@ -256,7 +256,7 @@ def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: V
     assert kills * STRIDE > 20
     assert expected.counted > 80
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
-    assert Importer(Options()).run([path]) == Report(notes=["1 log imported before, with nothing new."])
+    assert Importer().run([path]) == Report(notes=["1 log imported before, with nothing new."])
     flush()
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
     everything: list[Any] = [None, Post, *Post.objects.all()]

@@ -15,7 +15,7 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
-from readtrack.imports.weblog import OTHERS, Importer, LogDeduplicator, Options, Report
+from readtrack.imports.weblog import OTHERS, Importer, LogDeduplicator, Report
 from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
@@ -43,7 +43,7 @@ def post() -> Post:
 
 
 def take(*paths: str, **options: Any) -> Report:
-    return Importer(Options(**options)).run(paths)
+    return Importer(**options).run(paths)
 
 
 def stored() -> dict[int, tuple[int, int]]:

@@ -21,7 +21,7 @@ def main() -> None:
     from readtrack.store import imports
 
     weblog.LINES, imports.VIEWS = 40, 10
-    serve(lambda path: weblog.Importer(weblog.Options()).run([path]))
+    serve(lambda path: weblog.Importer().run([path]))
 
 
 def serve(work: Callable[[str], object]) -> None:

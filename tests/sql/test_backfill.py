@@ -14,7 +14,7 @@ from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.ledger import ImportRefusedError
-from readtrack.imports.weblog import Importer, Options
+from readtrack.imports.weblog import Importer
 from readtrack.models import History, Import
 from readtrack.reports import series
 from readtrack.sql import backfill, history
@@ -87,7 +87,7 @@ def test_days_of_a_log_are_charted_and_live_views_follow(post: Post, tmp_path: P
     other = factories.post(pk=2)
     path = weblogs.write(tmp_path / "access.log", lines)
     for _ in range(2):
-        assert Importer(Options()).run([path]).counted in {6, 0}
+        assert Importer().run([path]).counted in {6, 0}
     view()
     flush(only_changed=True)
     flush(only_changed=True)

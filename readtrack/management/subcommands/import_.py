@@ -94,8 +94,9 @@ def _report(bar: Callable[..., Any], options: dict[str, Any]) -> hitcount.Report
             keys = {"user": options["user_field"], "category": options["category_field"]}
             return reads.run(options["reads"], **keys, dry_run=dry_run, progress=shown.update)
         names = ("form", "since", "until", "count_robots", "dry_run")
-        wanted = weblog.Options(fields=dict(options["field"]), **{name: options[name] for name in names})
-        return weblog.Importer(wanted, progress=shown.update).run(options["files"])
+        wanted = {name: options[name] for name in names}
+        importer = weblog.Importer(**wanted, fields=dict(options["field"]), progress=shown.update)
+        return importer.run(options["files"])
 
 
 def _figures(report: hitcount.Report | reads.Report | weblog.Report) -> Iterator[tuple[str, int]]:
