@@ -13,7 +13,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.models import Model
 
 from readtrack import admin, conf, models, operations, reports, request, signals, testing, tracker
-from readtrack.checks.setup import CHECKS, LEVELS
+from readtrack.checks.setup import CHECKS, LEVELS, texts
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
 from readtrack.page import shown
@@ -100,9 +100,9 @@ def commands() -> str:
 def checks() -> str:
     """Every system check: its message and what to do."""
     rows = []
-    for name, check in sorted(CHECKS.items(), key=lambda pair: pair[0][-3:]):
+    for name in sorted(CHECKS, key=lambda name: name[-3:]):
         level = "error" if LEVELS[name[-4]] == ERROR else "warning"
-        message, hint = (text.format(*["…"] * 5) for text in (check.message, check.hint))
+        message, hint = (text.format(*["…"] * 5) for text in texts(name))
         rows.append((f"`{name}`", level, f"{message} *{hint}*"))
     return _table(("id", "level", "message and *what to do*"), rows)
 

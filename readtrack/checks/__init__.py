@@ -1,15 +1,12 @@
-"""System checks: what can be set up wrongly, each with what to do. None of them touches a network."""
+"""System checks: what can be set up wrongly, each with what to do. None of them touches a network.
+
+`messages.ini` has their words, in which numbers in braces stand for the words of a problem.
+"""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Check(NamedTuple):
-    """One thing that can be wrong: `problems` yields the words that fill message and hint, once for each problem."""
-
-    problems: Callable[[], Iterable[tuple[Any, ...]]]
-    message: str
-    hint: str
+Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each problem
 
 
 def problem_if(condition: object, *words: Any) -> list[tuple[Any, ...]]:

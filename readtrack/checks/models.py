@@ -7,7 +7,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Model
 
-from readtrack.checks import Check
+from readtrack.checks import Problems
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.models import CountField, Tracked
@@ -74,10 +74,11 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
             yield model._meta.label, app, " and ".join(missing)
 
 
-def uncounted_visitors() -> list[tuple[str, str]]:
-    if readers.has_whole_ids():
-        return []
-    return [(where, name) for where, name in _strategies() if name in STRATEGIES and STRATEGIES[name].needs_reader]
+def uncounted_visitors() -> Iterator[tuple[str, str, str]]:
+    others = ", ".join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader)
+    for where, name in _strategies() if not readers.has_whole_ids() else ():
+        if name in STRATEGIES and STRATEGIES[name].needs_reader:
+            yield where, name, others
 
 
 def _strategies() -> Iterator[tuple[str, str]]:
@@ -88,45 +89,15 @@ def _strategies() -> Iterator[tuple[str, str]]:
             yield f"{model._meta.label}.unique_strategy", model.unique_strategy
 
 
-CHECKS = {
-    "readtrack.E008": Check(
-        unknown_models, "READTRACK['{0}'] names '{1}', which is no model.", hint="Name models as 'app_label.ModelName'."
-    ),
-    "readtrack.E009": Check(
-        unknown_fields,
-        "{0}.{1} names '{2}', which is no field of it.",
-        hint="Name its fields: in news_fields any, in news_author a foreign key.",
-    ),
-    "readtrack.E044": Check(
-        unfollowed_news,
-        "{0} names {1!r}, which is no foreign key or many-to-many field of the model, so it makes nothing unread.",
-        hint="List relations of the model itself. For others, such as 'category__parent' or the tags of taggit, call "
-        "tracker.publish_to(objects, [post]) in the transaction that saves the post.",
-    ),
-    "readtrack.E010": Check(
-        lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
-        "{0} has a composite primary key, so its views cannot be counted.",
-        hint="Take it out of COUNTED_MODELS; or give it a primary key of one column, and a unique constraint instead.",
-    ),
-    "readtrack.W019": Check(
-        own_counts,
-        "{0}.{1} is a field of the model's own, so save() can write an old count back.",
-        hint="Delete its line from the model, because Tracked has the field, and run makemigrations. The values stay. "
-        "If the column still has another name, rename the field in a migration before that.",
-    ),
-    "readtrack.W011": Check(
-        missing_migrations,
-        "{0} counts views, but no migration adds {2}.",
-        hint="Run: manage.py makemigrations {1} && manage.py migrate",
-    ),
-    "readtrack.E030": Check(
-        lambda: [(where, name) for where, name in _strategies() if name not in STRATEGIES],
-        "{0} is {1!r}, which is no way to count unique visitors.",
-        hint=f"Choose one of {', '.join(map(repr, STRATEGIES))}.",
-    ),
-    "readtrack.W034": Check(
-        uncounted_visitors,
-        "{0} is {1!r}, which counts nobody here, because user ids are not whole numbers.",
-        hint=f"Choose one of {', '.join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader)}.",
-    ),
+CHECKS: dict[str, Problems] = {
+    "readtrack.E008": unknown_models,
+    "readtrack.E009": unknown_fields,
+    "readtrack.E044": unfollowed_news,
+    "readtrack.E010": lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
+    "readtrack.W019": own_counts,
+    "readtrack.W011": missing_migrations,
+    "readtrack.E030": lambda: [
+        (where, name, ", ".join(map(repr, STRATEGIES))) for where, name in _strategies() if name not in STRATEGIES
+    ],
+    "readtrack.W034": uncounted_visitors,
 }

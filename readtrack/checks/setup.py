@@ -1,6 +1,9 @@
 """The check that the app registers. It runs all tables."""
 
 from collections.abc import Sequence
+from configparser import ConfigParser
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from django.apps import AppConfig
@@ -12,11 +15,19 @@ CHECKS = {**values.TYPE_CHECKS, **project.CHECKS, **models.CHECKS, **values.CHEC
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 
 
+@cache
+def texts(name: str) -> tuple[str, str]:
+    """Returns the message and the hint of the check with that id."""
+    parser = ConfigParser(interpolation=None)
+    parser.read_string(files("readtrack.checks").joinpath("messages.ini").read_text(encoding="utf-8"))
+    return parser[name]["message"].replace("\n", " "), parser[name]["hint"].replace("\n", " ")
+
+
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Returns all problems. While a setting has a wrong type, only the types are checked."""
-    rows = values.TYPE_CHECKS if any(values.wrong_types()) else CHECKS
-    return [
-        CheckMessage(LEVELS[name[-4]], check.message.format(*words), check.hint.format(*words), id=name)
-        for name, check in rows.items()
-        for words in check.problems()
-    ]
+    found = []
+    for name, problems in (values.TYPE_CHECKS if any(values.wrong_types()) else CHECKS).items():
+        for words in problems():
+            message, hint = (text.format(*words) for text in texts(name))
+            found.append(CheckMessage(LEVELS[name[-4]], message, hint, id=name))
+    return found

@@ -7,7 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from django.conf import settings
 
-from readtrack.checks import Check, problem_if
+from readtrack.checks import Problems, problem_if
 from readtrack.conf import TYPES, conf, function_problem, patterns
 from readtrack.hits import addresses, dimensions, exclusions
 from readtrack.store import keys
@@ -17,6 +17,11 @@ PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
+
+
+def no_dict() -> list[tuple[Any, ...]]:
+    given = getattr(settings, "READTRACK", {})
+    return problem_if(not isinstance(given, dict), type(given).__name__)
 
 
 def unknown_settings() -> Iterator[tuple[str, str]]:
@@ -53,16 +58,10 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     Union: ("'auto' or a whole number, at least 0", lambda value: value == "auto" or _is_size(value)),
 }
 
-TYPE_CHECKS = {
-    "readtrack.E001": Check(
-        lambda: problem_if(not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__),
-        "READTRACK is of the type {}, not a dict.",
-        hint="Set READTRACK = {{}} for the defaults.",
-    ),
-    "readtrack.E002": Check(
-        wrong_types, "READTRACK['{0}'] is {2!r}.", hint="Give it {1}, or leave it out for the default."
-    ),
-    "readtrack.W003": Check(unknown_settings, "READTRACK has no setting '{0}'.", hint="Did you mean: {1}?"),
+TYPE_CHECKS: dict[str, Problems] = {
+    "readtrack.E001": no_dict,
+    "readtrack.E002": wrong_types,
+    "readtrack.W003": unknown_settings,
 }
 
 
@@ -83,70 +82,17 @@ def unusable_functions() -> Iterator[tuple[str, str, str]]:
             yield name, path, problem
 
 
-CHECKS = {
-    "readtrack.E014": Check(
-        lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
-        "READTRACK['{0}'] is 0, and nothing would work.",
-        hint="Give it a number from 1 up, or leave it out for the default.",
-    ),
-    "readtrack.E042": Check(
-        lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
-        "READTRACK['PARTITIONS'] is {0}.",
-        hint="Give it 1 for a single Redis, or for a cluster a number from 16 to 1024, such as 64.",
-    ),
-    "readtrack.E043": Check(
-        lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
-        "READTRACK['FLUSH_TASKS'] is {0}, and there are no more partitions than {1}.",
-        hint="Give it {1} at most: each task flushes some of the partitions.",
-    ),
-    "readtrack.E020": Check(
-        lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],
-        "READTRACK['{0}'] has {1!r}, which is no regular expression: {2}.",
-        hint="Correct it. Escape special characters, as re.escape does. Until then the pattern is ignored.",
-    ),
-    "readtrack.E022": Check(
-        lambda: problem_if(error := addresses.bad_proxies(), error),
-        "READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {0}",
-        hint="Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'. Until then REMOTE_ADDR is used.",
-    ),
-    "readtrack.E023": Check(
-        lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
-        "READTRACK['COOKIE'] is {0!r}, which cannot be the name of a cookie.",
-        hint="Use letters, digits, - and _. To set no cookie at all, use READTRACK['ANONYMOUS'] = 'hash'.",
-    ),
-    "readtrack.E027": Check(
-        lambda: problem_if(not FILE.fullmatch(conf.SCRIPT), conf.SCRIPT),
-        "READTRACK['SCRIPT'] is {0!r}, which cannot be the end of an address.",
-        hint="Use letters, digits, '.', - and _, such as 'page.js'.",
-    ),
-    "readtrack.E032": Check(
-        lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
-        "READTRACK['FUNNEL'] is {0!r}: it needs at least one stage, and each stage only once.",
-        hint="Name the stages in their order, such as ['view', 'click', 'convert'].",
-    ),
-    "readtrack.E033": Check(
-        unusable_dimensions,
-        "READTRACK['DIMENSIONS'] names '{0}': {1}.",
-        hint="Name device, browser, os, country, referrer, or the dotted path of a callable that takes the request.",
-    ),
-    "readtrack.E026": Check(
-        lambda: exclusions.rules().problems,
-        "READTRACK['EXCLUDE'] has {0!r}: {1!r}, which leaves out nothing.",
-        hint="Give 'staff': True; lists of names in 'groups', of 'app.codename' in 'permissions', of regular "
-        "expressions in 'paths', of addresses in 'networks'; and in 'function' the path of a function (request).",
-    ),
-    "readtrack.E040": Check(
-        lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
-        "READTRACK['READERS'] = 'id' has no numbers for anonymous visitors, but ANONYMOUS_READERS is on.",
-        hint="Set READTRACK['READERS'] to 'auto' or 'ordinal'.",
-    ),
-    "readtrack.E041": Check(
-        unusable_functions,
-        "READTRACK['{0}'] names '{1}', which is no function: {2}.",
-        hint="Give the path of a function: IS_BOT takes a user agent and returns True for a robot; READ_QUERYSET takes "
-        "(request, queryset) and returns the rows which the user may see; VIEW_NUMBERS takes (user, object), where "
-        "None is the whole site, and returns True for those who may see its numbers; CONSENT takes (request) and "
-        "returns True once a cookie may be set, until then none is; PREFIX takes nothing and returns the tenant's "
-        "name, and a prefix that is no path ends with a colon, such as '{1}:'.",
-    ),
+CHECKS: dict[str, Problems] = {
+    "readtrack.E014": lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
+    "readtrack.E042": lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
+    "readtrack.E043": lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
+    "readtrack.E020": lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],
+    "readtrack.E022": lambda: problem_if(error := addresses.bad_proxies(), error),
+    "readtrack.E023": lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
+    "readtrack.E027": lambda: problem_if(not FILE.fullmatch(conf.SCRIPT), conf.SCRIPT),
+    "readtrack.E032": lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
+    "readtrack.E033": unusable_dimensions,
+    "readtrack.E026": lambda: exclusions.rules().problems,
+    "readtrack.E040": lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
+    "readtrack.E041": unusable_functions,
 }
