@@ -72,7 +72,7 @@ def test_a_new_site_reads_that_there_is_nothing_to_measure(capsys: pytest.Captur
     call_command("readtrack", "budget")
     text = capsys.readouterr().out
     assert "For 1 post, 0.0 % of them viewed, by 0 visitors each, " in text
-    assert "there is nothing to measure yet. Give numbers of a site, such as --posts" in text
+    assert "there is nothing to measure yet. Give numbers, such as --posts" in text
     assert "Advice" not in text
     assert "In Redis now:\n  no keys\n" in text
 
