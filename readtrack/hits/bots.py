@@ -2,6 +2,8 @@
 
 import logging
 import re
+from configparser import ConfigParser
+from importlib.resources import files
 
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
@@ -11,36 +13,11 @@ from readtrack.conf import cached_setting, conf, function_problem, patterns
 
 LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
 
-# People whom is-bot takes for robots: text browsers, browsers with an agent of a form of their own, and platforms of
-# televisions, unless a robot names itself beside them.
-PEOPLE = re.compile(
-    r"^(?:Lynx|w3m|E?Links|Dillo|NetSurf)[ /(]|^dv\(.*UCBrowser/|^Opera/9"
-    r"|^(?!.*(?:bot|crawl|spider|headless|https?:|@)).*\b(?:HbbTV|Smart-?TV|Tizen|Web[0O]S\b|NetCast|VIDAA|Hisense|Vizio"
-    r"|Roku/|(?-i:AFT[A-Z])|OMI/|CE-HTML|NetTV|(?:Google|Apple) ?TV)",
-    re.IGNORECASE,
-)
-
-# Parts of people's user agents with words of robots in them: names of phones ("Discovery", "C Bot"), and programs
-# of WeChat and of browsers. They are left out before is-bot is asked.
-ANDROID = re.compile(
-    r"\(Linux;(?![^()]*(?:compatible|https?:|@|(?:bot|google)[\w-]*/))[^()]*Android(?:[^()]|\([^()]*\))*\)",
-    re.IGNORECASE,
-)
-HARMLESS = re.compile(
-    r"IEMobile/[^()]*|Process/\w+|U_AGENT|Sogou(?:MSE|MobileBrowser)"
-    r"|chromeframe/[\d.]+|Java(?:Platform)?/J\w+|\(HTTPS?\b(?!:)[^()]*\)",
-    re.IGNORECASE,
-)
-
-# Robots that is-bot takes for people: agents without a word that browsers have in common, browsers without an engine,
-# those that are "compatible" with nothing, and programs by their names. docs/howto/robots.md has the shares found.
-MORE_BOTS = re.compile(
-    r"^(?!.*(?:Mozilla|Opera|Dalvik|MIDP|Browser|UCWEB|WAP|HbbTV|AppleWebKit|DoCoMo|SmartTV|Nintendo))"
-    r"|^Mozilla/(?!.*(?:Gecko|WebKit|MSIE|Presto|Opera|NetFront|Safari|Firefox|Browser|Android|TV|Play))"
-    r"|\(compatible; (?!MSIE|Konqueror|ANTGalio|Polaris)[^()]*\)$|like Gecko; compatible;"
-    r"|\(Unknown; Linux (?:x86|i686)|jsdom|GTmetrix|Siege/|claude-web|screen-?shot"
-    r"|ms-?office|Microsoft (?:Office|Outlook)",
-    re.IGNORECASE,
+_agents = ConfigParser(interpolation=None)
+_agents.read_string(files("readtrack.hits").joinpath("agents.ini").read_text(encoding="utf-8"))
+PEOPLE, ANDROID, HARMLESS, MORE_BOTS = (
+    re.compile("|".join(_agents[name]["patterns"].split("\n")[1:]), re.IGNORECASE)
+    for name in ("people", "android", "harmless", "more bots")
 )
 
 logger = logging.getLogger("readtrack")
