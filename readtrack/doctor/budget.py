@@ -1,8 +1,4 @@
-"""Memory that readtrack takes of Redis now, and would take for a site of another size.
-
-One rule weighs every row of the key table: the parts of its pattern and its lifetime say how many keys there are, its
-type says what a key grows with, and a key of that size is written and weighed.
-"""
+"""Memory that readtrack takes of Redis now, and would take for a site of another size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -118,7 +114,7 @@ def _unused() -> set[Key]:
 
 
 def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
-    """Returns the number of keys of the row, and the number of members of each."""
+    """Returns the number of keys of the row, and of members of each, by the parts of its pattern, lifetime and type."""
     parts = set(PART.findall(row.pattern))
     life = row.ttl
     if isinstance(life, str):  # 0 is one second there

@@ -1,8 +1,4 @@
-"""Merges Redis and SQL by maximum: settles counters that began anew, writes settled ones, lifts those that are behind.
-
-Redis counts the views of each model by the hour, by the same rules as totals. Rows of history are absolute: the views
-of an hour are the difference to the row before, and a row that rises raises all later ones.
-"""
+"""Merges Redis and SQL by maximum: settles counters that began anew, writes settled ones, lifts those behind."""
 
 import logging
 from collections.abc import Container, Mapping, Sequence

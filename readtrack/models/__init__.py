@@ -1,7 +1,4 @@
-"""The models: `Tracked`, which a site's own model extends, and the tables of the app.
-
-The tables hold flushes, imports, and data of subjects that has no place in the site's rows.
-"""
+"""The models: `Tracked`, which a site's own model extends, and the tables of the app."""
 
 from datetime import date, datetime, timedelta
 from uuid import uuid4

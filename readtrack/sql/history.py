@@ -1,7 +1,4 @@
-"""Absolute counts by the hour. The views of a range are the difference of two, so they agree with the total.
-
-The flush writes a subject's row where it raises the total, and the rows of models by the hours in Redis.
-"""
+"""Absolute counts by the hour: the views of a range are the difference of two, so they agree with the total."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -1,8 +1,4 @@
-"""The counts that SQL stores: reading them, and raising many at once without a signal.
-
-The counts of a Tracked model are columns of its own rows. Those of a model that COUNTED_MODELS names are in our own
-table SubjectCount, which has a row for each row of the model that has counts.
-"""
+"""The counts that SQL stores, in a Tracked model's own rows or in SubjectCount: reading and raising them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,4 @@
-"""Ids of visitors who are known by a hash of the day: a random key, gone after two days at most, makes them.
-
-Nobody can compute the ids of a past day again, with SECRET_KEY or without it.
-"""
+"""Ids of visitors by a random key of the day, gone after two: then nobody can compute them, by any secret."""
 
 import secrets
 import time

@@ -25,12 +25,10 @@ Skips = Counter[tuple[str, Reason | Notice]]  # by key, which names the hour, an
 
 
 class SkipBuffer:
-    """Skips of this process that Redis does not have yet.
+    """Skips of this process that Redis does not have yet: added up, because robots come in floods.
 
-    A robot's hit must cost no more than a person's, and robots come in floods. So skips are added up here. At most
-    once a second they are sent: together with the next recorded hit, or alone where only robots come. The rest is
-    sent with the next hit, or when the process ends. A killed process loses the rest; if the answer to a sending is
-    lost, its skips are sent again and may count twice.
+    At most once a second they are sent, with the next recorded hit, alone where only robots come, or when the process
+    ends. A killed process loses them; if the answer to a sending is lost, they are sent again and may count twice.
     """
 
     def __init__(self) -> None:

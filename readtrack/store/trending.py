@@ -1,8 +1,4 @@
-"""Trending: views by subject in the last minutes, in lists that a task keeps up to date.
-
-One list, of the last hour and of all models, slides from minute to minute (trend.lua). Lists of fewer minutes are
-computed as a whole, and only while somebody asks for them.
-"""
+"""Trending: views by subject in the last minutes. A task updates the hour's list, and others while asked for."""
 
 import secrets
 from collections.abc import Callable, Sequence
