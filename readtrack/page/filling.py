@@ -144,7 +144,7 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
     script.
     """
     is_shared = find_reader is None
-    find_reader = find_reader or nobody
+    find_reader = find_reader or (lambda: None)
     if response.streaming:
         stream = Stream(find_reader)
         replace = stream.afilled if response.is_async else stream.filled
@@ -161,10 +161,6 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
         response["Content-Length"] = str(len(response.content))
     if reader.cache_info().currsize and not is_shared:  # the page has dots
         keep_apart(response, is_personal=reader() is not None)
-
-
-def nobody() -> None:
-    """Returns the reader of a shared page."""
 
 
 def keep_apart(response: Any, *, is_personal: bool) -> None:

@@ -3,6 +3,7 @@
 from argparse import SUPPRESS, RawDescriptionHelpFormatter
 from copy import copy
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -30,8 +31,8 @@ class Command(BaseCommand):
             action.default, action.help = SUPPRESS, SUPPRESS  # a default would undo an option before the subcommand
         subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
         for name, module in SUBCOMMANDS.items():
-            first_sentence = module.description.partition(".")[0]
-            subparser = subparsers.add_parser(name, help=first_sentence, description=module.description)
+            text = files("readtrack.management.subcommands").joinpath("help", f"{name}.txt").read_text(encoding="utf-8")
+            subparser = subparsers.add_parser(name, help=text.partition(".")[0], description=text)
             subparser.formatter_class = RawDescriptionHelpFormatter
             for argument, meaning in module.arguments.items():
                 subparser.add_argument(argument, **meaning)

@@ -1,1 +1,1 @@
-"""One module for each subcommand, with `description`, `arguments`, `run` and perhaps `after_failure`."""
+"""One module for each subcommand, with `arguments`, `run` and perhaps `after_failure`; `help/` describes them."""

@@ -14,15 +14,6 @@ from readtrack.doctor.findings import counted, size
 from readtrack.store.server import KeyKind
 from readtrack.store.uniques import STRATEGIES
 
-description = """Prints the memory that readtrack takes of Redis now, and would take for a site of another size.
-
-  manage.py readtrack budget
-  manage.py readtrack budget --posts 100000 --active 0.2 --visitors 3000 --views 500000 --readers 1000000
-
-Numbers that are not given are the site's own. The keys in Redis are weighed on a sample. For the other size, a key of
-each kind that your settings use is written for a moment and weighed. Views are taken to fall on posts by chance, and
-each to be of another visitor. On a site without views yet, its visitors are taken to come within a month."""
-
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")
 ROW = "  {:36} {:>13} {:>9} {:>9}"
 SHOWN = 0.01  # share of the memory from which on a kind of key has a line of its own

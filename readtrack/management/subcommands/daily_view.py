@@ -8,15 +8,6 @@ from django.core.management.base import BaseCommand
 from readtrack.models import History
 from readtrack.sql import daily, databases
 
-description = f"""Creates the SQL view {daily.VIEW}, for tools that read SQL: model, primary_key, day, views, visitors
-and reads.
-
-  manage.py readtrack daily-view
-  manage.py readtrack daily-view --drop
-
-Days are those of TIME_ZONE. Run it again after a change of that setting, and after an upgrade of readtrack, whose
-migrations may need it dropped before."""
-
 arguments = {"--drop": {"action": "store_true", "help": "drop the view"}}
 
 

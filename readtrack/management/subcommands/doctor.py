@@ -12,15 +12,6 @@ from readtrack.doctor.report import examine
 STATUS = {"ok": 0, "note": 0, "warning": 1, "error": 2}
 STYLES = {"ok": "SUCCESS", "note": "NOTICE", "warning": "WARNING", "error": "ERROR"}
 
-description = """Examines the running system: Redis, flushes, and whether SQL agrees with Redis. It changes nothing.
-
-  manage.py readtrack doctor            # one line for each finding, and one with what to do
-  manage.py readtrack doctor -v 0       # warnings and errors only
-  manage.py readtrack doctor --json     # for monitoring
-
-Exit status: 0 all well (notes included), 1 warnings, 2 errors. A note is given where the Redis user may not run
-INFO, CONFIG or the like."""
-
 SAMPLED = "most totals to compare with SQL (default: %(default)s)"
 arguments = {
     "--json": {"action": "store_true", "dest": "as_json", "help": "print one JSON object"},

@@ -11,13 +11,6 @@ from readtrack import tracker
 from readtrack.doctor.findings import counted
 from readtrack.store import lifecycle
 
-description = """Erases what Redis holds of one user. That is what they have read, their place among the unique
-visitors of each subject, their windows and rates. Counts stay, because they name nobody.
-
-  manage.py readtrack erase alice
-  manage.py readtrack erase 42 --by id    # works after the account was deleted, too
-
-Looks at every key in Redis, which takes seconds per million keys."""
 after_failure = "What was erased stays erased. Start again."
 
 REMAINS = """These stay:

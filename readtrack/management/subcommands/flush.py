@@ -9,21 +9,6 @@ from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.flush.run import flush
 
-description = """Writes the live counts from Redis into the database. Run it at any time, even beside other flushes:
-counts only rise.
-
-Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_views. Without Celery use cron:
-
-  * * * * *  manage.py readtrack flush --changed -v 0
-  0 * * * *  manage.py readtrack flush -v 0
-
-With several PARTITIONS, some can be flushed by one process and some by another, --partition 1/4 to --partition 4/4.
-
-With --changed it also brings the trending lists up to date.
-
-It prints the counts that were read, the rows that were written, the counters that were settled (given SQL's count
-after they began anew), those that were lifted (lower than SQL's count), the counts whose rows are deleted, and the
-rows that another transaction has locked, which the next flush writes."""
 after_failure = "What was written stays. Flush again."
 
 FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")

@@ -17,19 +17,6 @@ from readtrack.imports.lines import FIELDS
 
 SHOWN = 20  # reasons for skips, and patterns of paths that did not resolve
 
-description = """Takes over views from a web server's logs, or from django-hitcount.
-
-  manage.py readtrack import access.log access.log.*.gz --dry-run
-  manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
-  manage.py readtrack import --from hitcount
-  manage.py readtrack import --reads forum.ReadMark --user user --category forum
-
-Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
-The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds other views. A log
-without user agents (--format common) counts only with --count-robots, because robots cannot be told from people.
-The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
-a kill, counts every line once. Standard input is not read. Give --until the moment when readtrack went live,
-because what came after it is counted already. --field is for JSON other than that of nginx, Caddy and Traefik."""
 after_failure = "Import again: it goes on where it ended."
 
 

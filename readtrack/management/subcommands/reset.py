@@ -9,13 +9,6 @@ from readtrack.doctor.findings import counted
 from readtrack.flush.resets import reset_model
 from readtrack.subjects import has_read_state, is_counted, model_with_label
 
-description = """Sets the counts of all rows of a model to zero, in Redis and in the database, and removes their dots.
-It cannot be undone.
-
-  manage.py readtrack reset --model blog.Post
-
-Run it after the table was emptied behind Django's back, as by TRUNCATE … RESTART IDENTITY: otherwise new rows get the
-ids, and with them the counts and dots, of old ones. After manage.py flush it is done already."""
 after_failure = "What was reset stays reset. Start again."
 
 arguments = {"--model": {"required": True, "metavar": "APP.MODEL", "help": "the model; its children share its counts"}}

@@ -11,14 +11,6 @@ from readtrack.sql import databases
 from readtrack.subjects import has_read_state, model_with_label, owner, read_state_models
 from readtrack.unread import starting
 
-description = """Puts out the dots of every user there is. For the day on which a site with users and posts adds dots:
-otherwise everybody has a dot at everything.
-
-  manage.py readtrack start-as-read
-  manage.py readtrack start-as-read --model forum.Forum
-
-What is published while it runs keeps its dots, and so does everything for accounts made later. It fills the read state
-of each object up to the highest user, and prints the memory that this takes."""
 after_failure = "What was marked stays marked. Start again."
 
 arguments = {
