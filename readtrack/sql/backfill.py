@@ -81,4 +81,4 @@ def fill(part: str, limits: Mapping[str, int]) -> None:
 
 
 def _statement(name: str) -> str:
-    return databases.statement(name).format_map(databases.words(History))
+    return databases.STATEMENTS[name].format_map(databases.words(History))

@@ -17,7 +17,7 @@ HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("20450101
 def create(connection: BaseDatabaseWrapper, *, table: str = History._meta.db_table) -> None:
     """Creates the view of that table of history, or replaces it. Days are those of TIME_ZONE."""
     quote, vendor = connection.ops.quote_name, connection.vendor
-    query = databases.statement("daily").format(
+    query = databases.STATEMENTS["daily"].format(
         table=quote(table),
         reads=quote("reads"),  # a word of MySQL
         day=_day(vendor),

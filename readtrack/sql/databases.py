@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 from importlib.resources import files
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -19,6 +19,10 @@ from django.db.models.constants import OnConflict
 Result = TypeVar("Result")
 
 PAUSES = (0.05, 0.25)  # seconds before each further try
+STATEMENTS = {  # by the names of their files, without comments
+    path.name.removesuffix(".sql"): re.sub("--.*\n", "", path.read_text(encoding="utf-8"))
+    for path in files("readtrack.sql").joinpath("statements").iterdir()
+}
 # Deadlock, serialization failure: PostgreSQL's names; lock wait time-out, deadlock: MySQL's numbers.
 CONFLICTS: frozenset[Any] = frozenset({"40P01", "40001", 1205, 1213})
 
@@ -63,12 +67,6 @@ def is_conflict(error: OperationalError) -> bool:
     return not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
 
 
-@cache
-def statement(name: str) -> str:
-    """Returns the statement of that name, without its comments."""
-    return re.sub("--.*\n", "", files("readtrack.sql").joinpath("statements", f"{name}.sql").read_text())
-
-
 def words(model: type[models.Model]) -> dict[str, str]:
     """Returns the words for statements about the model: its table, and an INSERT that ignores rows which exist."""
     ops = of(model).ops
@@ -86,7 +84,7 @@ def oldest_lock(model: type[models.Model]) -> tuple[int, timedelta, str] | None:
         return None
     with connection.cursor() as cursor:
         try:
-            cursor.execute(statement(f"oldest_lock_{connection.vendor}"), [words(model)["table"]])
+            cursor.execute(STATEMENTS[f"oldest_lock_{connection.vendor}"], [words(model)["table"]])
         except OperationalError:  # MySQL's user lacks the privilege PROCESS
             return None
         found = cursor.fetchone()

@@ -53,7 +53,7 @@ def begin(stored: Mapping[str, RowCounts]) -> None:
         return
     rows = [(subject_column(subject), *counts, subject_column(subject)) for subject, counts in sorted(stored.items())]
     with databases.of(History).cursor() as cursor:
-        cursor.executemany(databases.statement("begin_history").format_map(databases.words(History)), rows)
+        cursor.executemany(databases.STATEMENTS["begin_history"].format_map(databases.words(History)), rows)
 
 
 def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
@@ -106,7 +106,7 @@ def _forget(*, before: int) -> int:
     first, before = (months[0].since, months[-1].until) if months else (before, before)
     with transaction.atomic(using=connection.alias):
         replace = databases.on_conflict_replace(connection, ("subject", "hour"), ("views", "visitors"))
-        statement = databases.statement("raise_baselines").format(**databases.words(History), replace=replace)
+        statement = databases.STATEMENTS["raise_baselines"].format(**databases.words(History), replace=replace)
         with connection.cursor() as cursor:
             cursor.execute(statement, [before, before])
         gone = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=first).delete()[0]

@@ -110,13 +110,13 @@ def drop(months: Sequence[Part]) -> None:
         for month in months:
             how = "FINALIZE" if month.is_pending else "CONCURRENTLY"
             cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {month.name} {how}")
-        cursor.execute(databases.statement("detached_months"), [rf"^{table}_\d{{4}}_\d{{2}}$", table])
+        cursor.execute(databases.STATEMENTS["detached_months"], [rf"^{table}_\d{{4}}_\d{{2}}$", table])
         for (name,) in cursor.fetchall():
             cursor.execute(f"DROP TABLE {name}")
 
 
 def _parts(cursor: Any) -> list[Part]:
-    cursor.execute(databases.statement("partitions"), [History._meta.db_table])
+    cursor.execute(databases.STATEMENTS["partitions"], [History._meta.db_table])
     found = ((name, re.findall(r"\d+", bound), is_pending) for name, bound, is_pending in cursor.fetchall())
     # The first one begins with MINVALUE.
     parts = (Part(name, int(ends[0]), int(ends[-1]), is_pending) for name, ends, is_pending in found)

@@ -129,7 +129,7 @@ def _gains(
     statement: str, condition: str, values: Any, *, since: int, until: int, of: str = "subject", by: str = "0"
 ) -> list[Any]:
     words = {**databases.words(History), "since": max(since, BASELINE + 1), "until": until}
-    source = databases.statement("gains").format(**words, of=of, by=by, condition=condition)
+    source = databases.STATEMENTS["gains"].format(**words, of=of, by=by, condition=condition)
     with databases.of(History).cursor() as cursor:
         cursor.execute(statement.format(source), values)
         return [(subject, place, RowCounts(int(views), int(new))) for subject, place, views, new in cursor.fetchall()]

@@ -117,14 +117,14 @@ def _write_postgresql(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) 
     names, prepared = _names(model), _prepared(model, snapshots)
     pks, *new = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
     with databases.of(model).cursor() as cursor:
-        statement = databases.statement("raise_counts").format_map(names)
+        statement = databases.STATEMENTS["raise_counts"].format_map(names)
         cursor.execute(statement, [pks, *new, pks, len(snapshots)])
         raised, ahead, counts, count = cursor.fetchone()
         found = dict(zip((prepared[value] for value in ahead or ()), counts or (), strict=True))
         if count == len(snapshots):
             return Written(list(snapshots), found)
         untouched = prepared.keys() - set(raised or ())
-        statement = databases.statement("read_counts").format_map(names)
+        statement = databases.STATEMENTS["read_counts"].format_map(names)
         cursor.execute(statement, [databases.array(list(untouched))])
         others = {prepared[value]: RowCounts(*row) for value, *row in cursor.fetchall()}
     found.update((pk, row.views) for pk, row in others.items() if row.views > snapshots[pk].views)
@@ -166,7 +166,7 @@ def _raise_unlocked(model: type[Tracked], behind: dict[Any, RowCounts]) -> dict[
             for value, new in zip(_prepared(model, free), free.values(), strict=True)
         ]
         if parameters:
-            cursor.executemany(databases.statement("raise_counts_portable").format_map(_names(model)), parameters)
+            cursor.executemany(databases.STATEMENTS["raise_counts_portable"].format_map(_names(model)), parameters)
     return free
 
 
