@@ -13,13 +13,17 @@ from django.db.models import Model
 from readtrack import buckets
 from readtrack.dashboard.scope import Scope, Span
 from readtrack.models import FlushRun, Tracked
+from readtrack.reports.breakdowns import Stage, hashes, stages
 from readtrack.reports.live import loaded, page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
-from readtrack.store import counters, keys, scripts, skips, trending
+from readtrack.sql.row_counts import RowCounts
+from readtrack.store import breakdowns, counters, keys, scripts, skips, trending
+from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of
+from readtrack.store.scripts import Call
+from readtrack.subjects import enters_funnel, label_of, rows_by_model, subject_column, subject_of
 
 CANDIDATES = 60  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
@@ -49,8 +53,9 @@ class Entry:
 class Numbers:
     """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips."""
 
-    def __init__(self, scope: Scope, *, by: popular.By = "views") -> None:
+    def __init__(self, scope: Scope, *, by: popular.By = "views", kinds: Sequence[str] = ()) -> None:
         self.asked, self.by = scope, by
+        self.kinds = [*kinds, *(f"views:{name}" for name in scope.values if f"views:{name}" not in kinds)]
         self.labels = [label_of(model) for model in scope.models]
 
     @cached_property
@@ -166,13 +171,14 @@ class Numbers:
         until = self.scope.span.hours.stop
         steps = popular.steps([*self._columns], self._bounds, until=until) if self._columns else {}
         places = {name: steps.get(column, {}) for column, name in self._columns.items()}
-        found = []
+        found, fresh = [], self._fresh
         for subject, row in self.objects.items():
             own, reads = places[subject], places[history.of_reads(subject)]
-            points = [
-                Counts(*own.get(place, (0, 0)), reads.get(place, (0, 0))[0]) for place in range(len(self._bounds))
-            ]
-            points[-1] = points[-1]._replace(views=points[-1].views + self._fresh.get(subject, 0))
+            # No more visitors than views, because an import adds those of all its views at once.
+            both = [own.get(place, RowCounts(0, 0)) for place in range(len(self._bounds))]
+            read = [reads.get(place, (0, 0))[0] for place in range(len(self._bounds))]
+            points = [Counts(one.views, min(one), count) for one, count in zip(both, read, strict=True)]
+            points[-1] = points[-1]._replace(views=points[-1].views + fresh.get(subject, 0))
             now, before = points[self._gap + 1 :], points[: max(0, self._gap)]
             entry = Entry(row, subject, _total(now), _total(before), [point.views for point in now])
             found.append((entry, points))
@@ -181,15 +187,49 @@ class Numbers:
         return [entry for entry, _ in found]
 
     @cached_property
-    def _fresh(self) -> dict[str, int]:
-        """The views of each object that no flush has stored."""
-        if not self.asked.is_present or not self.objects:
-            return {}
+    def _live(self) -> tuple[dict[str, int], dict[str, int], dict[Name, Hash]]:
+        """The views of each object of all time: SQL's, and Redis's; and Redis's hashes, in the same round trip."""
+        if not self.objects:
+            return {}, {}, {}
         stored = {subject: loaded(row) for subject, row in self.objects.items()}
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
-        live = page_state(counts=counts).views
-        return {subject: live[subject] - count for subject, count in counts.items()}
+        reads = breakdowns.read([*counts], self.kinds) if self.kinds else []
+        found: dict[Name, Hash] = {}
+
+        def run(*calls: Call[Any]) -> list[Any]:
+            answers = scripts.run_all(*calls, *reads)
+            found.update((name, one) for some in answers[len(calls) :] for name, one in some.items() if one.counts)
+            return answers[: len(calls)]
+
+        return counts, page_state(counts=counts, run=run).views, found
+
+    @property
+    def _fresh(self) -> dict[str, int]:
+        """The views of each object that no flush has stored."""
+        stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
+        return {subject: live[subject] - count for subject, count in stored.items()}
+
+    @cached_property
+    def hashes(self) -> dict[Name, Counter[str]]:
+        """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
+        live = self._live[2]
+        return hashes([*self.objects], self.kinds, live) if self.objects and self.kinds else {}
+
+    def summed(self, kind: str) -> Counter[str]:
+        """Returns the counts of one kind of all objects together."""
+        found: Counter[str] = Counter()
+        for (name, _), counts in self.hashes.items():
+            found.update(counts if name == kind else {})
+        return found
+
+    @property
+    def funnel(self) -> list[Stage]:
+        """The stages of the objects' funnels together, of all time."""
+        viewed = {
+            subject: self._live[1][subject] for subject, row in self.objects.items() if not enters_funnel(type(row))
+        }
+        return stages({name: counts for name, counts in self.hashes.items() if name[0] == "funnel"}, viewed)
 
     @cached_property
     def _all_points(self) -> list[Counts]:

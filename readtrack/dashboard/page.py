@@ -18,13 +18,14 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import Numbers
-from readtrack.dashboard.scope import PERIODS, Scope
+from readtrack.dashboard.scope import PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Table, change, text
 from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun
 from readtrack.numerals import exact
 from readtrack.sql import runs
-from readtrack.subjects import counted_models, label_of, parse_subject
+from readtrack.sql.popular import By
+from readtrack.subjects import counted_models, label_of, parse_subject, read_state_models
 
 TEMPLATE = "admin/readtrack/dashboard.html"
 # Of the chart's axis, in the letters of Django's template filter `date`.
@@ -33,15 +34,20 @@ FORMATS: Mapping[str, Any] = {"hour": "H:i", "day": _DAY, "week": _DAY, "month":
 
 
 class Tab(NamedTuple):
-    """A part of the dashboard: its name for people, and its tables. The first table of "numbers" is the chart's."""
+    """A part of the dashboard: its name for people, its tables, and the kinds of hashes that these need."""
 
     label: Any
     tables: Sequence[str]
+    kinds: Sequence[str] = ()
+    by: By = "views"
     is_of_site: bool = False  # whatever the filters
 
 
 TABS: Mapping[str, Tab] = {
     "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending")),
+    "sources": Tab(gettext_lazy("Where from"), ()),  # a table for each dimension of the site
+    "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel"), ("reading", "funnel"), "reads"),
+    "sections": Tab(gettext_lazy("Categories"), ("sections",), is_of_site=True),
     "refused": Tab(gettext_lazy("Not counted"), ("not-counted",), is_of_site=True),
 }
 
@@ -62,23 +68,37 @@ def dashboard(
     if not may_view(request):
         raise PermissionDenied
     scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
-    tabs = _tabs(scope)
-    if (kind := request.GET.get("format")) in {"csv", "json"} and any(name in tab.tables for tab in tabs.values()):
-        return tables.export(tables.TABLES[name](Numbers(scope)), kind)
-    chosen = request.GET.get("tab", "")
-    found = page_context(scope, chosen if chosen in tabs else "numbers")
-    return TemplateResponse(request, template, {**context, **found})
+    if (kind := request.GET.get("format")) in {"csv", "json"}:
+        for one in _tabs(scope).values():
+            if name in one.tables:
+                found = Numbers(scope, by=one.by, kinds=one.kinds)
+                return tables.export(tables.table_named(name)(found), kind)
+    chosen = page_context(scope, request.GET.get("tab", ""))
+    return TemplateResponse(request, template, {**context, **chosen})
 
 
 def _tabs(scope: Scope) -> dict[str, Tab]:
-    """Returns the tabs of the page. One with fixed filters has none of the whole site, which its reader may not see."""
-    return {name: tab for name, tab in TABS.items() if not (scope.fixed and tab.is_of_site)}
+    """Returns the tabs that the settings have something for.
+
+    A page with fixed filters has none of the whole site, which its reader may not see.
+    """
+    names = dimension_names()
+    sources = TABS["sources"]._replace(
+        tables=[f"by-{name}" for name in names], kinds=[f"views:{name}" for name in names]
+    )
+    missing = {"sources": not names, "sections": not read_state_models()}
+    found = {**TABS, "sources": sources}
+    return {
+        name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)
+    }
 
 
 def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
-    found = Numbers(scope)
-    shown = {name: tables.TABLES[name](found) for name in TABS[tab].tables}
+    tabs = _tabs(scope)
+    tab = tab if tab in tabs else "numbers"
+    found = Numbers(scope, by=tabs[tab].by, kinds=tabs[tab].kinds)
+    shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
     here = {} if tab == "numbers" else {"tab": tab}
     return {
         "scope": found.scope,
@@ -87,8 +107,7 @@ def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
             (label, scope.address(period=name, **here), name == scope.period) for name, (label, back) in PERIODS.items()
         ],
         "tabs": [
-            (one.label, scope.address(tab="" if name == "numbers" else name), name == tab)
-            for name, one in _tabs(scope).items()
+            (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in tabs.items()
         ],
         "last_day": found.scope.span.until - buckets.MINUTE,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
@@ -96,6 +115,7 @@ def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
         "figures": _figures(found) if "over-time" in shown else [],
         **(_chart(found, shown.pop("over-time")) if "over-time" in shown else {}),
         "tables": [_shown(table, found.scope, here) for table in shown.values()],
+        "values": list(scope.values),
         "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],
         **_flush(found.last_flush),
     }
@@ -129,7 +149,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
             "label": label,
             "value": exact(now),
             "before": None if before is None else exact(before),
-            "change": None if before is None else text(change(now, before), "change"),
+            "change": text(change(now, before), "change") if before else "",
             "trend": "" if not before or now == before else "up" if now > before else "down",
         }
         for label, now, before in zip(names, found.total, befores, strict=True)
@@ -202,5 +222,5 @@ def _chips(found: Numbers, here: Mapping[str, str]) -> list[tuple[str, str, str]
             words = str(get_user_model()._default_manager.filter(pk=value).first() or value)
         else:
             words = str(found.objects.get(value, value)) if name == "object" else shown.get(value, value)
-        chips.append((labels.get(name, name), words, scope.address(**{name: ""}, **here)))
+        chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))
     return chips

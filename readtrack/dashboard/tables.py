@@ -2,18 +2,27 @@
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from django.contrib.auth import get_user_model
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from readtrack import buckets
-from readtrack.dashboard.numbers import Entry, Numbers
+from readtrack.conf import conf
+from readtrack.dashboard.numbers import MOST, Entry, Numbers
 from readtrack.hits.hit import Reason
+from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
+from readtrack.reports.breakdowns import median
+from readtrack.sql import history
+from readtrack.store import read_state
+from readtrack.store.circuit import fail_open
+from readtrack.subjects import read_state_models, subject_column, subject_of
 
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 
@@ -114,7 +123,9 @@ def over_time(found: Numbers) -> Table:
 
 
 def most_viewed(found: Numbers) -> Table:
-    """Returns the objects with the most views in the period."""
+    """Returns the objects with the most views in the period; of a chosen value of a dimension, those of all time."""
+    if found.scope.values:
+        return _with_values(found)
     columns = [
         Column("title", _("Title"), "text"),
         Column("views", _("Views")),
@@ -129,6 +140,105 @@ def most_viewed(found: Numbers) -> Table:
         if one.now.views
     ]
     return Table("most-viewed", _("Most viewed"), "", columns, rows, _("No views in this period."))
+
+
+def _with_values(found: Numbers) -> Table:
+    values = found.scope.values
+    columns = [Column("title", _("Title"), "text"), *(Column(name, value) for name, value in values.items())]
+    rows = []
+    for one in found.entries:
+        counts = [found.hashes.get((f"views:{name}", one.subject), Counter())[value] for name, value in values.items()]
+        rows += [_row(one, counts)] if all(counts) else []
+    rows.sort(key=lambda row: row.values[1], reverse=True)
+    caption = _("Views of all time: no day and no other value is stored with them. Of the objects that were viewed.")
+    return Table("most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values."))
+
+
+def by_dimension(name: str) -> Callable[[Numbers], Table]:
+    """Returns the table of a dimension: the views of all time by its values."""
+
+    def table(found: Numbers) -> Table:
+        counts = found.summed(f"views:{name}")
+        total = counts.total()
+        columns = [
+            Column(name, heading(name), "text"),
+            Column("views", _("Views")),
+            Column("share", _("Share"), "share"),
+        ]
+        rows = [Row((value, count, count / total), {name: value}) for value, count in counts.most_common()]
+        title = str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
+        return Table(f"by-{name}", title, _of_objects(found), columns, rows, _("Nothing yet."))
+
+    return table
+
+
+def _of_objects(found: Numbers) -> str:
+    """Returns what counts of all time are about."""
+    return ngettext(
+        "Views of all time of the most viewed object of the period.",
+        "Views of all time of the %(count)s most viewed objects of the period together.",
+        len(found.objects),
+    ) % {"count": exact(len(found.objects))}
+
+
+def really_read(found: Numbers) -> Table:
+    """Returns the objects with the most reads in the period."""
+    columns = [
+        Column("title", _("Title"), "text"),
+        Column("reads", _("Reads")),
+        Column("change", pgettext("of a number", "Change"), "change"),
+        Column("views", _("Views")),
+        Column("ratio", _("Read to the end"), "share"),
+        Column("median", _("Median time"), "seconds"),
+    ]
+    rows = []
+    for one in sorted(found.entries, key=lambda one: one.now.reads, reverse=True):
+        counts = found.hashes.get(("reading", one.subject), Counter())
+        if one.now.reads or counts[ENGAGED]:
+            views, reads = one.now.views, one.now.reads
+            ratio = min(1.0, reads / views) if views else None
+            seconds = median(counts) if counts[ENGAGED] else None
+            rows.append(_row(one, (reads, change(reads, one.before.reads), views, ratio, seconds)))
+    caption = _("In the period; the median time is that of all time.")
+    return Table("really-read", _("Really read"), caption, columns, rows, _("No text was read in this period."))
+
+
+def funnel(found: Numbers) -> Table:
+    """Returns the stages of the funnels of all objects together."""
+    columns = [
+        Column("stage", _("Stage"), "text"),
+        Column("count", _("Visitors")),
+        Column("rate", _("Of the first stage"), "share"),
+        Column("step_rate", _("Of the stage before"), "share"),
+    ]
+    some = found.funnel if conf.FUNNEL else []
+    rows = [Row((one.name, one.count, one.rate, one.step_rate)) for one in some if some[0].count]
+    return Table("funnel", _("Funnel"), _of_objects(found), columns, rows, _("Nothing yet."), shown=len(rows))
+
+
+def sections(found: Numbers) -> Table:
+    """Returns the categories with their readers, and the number of accounts that they are unread for."""
+    columns = [
+        Column("section", _("Category"), "text"),
+        Column("readers", _("Readers")),
+        Column("unread", _("Unread for")),
+        Column("share", _("Share"), "share"),
+    ]
+    rows, accounts = [], 0
+    categories = [row for model in read_state_models() for row in model._default_manager.order_by("pk")[:MOST]]
+    if categories:
+        readers = fail_open(read_state.count_readers, {}, [subject_of(row) for row in categories])
+        known = readers or history.newest_readers([subject_column(subject_of(row)) for row in categories])
+        accounts = get_user_model()._default_manager.filter(is_active=True).count()
+        for row in categories:
+            subject = subject_of(row)
+            count = known.get(subject if readers else subject_column(subject), 0)
+            unread = max(0, accounts - count)
+            values = (str(row), count, unread, unread / accounts if accounts else None)
+            rows.append(Row(values, {"category": subject}, address_of(row)))
+        rows.sort(key=lambda row: row.values[2], reverse=True)
+    caption = _("Readers since the last publication; it is unread for the other active accounts.")
+    return Table("sections", _("Categories"), caption, columns, rows, _("No model is a category."), shown=50)
 
 
 def trending(found: Numbers) -> Table:
@@ -178,12 +288,33 @@ def _row(entry: Entry, values: Sequence[Any]) -> Row:
     return Row((str(entry.obj), *values), {"object": entry.subject}, address_of(entry.obj))
 
 
+DIMENSIONS = {
+    "referrer": (gettext_lazy("Sources"), gettext_lazy("Source")),
+    "country": (gettext_lazy("Countries"), gettext_lazy("Country")),
+    "device": (gettext_lazy("Devices"), gettext_lazy("Device")),
+    "browser": (gettext_lazy("Browsers"), gettext_lazy("Browser")),
+    "os": (gettext_lazy("Systems"), gettext_lazy("System")),
+}
+
 TABLES: Mapping[str, Callable[[Numbers], Table]] = {
     "over-time": over_time,
     "most-viewed": most_viewed,
     "trending": trending,
+    "really-read": really_read,
+    "funnel": funnel,
+    "sections": sections,
     "not-counted": not_counted,
 }
+
+
+def table_named(name: str) -> Callable[[Numbers], Table]:
+    """Returns the function that makes a table: one of TABLES, or `by-` and the name of a dimension."""
+    return TABLES[name] if name in TABLES else by_dimension(name.removeprefix("by-"))
+
+
+def heading(name: str) -> str:
+    """Returns the name of a dimension for people."""
+    return str(DIMENSIONS[name][1]) if name in DIMENSIONS else name
 
 
 def export(table: Table, kind: str) -> StreamingHttpResponse:

@@ -1,7 +1,7 @@
 """Funnels, reading and breakdowns, out of Redis and, for hashes that Redis lost, out of SQL."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,7 +13,7 @@ from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import archive
 from readtrack.store import breakdowns, keys
-from readtrack.store.breakdowns import Hash
+from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import counted_subject_of, enters_funnel, subject_of
 
@@ -37,12 +37,20 @@ def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
     if not conf.FUNNEL:
         return []
     several = [objs] if isinstance(objs, Model) else list(objs)
-    viewed = [obj for obj in several if not enters_funnel(type(obj))]
-    found = _hashes([subject_of(obj) for obj in several], kind="funnel")
-    others = _summed(found.pop(subject_of(obj), Counter[str]()) for obj in viewed)
-    totals = _summed(found.values())
+    found = hashes([subject_of(obj) for obj in several], ["funnel"])
+    return stages(found, {subject_of(obj): count for obj, count in views(_outside(several)).items()})
+
+
+def _outside(objs: Iterable[Model]) -> list[Model]:
+    return [obj for obj in objs if not enters_funnel(type(obj))]
+
+
+def stages(found: Mapping[Name, Counter[str]], viewed: Mapping[str, int]) -> list[Stage]:
+    """Returns the stages of funnels together; `viewed` are the views of subjects whose views enter no funnel."""
+    totals = _summed(counts for (_, subject), counts in found.items() if subject not in viewed)
+    others = _summed(counts for (_, subject), counts in found.items() if subject in viewed)
     # A step without a counted view counts as a view, too.
-    totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(views(viewed).values()))
+    totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(viewed.values()))
     totals.update(others)
     first = totals[conf.FUNNEL[0]]
     counts = [totals[name] for name in conf.FUNNEL]
@@ -70,18 +78,18 @@ def reading(objs: Model | Iterable[Model]) -> Reading:
     was marked later than it was published, or where the script is blocked.
     """
     several = [objs] if isinstance(objs, Model) else list(objs)
-    found = _summed(_hashes([subject_of(obj) for obj in several], kind="reading").values())
+    found = _summed(hashes([subject_of(obj) for obj in several], ["reading"]).values())
     total = sum(views(several).values())
-    return Reading(total, found[ENGAGED], found[READ], _share(found[READ], total), _median(found))
+    return Reading(total, found[ENGAGED], found[READ], _share(found[READ], total), median(found))
 
 
 def reads(obj: Model) -> int:
     """Returns the reads of an object, live; see `reading`. Raises TypeError for an object that has no counts."""
     subject = counted_subject_of(obj)
-    return _hashes([subject], kind="reading")[subject][READ]
+    return hashes([subject], ["reading"])["reading", subject][READ]
 
 
-def _median(found: Counter[str]) -> int:
+def median(found: Counter[str]) -> int:
     """Returns the seconds that half of the engaged views reached, from the numbers of those that reached each bin."""
     half, before, most = found[ENGAGED] / 2, 0, found[ENGAGED]
     for least in BINS if half else ():
@@ -100,24 +108,30 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     """
     dimensions.check(dimension)
     several = [objs] if isinstance(objs, Model) else objs
-    found = _summed(_hashes([subject_of(obj) for obj in several], kind=f"views:{dimension}").values())
+    found = _summed(hashes([subject_of(obj) for obj in several], [f"views:{dimension}"]).values())
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Counter[str]]:
-    """Returns the counts of each subject; while Redis is down, those that SQL stores."""
-    found = fail_open(breakdowns.hashes, {}, subjects, kind=kind)
-    lacking = [subject for subject in subjects if subject not in found or not found[subject].is_settled]
-    stored = archive.breakdowns([(kind, subject) for subject in lacking]) if lacking else {}
+def hashes(
+    subjects: Sequence[str], kinds: Sequence[str], live: Mapping[Name, Hash] | None = None
+) -> dict[Name, Counter[str]]:
+    """Returns the counts by kind and subject; while Redis is down, those that SQL stores.
+
+    `live` is what Redis has, where a caller has asked already.
+    """
+    found = dict(fail_open(breakdowns.hashes, {}, subjects, kinds) if live is None else live)
+    names = [(kind, subject) for kind in kinds for subject in subjects]
+    lacking = [name for name in names if name not in found or not found[name].is_settled]
+    stored = archive.breakdowns(lacking) if lacking else {}
     if any(stored.values()):
         # Read again after SQL, so that SQL's count is not added to a hash that was settled in between.
-        found |= fail_open(breakdowns.hashes, {}, subjects, kind=kind)
-    counts = {subject: Counter(one.counts) for subject, one in found.items()}
+        found |= fail_open(breakdowns.hashes, {}, subjects, kinds)
+    counts = {name: Counter(one.counts) for name, one in found.items()}
     asked = cache(is_sound)
-    for subject in lacking:
-        in_sql, live = Counter(stored[kind, subject]), found.get(subject, Hash({}))
-        is_whole = live.is_settled or not in_sql or not asked(keys.tag(subject))
-        counts[subject] = Counter(live.counts) | in_sql if is_whole else Counter(live.counts) + in_sql
+    for name in lacking:
+        in_sql, now = Counter(stored[name]), found.get(name, Hash({}))
+        is_whole = now.is_settled or not in_sql or not asked(keys.tag(name[1]))
+        counts[name] = Counter(now.counts) | in_sql if is_whole else Counter(now.counts) + in_sql
     return counts
 
 

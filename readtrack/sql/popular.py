@@ -115,9 +115,12 @@ def renew_sums(*, at: datetime) -> None:
             until = min(until, first + QUARTER)
             stored = sums([*names], since=first, until=first + 1)
             rows = []
-            for column, (name, pattern) in zip(("visitors", "views"), names.items(), strict=True):
+            for name, pattern in names.items():
                 found = _gains("{}", "subject LIKE %s", [pattern], since=first, until=until, of="''", by="hour")
-                risen = {int(hour): getattr(counts, column) for _, hour, counts in found}
+                # An import adds the visitors of all its views at once, at no hour of theirs.
+                risen = {
+                    int(hour): counts.views if name == of_reads(label) else min(counts) for _, hour, counts in found
+                }
                 total = stored[name].before
                 for hour in sorted({*risen, until - 1}):
                     total += risen.get(hour, 0)

@@ -84,10 +84,9 @@ def _step(
     return Call("step", names, args, bool, False)  # noqa: FBT003
 
 
-def hashes(subjects: Sequence[str], *, kind: str) -> dict[str, Hash]:
-    """Returns the hash of that kind of each subject that has one, in one round trip. Raises redis.RedisError."""
-    found = ChainMap(*scripts.run_all(*read(subjects, [kind])))
-    return {subject: one for (_, subject), one in found.items() if one.counts}
+def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Hash]:
+    """Returns the hashes of these kinds by kind and subject, in one round trip. Raises redis.RedisError."""
+    return {name: one for name, one in ChainMap(*scripts.run_all(*read(subjects, kinds))).items() if one.counts}
 
 
 def read(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:

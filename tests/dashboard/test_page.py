@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
+from readtrack.conf import conf
 from readtrack.dashboard.page import TABS
 from readtrack.dashboard.scope import PERIODS
 from readtrack.dashboard.tables import NOT_KNOWN
@@ -126,7 +127,7 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
     pages += [admin_client.get(DASHBOARD, {"tab": tab, "object": f"site.post:{post.pk}"}).text for tab in TABS]
     for page in pages:
         text = re.sub(r"<code>.*?</code>|<[^>]*>|&\w+;", " ", content(page).partition(">")[2].partition("<footer")[0])
-        assert set(unmarked(text)) <= {"CSV", "JSON"}
+        assert set(unmarked(text)) <= {"CSV", "JSON", *conf.FUNNEL}
     assert any("⟦seen by the same visitor already⟧" in page for page in pages)
 
 
@@ -183,7 +184,7 @@ def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(admin_client: 
     assert "manage.py readtrack doctor" in page
     found = shown(admin_client)
     assert (found["Views"][0], found["most-viewed"][0][:2], found["trending"]) == ("3", ["Top", "3"], [])
-    for tab in TABS:
+    for tab in ("numbers", "refused"):
         page = admin_client.get(DASHBOARD, {"tab": tab}).text
         assert "Not known without Redis." in page
     for falsehood in ("No views in the last hour", "Every hit"):

@@ -35,7 +35,7 @@ def funnel() -> list[int]:
 
 
 def counts(family: str, *subjects: str) -> Counter[str]:
-    found = breakdowns.hashes(subjects, kind=family).values()
+    found = breakdowns.hashes(subjects, [family]).values()
     return sum((Counter(one.counts) for one in found), Counter[str]())
 
 

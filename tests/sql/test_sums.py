@@ -1,0 +1,81 @@
+"""New visitors and reads of whole models by the hour, added up by full flushes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from readtrack import buckets
+from readtrack.flush.run import flush
+from readtrack.models import History
+from readtrack.sql import history, popular
+from readtrack.sql.row_counts import RowCounts
+from tests.support import counts, factories
+
+pytestmark = [
+    pytest.mark.django_db(databases=["default", "lite"]),
+    pytest.mark.usefixtures("database"),
+]
+
+AT = buckets.hour_start(500_000)
+gains = st.dictionaries(st.integers(0, 300), st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8)
+
+
+def sums(name: str) -> dict[int, int]:
+    found = history.sums([name], since=1, until=10**6)[name].by_hour()
+    return {hour: count for hour, count in found.items() if count}
+
+
+@given(st.lists(gains, min_size=1, max_size=3), st.lists(st.integers(0, 300), max_size=4))
+def test_they_are_the_sums_of_all_objects_however_often_they_are_computed(
+    objects: list[dict[int, tuple[int, int]]], flushed: list[int]
+) -> None:
+    History.objects.all().delete()
+    visitors: dict[int, int] = {}
+    reads: dict[int, int] = {}
+    rows: dict[int, list[tuple[str, RowCounts]]] = {300: [], **{hour: [] for hour in flushed}}
+    for number, changes in enumerate(objects):
+        total = [0, 0]
+        for hour in sorted(changes):
+            new, read = changes[hour]
+            total = [total[0] + new, total[1] + read]
+            rows.setdefault(hour, []).append((f"site.post:{number}", RowCounts(total[0], total[0])))
+            rows[hour].append((f"reads:site.post:{number}", RowCounts(total[1], 0)))
+            for found, count in ((visitors, new), (reads, read)):
+                if count:
+                    found[AT_HOUR + hour] = found.get(AT_HOUR + hour, 0) + count
+    history.store({"site.post": RowCounts(1, 0)}, hour=AT_HOUR)
+    for hour in sorted(rows):
+        history.store(dict(rows[hour]), hour=AT_HOUR + hour)
+        if hour in (*flushed, 300):
+            for _ in range(2):
+                popular.renew_sums(at=AT + hour * buckets.HOUR)
+    assert sums("visitors:site.post") == visitors
+    assert sums("reads:site.post") == reads
+
+
+AT_HOUR = buckets.hour_index(AT)
+
+
+def test_a_long_history_is_added_up_by_quarters_and_an_empty_one_is_none() -> None:
+    popular.renew_sums(at=AT)
+    assert not History.objects.exists()
+    for days in (200, 100, 1):
+        hour = AT_HOUR - days * 24
+        history.store(
+            {"site.post": RowCounts(500 - days, 0), "site.post:1": RowCounts(500 - days, 500 - days)}, hour=hour
+        )
+    found = []
+    for _ in range(3):
+        popular.renew_sums(at=AT)
+        found.append(sum(sums("visitors:site.post").values()))
+    assert found == [300, 400, 499]
+
+
+def test_a_full_flush_adds_them_up() -> None:
+    post = factories.post()
+    counts.view(post, post)
+    flush()
+    assert sum(sums("visitors:site.post").values()) == 2
+    counts.view(post)
+    flush()
+    assert sum(sums("visitors:site.post").values()) == 3
