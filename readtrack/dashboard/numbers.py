@@ -53,8 +53,10 @@ class Entry:
 class Numbers:
     """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips."""
 
-    def __init__(self, scope: Scope, *, by: popular.By = "views", kinds: Sequence[str] = ()) -> None:
-        self.asked, self.by = scope, by
+    def __init__(
+        self, scope: Scope, *, by: popular.By = "views", kinds: Sequence[str] = (), has_chart: bool = True
+    ) -> None:
+        self.asked, self.by, self.has_chart = scope, by, has_chart
         self.kinds = [*kinds, *(f"views:{name}" for name in scope.values if f"views:{name}" not in kinds)]
         self.labels = [label_of(model) for model in scope.models]
 
@@ -99,10 +101,10 @@ class Numbers:
     @cached_property
     def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]]]:
         """Redis's answers, in one round trip: the hours of models, the heads of the trending lists, and the skips."""
-        _ = self._stored  # SQL comes first, because a count that is settled and written in between would count twice
         now = buckets.hour_index(buckets.now())
         calls: list[Any] = []
-        if not self.asked.is_listed:
+        if self.has_chart and not self.asked.is_listed:
+            _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
             calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
         heads = trending.lists(scripts.SLICE)
         by_hour = skips.by_hour(HOURS, at=buckets.now())

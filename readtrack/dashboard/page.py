@@ -1,5 +1,6 @@
 """The dashboard's page, its exports, and the view that serves both."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -71,8 +72,7 @@ def dashboard(
     if (kind := request.GET.get("format")) in {"csv", "json"}:
         for one in _tabs(scope).values():
             if name in one.tables:
-                found = Numbers(scope, by=one.by, kinds=one.kinds)
-                return tables.export(tables.table_named(name)(found), kind)
+                return tables.export(tables.table_named(name)(_numbers(scope, one)), kind)
     chosen = page_context(scope, request.GET.get("tab", ""))
     return TemplateResponse(request, template, {**context, **chosen})
 
@@ -88,20 +88,24 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     )
     missing = {"sources": not names, "sections": not read_state_models()}
     found = {**TABS, "sources": sources}
-    return {
-        name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)
-    }
+    return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
+
+
+def _numbers(scope: Scope, tab: Tab) -> Numbers:
+    return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables)
 
 
 def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
-    found = Numbers(scope, by=tabs[tab].by, kinds=tabs[tab].kinds)
+    found = _numbers(scope, tabs[tab])
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
+    chart = shown.pop("over-time", None)
+    scope = found.scope if chart else scope
     here = {} if tab == "numbers" else {"tab": tab}
     return {
-        "scope": found.scope,
+        "scope": scope,
         "is_live": found.is_live,
         "periods": [
             (label, scope.address(period=name, **here), name == scope.period) for name, (label, back) in PERIODS.items()
@@ -109,15 +113,13 @@ def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
         "tabs": [
             (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in tabs.items()
         ],
-        "last_day": found.scope.span.until - buckets.MINUTE,
+        "last_day": scope.span.until - buckets.MINUTE,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": list(_chips(found, here)),
-        "figures": _figures(found) if "over-time" in shown else [],
-        **(_chart(found, shown.pop("over-time")) if "over-time" in shown else {}),
-        "tables": [_shown(table, found.scope, here) for table in shown.values()],
+        **({"figures": _figures(found), **_chart(found, chart), **_flush(found.last_flush)} if chart else {}),
+        "tables": [_shown(table, scope, here) for table in shown.values()],
         "values": list(scope.values),
         "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],
-        **_flush(found.last_flush),
     }
 
 
@@ -177,6 +179,8 @@ def _chart(found: Numbers, table: Table) -> dict[str, Any]:
         "summary": summary,
         "chart": table,
         "chart_rows": rows,
+        "chart_labels": json.dumps([column.heading for column in table.columns]),
+        "zone": timezone.get_current_timezone_name(),
         "chart_links": _exports(table, found.scope),
     }
 
@@ -211,7 +215,7 @@ def _spark(points: Sequence[int]) -> str:
 def _chips(found: Numbers, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Returns the filters in force: name, value, and the address of the page without each."""
     labels = {"model": _("Model"), "object": _("Object"), "category": _("Category"), "author": _("Author")}
-    scope, shown = found.scope, {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
+    scope, shown = found.asked, {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
     chips = []
     for name, value in scope.chosen.items():
         if name in scope.fixed:

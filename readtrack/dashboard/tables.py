@@ -22,7 +22,7 @@ from readtrack.reports.breakdowns import median
 from readtrack.sql import history
 from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import read_state_models, subject_column, subject_of
+from readtrack.subjects import news_links, owner, read_state_models, subject_column, subject_of
 
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 
@@ -224,8 +224,11 @@ def sections(found: Numbers) -> Table:
         Column("unread", _("Unread for")),
         Column("share", _("Share"), "share"),
     ]
-    rows, accounts = [], 0
-    categories = [row for model in read_state_models() for row in model._default_manager.order_by("pk")[:MOST]]
+    rows, accounts, models = [], 0, read_state_models()
+    if "model" in found.asked.chosen:
+        linked = {owner(link.related_model) for model in found.asked.models for link in news_links(model)}
+        models = [model for model in models if model in linked]
+    categories = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
     if categories:
         readers = fail_open(read_state.count_readers, {}, [subject_of(row) for row in categories])
         known = readers or history.newest_readers([subject_column(subject_of(row)) for row in categories])
@@ -264,7 +267,8 @@ def not_counted(found: Numbers) -> Table:
         Column("trend", _("By the hour"), "trend"),
     ]
     now = buckets.hour_index(buckets.now())
-    hours = [skips for back, skips in enumerate(found.skips) if now - back in found.scope.span.hours][::-1]
+    span = found.asked.span.hours if found.asked.before else range(now + 1)
+    hours = [skips for back, skips in enumerate(found.skips) if now - back in span][::-1]
     sums = {reason: sum(skips[reason] for skips in hours) for reason in REASONS}
     total = sum(sums.values())
     ordered = sorted((reason for reason in REASONS if sums[reason]), key=lambda reason: -sums[reason])

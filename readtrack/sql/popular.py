@@ -97,35 +97,38 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
 
 
 def renew_sums(*, at: datetime) -> None:
-    """Brings the new visitors and the reads of each model by the hour up to now, a quarter of a year at most.
+    """Brings the new visitors and the reads of each model by the hour up to now, at first those of all history."""
+    for label in map(label_of, counted_models()):
+        while _add_sums(label, until=buckets.hour_index(at) + 1):
+            pass
+
+
+def _add_sums(label: str, *, until: int) -> bool:
+    """Adds up a quarter of a year at most. Returns False once nothing is left.
 
     The last hours are computed again, because another flush may have written rows of them since.
     """
+    names = {of_visitors(label): f"{label}:%", of_reads(label): f"{of_reads(label)}:%"}
     with transaction.atomic(using=databases.of(History).alias):
         lock_epoch()  # because another flush may do the same
-        for label in map(label_of, counted_models()):
-            names = {of_visitors(label): f"{label}:%", of_reads(label): f"{of_reads(label)}:%"}
-            past = databases.rows(History).filter(hour__gt=BASELINE)
-            last = past.filter(subject=of_visitors(label)).aggregate(hour=Max("hour"))["hour"]
-            own = past.filter(subject__in=[f"{label}{tag}" for tag in keys.tags()])
-            first = last - AGAIN if last else own.aggregate(hour=Min("hour"))["hour"]
-            until = buckets.hour_index(at) + 1
-            if first is None:
-                continue
-            until = min(until, first + QUARTER)
-            stored = sums([*names], since=first, until=first + 1)
-            rows = []
-            for name, pattern in names.items():
-                found = _gains("{}", "subject LIKE %s", [pattern], since=first, until=until, of="''", by="hour")
-                # An import adds the visitors of all its views at once, at no hour of theirs.
-                risen = {
-                    int(hour): counts.views if name == of_reads(label) else min(counts) for _, hour, counts in found
-                }
-                total = stored[name].before
-                for hour in sorted({*risen, until - 1}):
-                    total += risen.get(hour, 0)
-                    rows.append((name, hour, total, 0))
-            databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+        past = databases.rows(History).filter(hour__gt=BASELINE)
+        last = past.filter(subject=of_visitors(label)).aggregate(hour=Max("hour"))["hour"]
+        own = past.filter(subject__in=[f"{label}{tag}" for tag in keys.tags()])
+        first: int | None = last - AGAIN if last else own.aggregate(hour=Min("hour"))["hour"]
+        if first is None:
+            return False
+        end = min(until, first + QUARTER)
+        stored, rows = sums([*names], since=first, until=end), []
+        for name, pattern in names.items():
+            found = _gains("{}", "subject LIKE %s", [pattern], since=first, until=end, of="''", by="hour")
+            # An import adds the visitors of all its views at once, at no hour of theirs.
+            risen = {int(hour): counts.views if name == of_reads(label) else min(counts) for _, hour, counts in found}
+            total = stored[name].before
+            for hour in sorted({*risen, end - 1}):
+                total += risen.get(hour, 0)
+                rows.append((name, hour, total, 0))
+        databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+    return end < until
 
 
 def _gains(

@@ -45,7 +45,7 @@ def shown(client: Client, **given: str) -> dict[str, Any]:
     """Returns what the page shows: the totals by name, with those before, and the tables' rows as text."""
     context = client.get(DASHBOARD, given).context
     return {
-        **{figure["label"]: (figure["value"], figure["before"]) for figure in context["figures"]},
+        **{figure["label"]: (figure["value"], figure["before"]) for figure in context.get("figures", ())},
         **{
             one["table"].name: [[head["text"], *(cell["text"] for cell in cells)] for head, cells, *_ in one["rows"]]
             for one in context["tables"]
@@ -224,8 +224,9 @@ def test_with_redis_back_the_dashboard_is_live_again(
 
 
 @pytest.mark.parametrize("tab", TABS)
-@pytest.mark.parametrize("period", ["today", "7", "year", "all"])
-@pytest.mark.parametrize("filtered", ["", "object", "category"])
+@pytest.mark.parametrize(
+    ("period", "filtered"), [("today", ""), ("7", ""), ("all", ""), ("year", "object"), ("all", "category")]
+)
 def test_a_page_costs_at_most_five_queries_and_two_round_trips(
     tab: str, period: str, filtered: str, admin_client: Client, wire: Wire
 ) -> None:
@@ -298,3 +299,88 @@ def test_models_that_are_not_the_sites_own_are_there_too(admin_client: Client, s
     counts.view(manual)
     assert shown(admin_client, object=f"site.manual:{manual.pk}")["Views"][0] == "2"
     assert shown(admin_client, object="site.page:a%20b%2A")["Views"][0] == "1"
+
+
+def test_sources_of_an_object_and_of_those_that_were_viewed_are_of_all_time(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["referrer", "device", "shop.tracking.plan"]}
+    one, two = factories.post(title="One"), factories.post(title="Two")
+    for post, source, device in ((one, "a.example", "phone"), (one, "direct", "phone"), (two, "direct", "tablet")):
+        values = (("referrer", source), ("device", device))
+        tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=values))
+    flush()
+    found = shown(admin_client, tab="sources")
+    assert found["by-referrer"] == [["direct", "2", "67 %"], ["a.example", "1", "33 %"]]
+    assert found["by-plan"] == []
+    found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
+    assert found["by-device"] == [["tablet", "1", "100 %"]]
+    page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
+    assert [words for _, words, _ in page.context["chips"]] == ["direct", "phone"]
+    assert "are not stored by country, device or source" in page.text
+    assert shown(admin_client, referrer="direct")["most-viewed"] == [["One", "1"], ["Two", "1"]]
+    assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [["One", "1", "2"]]
+    assert shown(admin_client, referrer="no.example")["most-viewed"] == []
+    rows = list(csv.reader(StringIO(exported(admin_client, "by-referrer", "csv"))))
+    assert rows == [
+        ["referrer", "views", "share"],
+        ["direct", "2", "0.6666666666666666"],
+        ["a.example", "1", "0.3333333333333333"],
+    ]
+
+
+def test_without_redis_sources_are_those_that_are_stored(
+    admin_client: Client, settings: Settings, start_redis: Start
+) -> None:
+    valkey = start_redis()
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    post = factories.post()
+    for _ in range(2):
+        tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=(("device", "phone"),)))
+    flush()
+    valkey.stop()
+    assert shown(admin_client, tab="sources")["by-device"] == [["phone", "2", "100 %"]]
+
+
+def test_really_read_has_reads_their_share_and_the_median_time(admin_client: Client, redis: Any) -> None:
+    read, opened, other = factories.post(title="Read"), factories.post(title="Opened"), factories.post(title="Other")
+    counts.view(*[read] * 4, *[opened] * 3, other)
+    for post, fields in ((read, {"read": 2, "engaged": 3, "10": 3, "30": 1}), (opened, {"engaged": 2, "10": 1})):
+        redis.hset(f"reading:site.post:{post.pk}", mapping=fields)
+    flush()
+    found = shown(admin_client, tab="reading")["really-read"]
+    assert [row[:1] + row[1:2] + row[3:5] for row in found] == [["Read", "2", "4", "50 %"], ["Opened", "0", "3", "0 %"]]
+    assert all(row[5].endswith(" s") for row in found)
+
+
+def test_the_funnel_has_its_rates(admin_client: Client, settings: Settings) -> None:
+    for has_funnels in (True, False):
+        settings.READTRACK = {"FUNNELS": has_funnels}
+        post = factories.post()
+        counts.view(*[post] * 4)
+        hit = factories.hit()._replace(steps=((f"site.post:{post.pk}", "click"),))
+        tracker.record(hit)
+        flush()
+        found = shown(admin_client, tab="reading", object=f"site.post:{post.pk}")["funnel"]
+        first = 5 if has_funnels else 4
+        assert [row[:2] for row in found] == [["view", str(first)], ["click", "1"], ["convert", "0"]]
+        assert found[1][2] == ("20 %" if has_funnels else "25 %")
+    settings.READTRACK = {"FUNNEL": ()}
+    assert shown(admin_client, tab="reading")["funnel"] == []
+
+
+def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
+    admin_client: Client, start_redis: Start
+) -> None:
+    valkey = start_redis()
+    read, _ = factories.category(name="Read"), factories.category(name="Unread")
+    users = [factories.user() for _ in range(3)]
+    for user in users:
+        tracker.mark_read(user, [read])
+    flush()
+    expected = [["Unread", "0", "4", "100 %"], ["Read", "3", "1", "25 %"]]
+    found = [row for row in shown(admin_client, tab="sections")["sections"] if row[0] in {"Read", "Unread"}]
+    assert found == expected
+    valkey.stop()
+    found = [row for row in shown(admin_client, tab="sections")["sections"] if row[0] in {"Read", "Unread"}]
+    assert found == expected

@@ -1,0 +1,79 @@
+// Draws the dashboard's chart again with uPlot, from the JSON of its table: values under the pointer, the period before
+// beside them, and zoom by dragging. The drawing of the server stays for print, and where anything fails.
+"use strict";
+
+(() => {
+  const NAMES = ["before", "views", "visitors", "reads"];
+  const DASHES = [[2, 4], [], [8, 4], [1, 5]];
+
+  const style = (element, name) => getComputedStyle(element).getPropertyValue(name).trim();
+
+  const colours = (host) => {
+    const found = NAMES.map((name) => style(host, `--readtrack-${name}`));
+    return { lines: found, text: style(host, "--body-quiet-color"), grid: style(host, "--hairline-color") };
+  };
+
+  // Canvas takes no variables, so a change of the scheme draws anew.
+  const draw = (host, data, language) => {
+    const { lines, text, grid } = colours(host);
+    const labels = JSON.parse(host.dataset.labels);
+    const number = new Intl.NumberFormat(language);
+    const times = data.rows.map((row) => Date.parse(row[0]) / 1000);
+    const columns = NAMES.map((name) => data.rows.map((row) => row[data.columns.indexOf(name)]));
+    const hasHours = times.length > 1 && times[1] - times[0] < 86_000;
+    const formatted = (parts) => new Intl.DateTimeFormat(language, { timeZone: host.dataset.zone, ...parts });
+    const hour = { hour: "numeric", minute: "2-digit" };
+    const date = { day: "numeric", month: "short" };
+    const day = formatted({ ...date, ...(hasHours ? hour : { year: "numeric" }) });
+    const tick = formatted(hasHours ? hour : date);
+    const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+    const options = {
+      width: host.clientWidth,
+      height: 280,
+      cursor: { focus: { prox: 24 } },
+      scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(4, most)] } },
+      tzDate: (time) => uPlot.tzDate(new Date(time * 1000), host.dataset.zone),
+      series: [
+        { label: labels[0], value: (_, time) => (time === null ? "–" : day.format(time * 1000)) },
+        ...NAMES.map((name, place) => ({
+          label: labels[data.columns.indexOf(name)],
+          stroke: lines[place],
+          width: name === "before" ? 1.5 : 2.5,
+          dash: DASHES[place],
+          points: { show: times.length === 1 },
+          value: (_, count) => (count === null || count === undefined ? "–" : number.format(count)),
+        })),
+      ],
+      axes: [
+        { ...axis, values: (_, splits) => splits.map((time) => tick.format(time * 1000)), space: 80 },
+        { ...axis, values: (_, splits) => splits.map((count) => (Number.isInteger(count) ? number.format(count) : "")), size: 64 },
+      ],
+    };
+    host.replaceChildren();
+    return new uPlot(options, [times, ...columns], host);
+  };
+
+  const start = async (host) => {
+    const charts = host.closest(".readtrack-charts");
+    const language = document.documentElement.lang || undefined;
+    host.hidden = false;
+    charts.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(host.dataset.url, { headers: { Accept: "application/json" } });
+      if (!answer.ok) throw new Error(answer.status);
+      const data = await answer.json();
+      let plot = draw(host, data, language);
+      charts.classList.add("readtrack-is-drawn");
+      const again = () => { plot.destroy(); plot = draw(host, data, language); };
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+      new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+      new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: 280 })).observe(charts);
+    } catch {
+      host.hidden = true; // the drawing of the server is there
+    } finally {
+      charts.removeAttribute("aria-busy");
+    }
+  };
+
+  document.querySelectorAll(".readtrack-live-chart").forEach(start);
+})();
