@@ -93,7 +93,7 @@ class Numbers:
         """What SQL's history has of whole models: views, and by other names new visitors and reads."""
         if self.asked.is_listed:
             return {}
-        names = [f"{label}{tag}" for label in self.labels for tag in keys.tags()]
+        names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
         names += [name for label in self.labels for name in (history.of_visitors(label), history.of_reads(label))]
         first = self.asked.before.hours.start if self.asked.before else BASELINE + 1
         return history.sums(names, since=first, until=self.asked.span.hours.stop)

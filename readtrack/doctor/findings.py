@@ -9,6 +9,7 @@ from django.db import Error
 from readtrack.conf import conf
 from readtrack.store import server
 from readtrack.store.connection import AuthenticationError, RedisError, UnusableError, address
+from readtrack.store.flushes import LayoutError
 from readtrack.store.keys import DAY, HOUR, MINUTE
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -57,6 +58,8 @@ def counted(count: int, noun: str) -> str:
 
 def failure(error: RedisError | Error) -> Finding:
     """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses to."""
+    if isinstance(error, LayoutError):
+        return Finding("error", str(error), "Do it once no process has the old number any more.")
     cache = f"CACHES['{conf.CACHE}']"
     if isinstance(error, UnusableError):
         hint = "It has to be of django-redis, with a LOCATION such as redis://127.0.0.1:6379/0. Run: manage.py check"

@@ -112,7 +112,7 @@ def reader_series(
 def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int]:
     """Returns the views of these models together by hour index."""
     # SQL comes first, because a count that is settled and written in between would count twice.
-    stored = history.sums([f"{model}{tag}" for model in models for tag in keys.tags()], since=since, until=until)
+    stored = history.sums([f"{model}{tag}" for model in models for tag in keys.past_tags()], since=since, until=until)
     calls = counters.model_hours(models, range(max(since, until - counters.MODEL_HOURS), until))
     return merged(stored, fail_open(scripts.run_all, [], *calls))
 

@@ -113,7 +113,7 @@ def _add_sums(label: str, *, until: int) -> bool:
         lock_epoch()  # because another flush may do the same
         past = databases.rows(History).filter(hour__gt=BASELINE)
         last = past.filter(subject=of_visitors(label)).aggregate(hour=Max("hour"))["hour"]
-        own = past.filter(subject__in=[f"{label}{tag}" for tag in keys.tags()])
+        own = past.filter(subject__in=[f"{label}{tag}" for tag in keys.past_tags()])
         first: int | None = last - AGAIN if last else own.aggregate(hour=Min("hour"))["hour"]
         if first is None:
             return False

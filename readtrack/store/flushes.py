@@ -3,11 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from readtrack.conf import conf
 from readtrack.store import keys, scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import RedisError, connect
 from readtrack.store.scripts import Call
 
 ORPHAN_NOTE = 30 * keys.DAY * 1_000_000  # µs after which the note about a missing row is deleted
+
+
+class LayoutError(RedisError):
+    """PARTITIONS was changed, and the keys are not moved yet."""
 
 
 class FlushMemory(NamedTuple):
@@ -19,11 +24,15 @@ class FlushMemory(NamedTuple):
 
 
 def memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
-    """Returns what each of these partitions knows, by tag. Raises redis.RedisError."""
+    """Returns what each of these partitions knows, by tag. Raises redis.RedisError, and LayoutError before a move."""
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
     calls = [Call("read", [row(tag) for row in rows], (), list) for tag in tags]
+    layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
+    known, *answers = scripts.run_all(layout, *calls, patient=True)
+    if known != conf.PARTITIONS:
+        raise LayoutError(f"Redis has {known} partitions. Run: manage.py readtrack repartition")
     found = {}
-    for tag, times in zip(tags, scripts.run_all(*calls, patient=True), strict=True):
+    for tag, times in zip(tags, answers, strict=True):
         last, requested, full = (int(time or 0) for time in times)
         # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
         found[tag] = FlushMemory(max(last, full), requested, full)

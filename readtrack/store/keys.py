@@ -138,6 +138,11 @@ def tags() -> Sequence[str]:
     return [f":{{rt{number:02x}}}" for number in range(conf.PARTITIONS)] if conf.PARTITIONS > 1 else [""]
 
 
+def past_tags() -> Sequence[str]:
+    """Returns the hash tags of all partitions that there are or were: their number only grows."""
+    return list(dict.fromkeys(["", *tags()]))
+
+
 def by_tag(items: Iterable[Item], tag_of: Callable[[Any], str] = tag) -> Mapping[str, Sequence[Item]]:
     """Returns the subjects, visitors or other items of each partition that has any, in their order."""
     if conf.PARTITIONS == 1:
@@ -197,6 +202,7 @@ flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)"
 flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot requested a full flush (µs)")
 flush_full = Key("flush:full", "string", 0, "start of the last full flush that ended well (µs)")
 flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, by when that was first seen (µs)")
+flush_layout = Key("flush:partitions", "string", 0, "PARTITIONS that flushes know; a flush with others does nothing")
 importing = Key("import:{source}", "hash", DAY, "position of an import; expires once it is finished")
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
 

@@ -17,7 +17,7 @@ from redis.connection import AbstractConnection
 from redis.crc import key_slot
 
 from readtrack.conf import Conf
-from readtrack.store import keys
+from readtrack.store import keys, moving
 from readtrack.store.cluster import Address, Cluster
 from readtrack.store.connection import address_in
 from readtrack.store.keys import TAG
@@ -134,7 +134,7 @@ class PlainNames(Redis):
         """Returns the names of the key in the partitions that have it, or in one that could."""
         key = key.decode() if isinstance(key, bytes) else str(key)
         row = next((row for row in keys.KEYS if row.pattern == keys.kind_of(key)), None)
-        if row is None or row in (keys.trending_asked, keys.trending_lock, keys.budget) or TAG.search(key):
+        if row is None or row in moving.NOT_MOVED or TAG.search(key):
             return [key]
         parts = re.sub(
             r"\\{(\w+)\\}", lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:]*')})", re.escape(row.pattern)

@@ -11,12 +11,22 @@ from django.db import Error
 from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
-from readtrack.management.subcommands import budget, daily_view, doctor, erase, flush, import_, reset, start_as_read
+from readtrack.management.subcommands import (
+    budget,
+    daily_view,
+    doctor,
+    erase,
+    flush,
+    import_,
+    repartition,
+    reset,
+    start_as_read,
+)
 from readtrack.store.connection import RedisError, check_configuration
 
 SUBCOMMANDS = {
     module.__name__.rpartition(".")[2].strip("_").replace("_", "-"): module
-    for module in (flush, doctor, budget, import_, reset, start_as_read, erase, daily_view)
+    for module in (flush, doctor, budget, import_, reset, repartition, start_as_read, erase, daily_view)
 }
 
 

@@ -1,0 +1,85 @@
+"""Moves keys to their partitions after PARTITIONS was multiplied. What has begun there already goes on from SQL."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.signals import setting_changed
+
+from readtrack.conf import conf
+from readtrack.store import keys, scripts
+from readtrack.store.connection import connect
+from readtrack.store.counters import SCAN_COUNT
+from readtrack.store.keys import Key
+
+# Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
+OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
+OF_SITE = (keys.day_key, keys.skips)
+NOT_MOVED = (keys.flush_layout, keys.trending_asked, keys.trending_lock, keys.budget)
+
+
+def known_layout() -> int:
+    """Returns the number of partitions that flushes know; 0 for none. Raises redis.RedisError."""
+    return int(connect(patient=True).get(keys.flush_layout("")) or 0)
+
+
+@contextmanager
+def layout(partitions: int) -> Iterator[None]:
+    """Lets this process have another number of partitions, and archive with each flush."""
+    vars(conf).update(PARTITIONS=partitions, ARCHIVE_EVERY=-1)
+    keys.tag.cache_clear()  # type: ignore[attr-defined]
+    keys.tags.cache_clear()  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        setting_changed.send(None, setting="READTRACK", value=None, enter=False)
+
+
+def move(before: int, *, progress: Callable[[int], object] = int) -> int:
+    """Copies the keys to their partitions, lets flushes know these, and removes the others. Returns how many it copied.
+
+    A key that is in its new place already stays as it is. Raises redis.RedisError; then it can be done again.
+    """
+    client: Any = connect(patient=True)
+    copied, start = 0, len(keys.prefix())
+    old: list[str] = []
+    rows = {row.pattern: row for row in keys.KEYS}
+    for names in scripts.sliced(list(dict.fromkeys(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT)))):
+        progress(len(names))
+        placed = {name: _places(name, rows.get(keys.kind_of(name)), start, before) for name in map(bytes.decode, names)}
+        old += (name for name, places in placed.items() if name not in places)
+        moved = {name: new for name, places in placed.items() if (new := [one for one in places if one != name])}
+        pipeline = client.pipeline(transaction=False)
+        for name in moved:
+            pipeline.dump(name).pttl(name)
+        answers = pipeline.execute()
+        for places, content, life in zip(moved.values(), answers[::2], answers[1::2], strict=True):
+            for place in places if content else ():
+                pipeline.restore(place, max(life, 0), content)
+        copied += sum(answer == b"OK" for answer in pipeline.execute(raise_on_error=False))
+    client.set(keys.flush_layout(""), conf.PARTITIONS)
+    for some in scripts.sliced(old):
+        for name in some:
+            pipeline.unlink(name)
+        pipeline.execute()
+    return copied
+
+
+def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:
+    """Returns the names that a key has from now on, none for a list that begins anew. `start` is the prefix's length.
+
+    Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64.
+    """
+    if row is None or row in NOT_MOVED:
+        return [name]
+    tags, tag = keys.tags(), keys.tag_in(name)
+    family, new = start + len(row.family), tags[int(tag[4:-1] or "0", 16) :: before]
+    if row.owner is not None:
+        parts = keys.TAG.sub("", name[start:]).split(":")
+        owner = parts[1] if row is keys.rate else ":".join(parts[1:3] if parts[0] == "category" else parts[-2:])
+        family, new = name.rindex(f":{owner}") if row is keys.dimension else family, [keys.tag(owner)]
+    elif row in OF_SITE:
+        new = tags[:1]
+    elif row not in OF_PARTITION:
+        return [name] if tag in tags else []
+    return [name.replace(tag, one, 1) if tag else name[:family] + one + name[family:] for one in new]

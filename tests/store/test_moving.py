@@ -1,0 +1,186 @@
+"""A change of PARTITIONS on a site in use: nothing is lost, and nothing counts twice."""
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from itertools import count
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import reports, tracker
+from readtrack.flush.run import flush
+from readtrack.hits.visitors import Visitor
+from readtrack.models import FlushRun
+from readtrack.store import clock, keys, moving, read_state, recording
+from readtrack.store.flushes import LayoutError
+from readtrack.subjects import subject_of
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.counts import view
+from tests.support.waiting import comes_true
+
+pytestmark = pytest.mark.django_db
+
+WRITER = """
+import sys
+from threading import Event, Thread
+import django
+django.setup()
+from readtrack import tracker
+from readtrack.hits.visitors import Visitor
+from tests.support import factories
+stop, counted, name, subjects = Event(), 0, sys.argv[1], sys.argv[2:]
+Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+for number in range(10**6):
+    hit = factories.hit(*subjects, visitor=Visitor(f"{name}-{number}"))
+    counted += len(tracker.record(hit).counted)
+    if stop.is_set():
+        break
+print(counted)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_client(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {"PARTITIONS": 1}
+    read_state.begin(0)
+    clock.ask()
+
+
+@pytest.fixture
+def posts() -> list[Post]:
+    return [factories.post(category=factories.category()) for _ in range(8)]
+
+
+def change(settings: Settings, partitions: int, **others: object) -> None:
+    settings.READTRACK = {"PARTITIONS": partitions, **others}
+
+
+def stored() -> list[int]:
+    return [*Post.objects.order_by("pk").values_list("view_count", flat=True)]
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+def test_with_writers_of_both_numbers_each_view_is_stored_once(
+    posts: list[Post], settings: Settings, redis: Redis, redis_url: str
+) -> None:
+    names = count()
+    subjects = [subject_of(post) for post in posts]
+
+    def writer(partitions: int) -> "subprocess.Popen[str]":
+        environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "READTRACK_TEST_PARTITIONS": str(partitions),
+            "READTRACK_TEST_REDIS_URL": redis_url,
+        }
+        command = [sys.executable, "-c", WRITER, f"writer{next(names)}", *subjects]
+        pipe = subprocess.PIPE
+        return stack.enter_context(subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True))
+
+    def counted(*writers: "subprocess.Popen[str]") -> int:
+        return sum(int(one.communicate()[0]) for one in writers)
+
+    with ExitStack() as stack:
+        old = [writer(1), writer(1)]
+        assert comes_true(lambda: bool(redis.exists(f"views:total:{subjects[0]}")))
+        flush()
+        change(settings, 16)
+        new = [writer(16), writer(16)]
+        assert comes_true(lambda: bool(redis.exists(keys.total(subjects[0]))))
+        with pytest.raises(LayoutError, match="readtrack repartition"):
+            flush()
+        with moving.layout(1):
+            assert flush(only_changed=True).written == 8
+        acknowledged = counted(*old)
+        call_command("readtrack", "repartition", verbosity=0)
+        flush()
+        assert flush(only_changed=True).error == ""
+        acknowledged += counted(*new)
+    flush()
+    assert sum(stored()) == acknowledged
+    assert sum(point.views for point in reports.series(Post)) == acknowledged
+    assert sum(reports.visitors(posts).values()) == pytest.approx(acknowledged, rel=0.05)
+
+
+@pytest.mark.parametrize("overrides", [{}, {"READERS": "ordinal"}, {"UNIQUE": "set"}, {"DIMENSIONS": ["device"]}])
+def test_what_sql_does_not_store_moves(
+    posts: list[Post], overrides: dict[str, object], settings: Settings, redis: Redis
+) -> None:
+    change(settings, 1, **overrides)
+    categories, user = [post.category for post in posts if post.category], factories.user()
+    visitor = Visitor("somebody")
+    hit = factories.hit(*map(subject_of, posts), visitor=visitor)._replace(dimensions=(("device", "phone"),))
+    assert len(tracker.record(hit).counted) == 8
+    view(*posts)
+    tracker.mark_unread(categories)
+    tracker.mark_read(user, categories[:3])
+    recording.mark_robots(["robot"])
+    flush()
+    view(posts[0])
+    for before, after in ((1, 16), (16, 64)):
+        change(settings, after, **overrides)
+        call_command("readtrack", "repartition", verbosity=1)
+        assert stored() == [3] + [2] * 7
+        assert set(tracker.record(hit).skipped.values()) == {"repeat"}, before
+        robot = factories.hit(subject_of(posts[0]), visitor=Visitor("robot"))
+        assert set(tracker.record(robot).skipped.values()) == {"honeypot"}
+        assert reports.unread(user, categories) == set(categories[3:])
+        assert [*reports.views(Post.objects.order_by("pk")).values()] == [3] + [2] * 7
+        assert [*reports.visitors(Post.objects.order_by("pk")).values()] == [3] + [2] * 7
+        assert sum(point.views for point in reports.series(Post)) == 17
+        if overrides.get("DIMENSIONS"):
+            assert reports.breakdown(posts[0], "device") == {"phone": 1}
+        assert {keys.tag_in(key) for key in redis.scan_iter(keys.total.matching)} <= {*keys.tags()}
+    view(*posts)
+    flush()
+    assert stored() == [4] + [3] * 7
+    assert [*reports.visitors(Post.objects.order_by("pk")).values()] == [4] + [3] * 7
+    assert sum(point.views for point in reports.series(Post)) == 25
+
+
+def test_a_key_in_its_new_place_stays_as_it_is(posts: list[Post], settings: Settings, redis: Redis) -> None:
+    category, user = posts[0].category, factories.user()
+    assert category
+    tracker.mark_read(user, [category])
+    redis.set("skip me", 1)
+    flush()
+    change(settings, 16)
+    other = factories.user()
+    read_state.begin(0)
+    tracker.mark_read(other, [category])
+    call_command("readtrack", "repartition", verbosity=0)
+    assert (reports.unread(other, [category]), reports.unread(user, [category])) == (set(), {category})
+    assert redis.get("skip me") == "1"
+
+
+def test_to_move_again_moves_nothing(posts: list[Post], settings: Settings, redis: Redis) -> None:
+    call_command("readtrack", "repartition", verbosity=0)
+    view(*posts)
+    flush()
+    change(settings, 16)
+    for _ in range(2):
+        call_command("readtrack", "repartition", verbosity=0)
+    flush()
+    assert (stored(), FlushRun.objects.filter(error="").count()) == ([1] * 8, 3)
+
+
+def test_the_doctor_and_the_command_say_that_keys_wait_to_be_moved(posts: list[Post], settings: Settings) -> None:
+    flush()
+    change(settings, 16)
+    with pytest.raises(CommandError, match="readtrack repartition"):
+        call_command("readtrack", "flush")
+    assert "readtrack repartition" in FlushRun.objects.latest("pk").error
+
+
+def test_only_a_multiple_will_do(settings: Settings) -> None:
+    change(settings, 16)
+    flush()
+    change(settings, 24)
+    with pytest.raises(CommandError, match="16 partitions"):
+        call_command("readtrack", "repartition")
