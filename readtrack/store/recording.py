@@ -180,7 +180,8 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
     names, own = plain[:SHARED], plain[SHARED:]
     for subject, some in zip(hit.views, scripts.sliced(own, len(own) // len(hit.views)), strict=True):
         total, own_hour, model_hour, _, *strings = some
-        entries = [windows.entry(subject, visitor=who, hit=hit) for who in identities] if slices else []
+        owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
+        entries = [windows.entry(subject, visitor=who, hit=hit) for who in owners]
         names += (total, own_hour, model_hour)
         names += [name for sets, _ in entries for name in sets] or strings
         views.append({"members": [str(member) for _, member in entries]})

@@ -471,11 +471,12 @@ def test_a_wrong_pattern_of_shared_paths_is_found(settings: Settings) -> None:
 CLASS = 30
 
 
+both = pytest.mark.parametrize("store", ["keys", "compact"])
+
+
+@both
 @pytest.mark.parametrize("kind", ["read", "shared"])
-@pytest.mark.parametrize("store", ["keys", "compact"])
-def test_a_school_class_behind_one_address_is_thirty_but_in_compact_windows(
-    settings: Settings, post: Post, kind: str, store: str
-) -> None:
+def test_a_school_class_behind_one_address_is_thirty(settings: Settings, post: Post, kind: str, store: str) -> None:
     """All open the page before the first script runs; then the scripts run, some twice."""
     settings.READTRACK = {"WINDOW_STORE": store}
     browsers = [factories.browser() for _ in range(CLASS)]
@@ -484,14 +485,16 @@ def test_a_school_class_behind_one_address_is_thirty_but_in_compact_windows(
     for browser, page in reversed([*zip(browsers, pages, strict=True)]):
         for _ in range(2):
             tell(browser, token(page))
-    assert views(post) == (1 if store == "compact" else CLASS)
+    assert views(post) == CLASS
     following = factories.post(category=post.category)
     for browser in browsers:
         tell(browser, token(browser.get(f"/{kind}/{following.pk}/")))
     assert views(following) == CLASS
 
 
-def test_a_double_click_whose_first_page_never_comes_to_life_is_one(post: Post) -> None:
+@both
+def test_a_double_click_whose_first_page_never_comes_to_life_is_one(settings: Settings, post: Post, store: str) -> None:
+    settings.READTRACK = {"WINDOW_STORE": store}
     factories.browser().get(f"/read/{post.pk}/")
     browser = factories.browser()
     for _ in range(2):
@@ -499,8 +502,10 @@ def test_a_double_click_whose_first_page_never_comes_to_life_is_one(post: Post) 
     assert views(post) == 1
 
 
-def test_eight_tabs_of_a_new_browser_are_one_visitor(post: Post) -> None:
+@both
+def test_eight_tabs_of_a_new_browser_are_one_visitor(settings: Settings, post: Post, store: str) -> None:
     """Each tab was asked for before the first cookie came; the browser keeps the last one."""
+    settings.READTRACK = {"WINDOW_STORE": store}
     pages = [factories.browser().get(f"/read/{post.pk}/") for _ in range(8)]
     browser = factories.browser()
     browser.cookies = pages[-1].cookies
@@ -509,7 +514,9 @@ def test_eight_tabs_of_a_new_browser_are_one_visitor(post: Post) -> None:
     assert views(post) == 1
 
 
-def test_a_program_that_keeps_no_cookie_gains_one(post: Post) -> None:
+@both
+def test_a_program_that_keeps_no_cookie_gains_one(settings: Settings, post: Post, store: str) -> None:
+    settings.READTRACK = {"WINDOW_STORE": store}
     for _ in range(20):
         page = factories.browser().get(f"/read/{post.pk}/")
     for _ in range(20):
@@ -517,14 +524,15 @@ def test_a_program_that_keeps_no_cookie_gains_one(post: Post) -> None:
     assert views(post) == 1
 
 
+@both
 @settings(max_examples=examples(40))
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["page", "script"])), min_size=1, max_size=14))
+@given(steps=st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["page", "script"])), min_size=1, max_size=14))
 def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
-    redis: Redis, settings: Settings, steps: list[tuple[int, str]]
+    redis: Redis, settings: Settings, store: str, steps: list[tuple[int, str]]
 ) -> None:
     """Five browsers of one kind behind one address; a page that never comes to life is one view if it is the only."""
     redis.flushdb()
-    settings.READTRACK = {"RATE_LIMIT": 0}
+    settings.READTRACK = {"RATE_LIMIT": 0, "WINDOW_STORE": store}
     post = factories.post(category=factories.category())
     good = shown.Shown((f"site.post:{post.pk}",), (), 0, "/", is_shared=False).token(())
     browsers = [factories.browser() for _ in range(5)]

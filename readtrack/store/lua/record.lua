@@ -15,7 +15,8 @@
 --   pass: lifetime of a pass through the funnel (s);
 --   slices: 0 if windows are strings, else the number of sets that make up a window, which then lives `window` seconds;
 --   views: per view {members: one per identity (slices only), effects: {{name, number of its first key, argument}, ...}}
--- The keys of a view are then total, hour, model's hour, and its windows or the sets of each identity, newest first.
+-- The keys of a view are then total, hour, model's hour, and its windows or the sets of each identity, newest first;
+-- the stand-in is the identity behind the others.
 -- The keys of effects come after those of all views.
 local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
@@ -28,7 +29,7 @@ local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1]
 local counters = options and 3 or 4
 local identities = options and options.identities or script == 2 and 1 or width - counters
 local slices = options and options.slices or 0
-local is_in_slices, apply
+local is_in_slices, is_confirmed_in_slices, apply
 
 -- Enters a counter that has just begun: the flush adds what SQL already counted. The first one names the list.
 local function mark(name)
@@ -107,6 +108,8 @@ if options then
     end
   end
 
+  local function provisional(member) return bit.bxor(member, 0x55555555) end
+
   -- Returns true if one of the first `known` identities is in one of the slices; adds them to the newest slice if not.
   function is_in_slices(view, first, known)
     local members = options.views[view].members
@@ -120,7 +123,26 @@ if options then
       call('SADD', newest, members[identity])
       if call('SCARD', newest) == 1 then call('EXPIRE', newest, window) end
     end
+    if known == identities and newcomers > 0 then call('SADD', KEYS[first], provisional(members[1])) end
     return false
+  end
+
+  -- Does what is_confirmed does. In the set with the cookie's member, a second one stands for 'p' and its complement for
+  -- 0; in the set with the stand-in's, its complement stands for 2.
+  function is_confirmed_in_slices(view, first)
+    if not is_in_slices(view, first, 1) then return false end
+    local mine, theirs = tonumber(options.views[view].members[1]), tonumber(options.views[view].members[2])
+    local left, is_taken = 0, false
+    for slice = 0, slices - 1 do
+      left = left + call('SREM', KEYS[first + slice], -1 - mine, provisional(mine))
+      is_taken = is_taken or call('SISMEMBER', KEYS[first + slices + slice], -1 - theirs) == 1
+    end
+    if left == 0 or is_taken then return left == 0 end
+    for slice = 0, slices - 1 do
+      local name = KEYS[first + slices + slice]
+      if call('SISMEMBER', name, theirs) == 1 then call('SADD', name, -1 - theirs) end
+    end
+    return true
   end
 
   function apply(view)
@@ -141,7 +163,7 @@ end
 
 -- Returns true if one of the visitor's windows is open; opens all of them if none is. The first is the visitor's own.
 local function is_repeat(view, first)
-  if slices > 0 then return is_in_slices(view, first, identities) end
+  if slices > 0 then return (script == 2 and is_confirmed_in_slices or is_in_slices)(view, first, identities) end
   if script == 2 then return is_confirmed(KEYS[first], KEYS[first + 1]) end
   if identities == 2 then
     if call('EXISTS', KEYS[first]) == 1 then return true end
