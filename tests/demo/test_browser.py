@@ -321,12 +321,12 @@ def test_the_admins_column_shows_and_sorts_what_is_stored(
     manage("readtrack", "flush")
     page = tab("admin")
     page.goto(POSTS)
-    heading = page.locator("th.column-stored_views .text a")
+    heading = page.locator("th.column-linked_views .text a")
     expect(heading).to_have_text("Views")
     for direction in ("asc", "desc"):
         heading.click()
-        expect(page.locator(f"th.column-stored_views.{direction}ending")).to_be_visible()
-    stored = [int(text) for text in page.locator("td.field-stored_views").all_inner_texts()]
+        expect(page.locator(f"th.column-linked_views.{direction}ending")).to_be_visible()
+    stored = [int(text) for text in page.locator("td.field-linked_views").all_inner_texts()]
     assert stored == sorted(stored, reverse=True)
     assert stored[0] > 0
 
