@@ -12,6 +12,7 @@ from django.utils.html import escape
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import tracker
+from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
 from readtrack.reports.access import author_of, may_view_numbers, numbers_url
 from readtrack.subjects import subject_of
@@ -140,7 +141,7 @@ def test_an_authors_report_has_nothing_of_others() -> None:
         f"{AUTHORS}?object={subject_of(other)}",
         f"{AUTHORS}?author={someone.pk}",
         f"{AUTHORS}?category={subject_of(section)}",
-        f"{AUTHORS}?tab=refused",
+        *(f"{AUTHORS}?tab={tab}" for tab in TABS),
         f"{page_of(own)}?author={someone.pk}&object={subject_of(other)}",
     ):
         page = client.get(address).text

@@ -33,12 +33,13 @@ def lines(
     series: Mapping[str, Sequence[int | None]],
     *,
     description: str,
+    notes: Sequence[str] = (),
     shape: Shape = WIDE,
 ) -> SafeString:
     """Returns a line chart as an `<svg>` element without script and style, for a strict content security policy.
 
-    Screen readers read `title` and `description`. Pointing at a point shows its label and value; None is no point.
-    The last label is written out, and before it as many as there is room for.
+    Screen readers read `title` and `description`. None is no point; a point with a note has a line down. The last
+    label is written out, and before it as many as there is room for.
     """
     if len(labels) == 1:  # no line has a single point
         labels, series = [*labels, ""], {name: [*values, *values] for name, values in series.items()}
@@ -65,8 +66,20 @@ def lines(
     chart.x_labels, chart.x_labels_major = list(labels), list(labels[::-1][::step])  # pygal knows them by their text
     for name, values in series.items():
         chart.add(name, list(values))
-    chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, shape=shape))
+    if any(notes):
+        chart.add("notes", [0] * len(labels))  # tells where the points are
+    chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, notes=notes, shape=shape))
     return SafeString(chart.render(is_unicode=True))  # an XML writer has escaped it
+
+
+def _mark(line: Any, dots: Any, notes: Sequence[str]) -> None:
+    """Draws a line at each point with a note, in the place of the line of a series with these dots."""
+    line.set("class", "readtrack-marks")
+    line[:] = []
+    for note, dot in zip(notes, (one for one in dots.iter() if one.get("cx")), strict=False):
+        if note:
+            mark = etree.SubElement(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
+            etree.SubElement(mark, "title").text = note
 
 
 def _width(label: str) -> float:
@@ -74,13 +87,17 @@ def _width(label: str) -> float:
     return sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
 
 
-def _plain(root: Any, *, title: str, description: str, shape: Shape) -> Any:
-    """Removes style, script, comments, pygal's own title and the empty id; adds words for screen readers."""
+def _plain(root: Any, *, title: str, description: str, notes: Sequence[str], shape: Shape) -> Any:
+    """Removes style, script, comments, pygal's own title and the empty id; adds notes, and words for screen readers."""
+    series = [group for group in root.iter() if str(group.get("class")).startswith("series ")]
+    of_last = [group for group in series if group.get("class") == series[-1].get("class")]
     for parent in list(root.iter()):
         parent.attrib.pop("style", None)
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag in REMOVED or child.get("class", "").endswith("overlay"):
                 parent.remove(child)
+    if any(notes):
+        _mark(of_last[0], of_last[1], notes)
     root.attrib.pop("id")
     root.set("class", f"readtrack-chart readtrack-{shape.name}")
     root.set("role", "img")

@@ -1,14 +1,15 @@
 """The numbers of a scope. Each is computed when a table or a chart asks for it, so an export costs only its own."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.db.models import Model
+from django.utils import timezone
 
 from readtrack import buckets
 from readtrack.dashboard.scope import Scope, Span
@@ -280,6 +281,17 @@ class Numbers:
         some = [(self.objects.get(name), name, views) for name, views in self._trending]
         return [one for one in some if one[0] is not None]
 
+    @cached_property
+    def notes(self) -> list[str]:
+        """What editors noted on the days of each point of the chart; "" for nothing."""
+        days = [timezone.localtime(start).date() for start in self.starts]
+        found: list[list[str]] = [[] for _ in days]
+        for day, text in self._flush[1]:
+            if day >= days[0]:
+                # The first hour of the day, or the week or month that the day is in.
+                found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
+        return ["; ".join(texts) for texts in found]
+
     @property
     def is_live(self) -> bool:
         """Returns False if Redis does not answer."""
@@ -291,9 +303,14 @@ class Numbers:
         good = None if self.is_live else runs.last_good()
         return buckets.now() if self.is_live else good.began if good else buckets.hour_start(0)
 
-    @cached_property
+    @property
     def last_flush(self) -> FlushRun | None:
-        return FlushRun.objects.filter(ended__isnull=False).first()
+        return self._flush[0]
+
+    @cached_property
+    def _flush(self) -> tuple[FlushRun | None, list[tuple[date, str]]]:
+        ends = (self.scope.span.since, self.scope.span.until - buckets.MINUTE)
+        return runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
 
 
 def _total(points: Sequence[Counts]) -> Counts:

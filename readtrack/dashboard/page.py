@@ -167,11 +167,11 @@ def _chart(found: Numbers, table: Table) -> dict[str, Any]:
         "span": _span_in_words(found.scope),
     }
     drawn = [
-        charts.lines(table.title, starts, series, description=summary, shape=shape)
+        charts.lines(table.title, starts, series, description=summary, notes=found.notes, shape=shape)
         for shape in (charts.WIDE, charts.NARROW)
     ]
     rows = [
-        (start, [text(value, "number") for value in row.values[1:]])
+        (start, [text(value, column.kind) for value, column in zip(row.values, table.columns, strict=True)][1:])
         for start, row in zip(starts, table.rows, strict=True)
     ]
     return {
@@ -181,6 +181,7 @@ def _chart(found: Numbers, table: Table) -> dict[str, Any]:
         "chart_rows": rows,
         "chart_labels": json.dumps([column.heading for column in table.columns]),
         "zone": timezone.get_current_timezone_name(),
+        "notes": [(start, note) for start, note in zip(starts, found.notes, strict=True) if note],
         "chart_links": _exports(table, found.scope),
     }
 

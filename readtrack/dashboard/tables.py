@@ -112,12 +112,13 @@ def over_time(found: Numbers) -> Table:
         Column("visitors", _("New visitors")),
         Column("reads", _("Reads")),
         Column("before", _("Views, the period before")),
+        Column("notes", _("Notes"), "text"),
     ]
     until = found.known_until
     earlier = [point.views for point in found.before] + [None] * len(found.points)
     rows = [
-        Row((start.isoformat(), *(point if start <= until else (None, None, None)), before))
-        for start, point, before in zip(found.starts, found.points, earlier, strict=False)
+        Row((start.isoformat(), *(point if start <= until else (None, None, None)), before, note))
+        for start, point, before, note in zip(found.starts, found.points, earlier, found.notes, strict=False)
     ]
     return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
 

@@ -5,13 +5,13 @@ everything begins a list of its own, which SQL knows nothing of: none of its mar
 """
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.db.models import F, Max, QuerySet
 
 from readtrack.conf import conf
-from readtrack.models import FlushRun, KnownEpoch, Reset
+from readtrack.models import FlushRun, KnownEpoch, Note, Reset
 from readtrack.sql import databases
 from readtrack.store import keys
 from readtrack.store.counters import Epoch
@@ -45,6 +45,15 @@ class SqlEpoch:
             else:
                 is_known = False
         return is_known
+
+
+def flush_and_notes(since: date, until: date) -> tuple[FlushRun | None, list[tuple[date, str]]]:
+    """Returns the last flush that ended, and the notes of these days by day, in one query; without a flush no note."""
+    names = {"runs": FlushRun._meta.db_table, "notes": Note._meta.db_table}
+    rows: Any = [*FlushRun.objects.raw(databases.STATEMENTS["flush_and_notes"].format(**names), [since, until])]
+    # Databases without dates give text.
+    notes = [(date.fromisoformat(str(row.note_day)), row.note_text) for row in rows if row.note_day]
+    return (rows[0] if rows else None), notes
 
 
 def known_epochs(epochs: Iterable[Epoch]) -> dict[str, Epoch]:

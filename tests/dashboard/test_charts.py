@@ -55,6 +55,19 @@ def test_a_single_point_can_be_seen() -> None:
     assert [element for element in draw([5]).iter() if element.get("class") == "line reactive nofill"]
 
 
+def test_a_point_with_a_note_has_a_line_that_says_it() -> None:
+    values, notes = [1, 2, 3], ["", "<Newsletter> sent", ""]
+    svg = charts.lines("Views", ["a", "b", "c"], {"views": values, "reads": values}, description="", notes=notes)
+    root = ElementTree.fromstring(svg)
+    [marks] = [one for one in root.iter(f"{NAMESPACE}g") if one.get("class") == "readtrack-marks"]
+    assert [mark[0].text for mark in marks] == ["<Newsletter> sent"]
+    assert len([one for one in root.iter() if one.get("class") == "line reactive nofill"]) == 2  # and no third one
+    over, down = (float(part.split(" ")[0]) for part in str(marks[0].get("d")).removeprefix("M").split("V"))
+    [label] = [one for one in root.iter(f"{NAMESPACE}text") if one.text == "b"]
+    assert over == pytest.approx(float(str(label.get("x"))), abs=0.1)
+    assert 0 < down < charts.WIDE.height
+
+
 def written(root: ElementTree.Element) -> list[str]:
     """Returns the labels of the horizontal axis that are written out."""
     [axis] = [one for one in root.iter(f"{NAMESPACE}g") if str(one.get("class")).startswith("axis x")]

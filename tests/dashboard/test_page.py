@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -20,7 +20,7 @@ from readtrack.dashboard.scope import PERIODS
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import FlushRun
+from readtrack.models import FlushRun, Note
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store.skips import skip_buffer
@@ -384,3 +384,22 @@ def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
     valkey.stop()
     found = [row for row in shown(admin_client, tab="sections")["sections"] if row[0] in {"Read", "Unread"}]
     assert found == expected
+
+
+def test_notes_are_on_the_chart_below_it_and_in_its_table(admin_client: Client) -> None:
+    flush()
+    for day, words in ((8, "Too late"), (7, "Redesign"), (5, "Newsletter <sent>"), (5, "Sale"), (1, "First")):
+        Note.objects.create(day=date(2026, 3, day), text=words)
+    Note.objects.create(day=date(2026, 2, 28), text="Too early")
+    week = {"from": "2026-03-01", "to": "2026-03-07"}
+    page = admin_client.get(DASHBOARD, week).text
+    both = "Newsletter &lt;sent&gt;; Sale"
+    assert page.count(f"<title>{both}</title>") == 2  # in the wide and in the narrow drawing
+    assert re.findall(r"<li><b>[^<]+</b> (.*?)</li>", page) == ["First", both, "Redesign"]
+    assert f"<td>{both}</td>" in page
+    assert "Too" not in content(page)
+    hours, weeks = {"from": "2026-03-05", "to": "2026-03-05"}, {"from": "2025-03-01", "to": "2026-03-05"}
+    for given, points, expected in ((week, 7, 4), (hours, 24, 0), (weeks, 54, 53)):
+        rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", **given))))
+        assert len(rows) == points
+        assert [place for place, row in enumerate(rows) if "Sale" in row["notes"]] == [expected]

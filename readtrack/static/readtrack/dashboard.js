@@ -20,6 +20,7 @@
     const number = new Intl.NumberFormat(language);
     const times = data.rows.map((row) => Date.parse(row[0]) / 1000);
     const columns = NAMES.map((name) => data.rows.map((row) => row[data.columns.indexOf(name)]));
+    const notes = data.rows.map((row) => row[data.columns.indexOf("notes")]);
     const hasHours = times.length > 1 && times[1] - times[0] < 86_000;
     const formatted = (parts) => new Intl.DateTimeFormat(language, { timeZone: host.dataset.zone, ...parts });
     const hour = { hour: "numeric", minute: "2-digit" };
@@ -27,14 +28,26 @@
     const day = formatted({ ...date, ...(hasHours ? hour : { year: "numeric" }) });
     const tick = formatted(hasHours ? hour : date);
     const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+    const mark = (plot) => {
+      const { left, top, width, height } = plot.bbox;
+      plot.ctx.fillStyle = style(host, "--body-loud-color");
+      times.forEach((time, place) => {
+        const over = plot.valToPos(time, "x", true);
+        if (notes[place] && over >= left && over <= left + width) plot.ctx.fillRect(over, top, devicePixelRatio, height);
+      });
+    };
     const options = {
+      hooks: { draw: [mark] },
       width: host.clientWidth,
       height: 280,
       cursor: { focus: { prox: 24 } },
       scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(4, most)] } },
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), host.dataset.zone),
       series: [
-        { label: labels[0], value: (_, time) => (time === null ? "–" : day.format(time * 1000)) },
+        {
+          label: labels[0],
+          value: (_, time, __, place) => (time === null ? "–" : [day.format(time * 1000), notes[place]].filter(Boolean).join(": ")),
+        },
         ...NAMES.map((name, place) => ({
           label: labels[data.columns.indexOf(name)],
           stroke: lines[place],
