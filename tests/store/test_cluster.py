@@ -3,21 +3,28 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.cache import caches
 from pytest_django import Settings
-from redis import RedisCluster
+from redis import Redis, RedisCluster
+from redis.connection import SSLConnection
 from redis.crc import key_slot
+from redis.exceptions import ResponseError
 
 from readtrack import reports, tracker
 from readtrack.checks.setup import check_setup
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
-from readtrack.store import keys, scripts, server
-from readtrack.store.circuit import SilentError, circuit, noticing_absence
+from readtrack.store import connection, counters, keys, recording, scripts, server
+from readtrack.store.circuit import Page, SilentError, circuit, noticing_absence
 from readtrack.store.connection import connect, server_time
+from readtrack.store.skips import key_of, skip_buffer
 from readtrack.subjects import subject_of
+from tests.conftest import Start
 from tests.site.models import Post
 from tests.store.test_clients import assert_it_counts
 from tests.support import factories
@@ -163,7 +170,7 @@ def test_a_slot_on_its_way_loses_no_count(cluster: ValkeyCluster, posts: list[Po
     view(post)
     with cluster.importing(slot_of(post), 0, 1):
         assert reports.views([post])[post] == 8
-        assert connect().get(keys.total("site.post:1")) is None
+        assert connect().get(keys.daily(subject_of(post))) is None
         assert connect().get(keys.total(subject_of(post))) == b"1"
     view(post)
     assert reports.views([post])[post] == 9
@@ -174,3 +181,122 @@ def test_the_doctor_examines_each_server(cluster: ValkeyCluster) -> None:
     assert {finding.message for finding in found.values() if finding.level == "error"} == set()
     assert found["version"].message.count("127.0.0.1:") == SHARDS
     assert "1 replica" in found["role"].message
+
+
+def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_it(
+    cluster: ValkeyCluster, posts: list[Post], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.2)
+    [post, *_] = [post for post in posts if owner(cluster, post) == 0]
+    subject = subject_of(post)
+    view(post)
+    with cluster.importing(slot_of(post), 0, 1):
+        assert tracker.record(factories.hit(subject)).skipped == {subject: "error"}
+        with pytest.raises(SilentError, match="TryAgainError"):
+            scripts.run(recording.count_views(factories.hit(subject), hits=1), patient=True)
+    assert tracker.record(factories.hit(subject)).counted == (subject,)
+
+
+def test_a_transaction_waits_for_a_slot_on_its_way(
+    cluster: ValkeyCluster, posts: list[Post], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.2)
+    [post, *_] = [post for post in posts if owner(cluster, post) == 0]
+    with cluster.importing(slot_of(post), 0, 1), pytest.raises(SilentError):
+        counters.change([subject_of(post)])
+    counters.change([subject_of(post)])
+
+
+def test_a_pipeline_follows_a_slot_and_raises_what_one_server_refuses(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    [post, *_] = [post for post in posts if owner(cluster, post) == 0]
+    subject = subject_of(post)
+    counters.change([subject, subject_of(posts[-1])])
+    with cluster.moved(slot_of(post), 0, 1):
+        assert not counters.have_hashes([subject_of(one) for one in posts])
+    view(post)
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    pipeline.zrange(keys.total(subject), 0, 1)
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        pipeline.execute()
+
+
+def test_a_page_that_has_waited_long_enough_asks_no_server(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    view(posts[0])
+    with Page(None, 0.0):
+        assert reports.views(posts[:1])[posts[0]] == 7
+    assert reports.views(posts[:1])[posts[0]] == 8
+
+
+def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster) -> None:
+    django_cache: Any = caches["default"]
+    django_cache.set("a", 1)
+    assert django_cache.get("a") == 1
+    django_cache.client.connection_factory.disconnect(django_cache.client.get_client())
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_without_a_server_that_knows_slots_pages_show_what_sql_has(
+    cluster: ValkeyCluster,
+    posts: list[Post],
+    settings: Settings,
+    start_redis: Start,
+    is_there: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = start_redis(cluster_enabled="yes").url if is_there else "redis://127.0.0.1:1"
+    settings.CACHES = {"default": cache([url])}
+    monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.2)
+    assert ">7<" in factories.browser().get(f"/posts/{posts[0].pk}/").text
+    assert set(reports.views(posts).values()) == {7}
+    with pytest.raises(SilentError):
+        server_time(patient=True)
+    assert any(finding.level == "error" for finding in examine(sample=1))
+
+
+def test_skips_wait_for_the_server_that_keeps_them(cluster: ValkeyCluster, posts: list[Post], noon: datetime) -> None:
+    kept = key_slot(key_of(noon).encode()) // (16384 // SHARDS + 1)
+    skip_buffer.add(["rate"], at=noon)
+    [post, *_] = [post for post in posts if owner(cluster, post) != kept]
+    total = counters.totals([subject_of(post)])
+    with paused(cluster, kept):
+        assert skip_buffer.send(total) == [{}]
+    assert skip_buffer.skips[key_of(noon), "rate"] == 1
+
+
+def test_the_doctor_tells_servers_apart_and_warns_of_full_coverage(cluster: ValkeyCluster) -> None:
+    cluster.ask(1, "CONFIG", "SET", "cluster-require-full-coverage", "yes")
+    try:
+        found = [finding for finding in examine(sample=1) if finding.name == "role"]
+    finally:
+        cluster.ask(1, "CONFIG", "SET", "cluster-require-full-coverage", "no")
+    assert sorted(finding.level for finding in found) == ["ok", "warning"]
+    [warning] = [finding for finding in found if finding.level == "warning"]
+    assert warning.message.startswith(f"127.0.0.1:{cluster.servers[1].port}: ")
+
+
+def test_the_doctor_warns_of_a_primary_without_replicas(
+    cluster: ValkeyCluster, settings: Settings, start_redis: Start
+) -> None:
+    valkey = start_redis(cluster_enabled="yes")
+    with Redis.from_url(valkey.url) as client:
+        client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    settings.CACHES = {"default": cache([valkey.url])}
+    assert {finding.level for finding in examine(sample=1) if finding.name == "role"} == {"warning"}
+
+
+def test_the_client_of_another_library_lends_its_password_and_tls(settings: Settings) -> None:
+    class Nodes:
+        connection_kwargs = {"ssl": True, "ssl_ca_certs": "ca.pem", "username": "site", "socket_timeout": 99}
+
+    class Found:
+        nodes_manager = Nodes()
+
+        def get_nodes(self) -> list[Any]:
+            return [SimpleNamespace(host="10.0.0.1", port="6379")]
+
+    pool: Any = connection._like(Found(), timeout=0.5).connection_pool
+    assert pool.connection_class is connection._limited(SSLConnection, connection._Limited)
+    wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
+    assert wanted.items() <= pool.connection_kwargs.items()

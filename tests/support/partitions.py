@@ -163,8 +163,11 @@ class PlainNamesInCluster(PlainNames, Cluster):
         return cls([address_in(url) for url in urls], client_of)
 
     def _send(self, *args: Any, **options: Any) -> Any:
-        if args[0] not in {"KEYS", "FLUSHDB", "FLUSHALL"}:
-            return super()._send(*args, **options)
-        clients: list[Any] = self.clients()
-        answers = [client.execute_command(*args, **options) for client in clients]
-        return list(chain(*answers)) if args[0] == "KEYS" else all(answers)
+        if args[0] in {"KEYS", "FLUSHDB", "FLUSHALL"}:
+            clients: list[Any] = self.clients()
+            answers = [client.execute_command(*args, **options) for client in clients]
+            return list(chain(*answers)) if args[0] == "KEYS" else all(answers)
+        if args[0] in {"MGET", "DEL", "UNLINK", "EXISTS", "TOUCH"}:
+            found = [super(PlainNamesInCluster, self)._send(args[0], key, **options) for key in args[1:]]
+            return list(chain(*found)) if args[0] == "MGET" else sum(found)
+        return super()._send(*args, **options)
