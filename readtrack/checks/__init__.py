@@ -1,7 +1,4 @@
-"""System checks: what can be set up wrongly, each with what to do. None of them touches a network.
-
-`messages.ini` has their words, in which numbers in braces stand for the words of a problem.
-"""
+"""System checks: what can be set up wrongly, without touching a network. `messages.ini` has their words."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

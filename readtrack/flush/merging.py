@@ -181,10 +181,7 @@ def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:
-    """Brings history up to the present hour (since 1970). Returns what SQL stores of hours that Redis has less of.
-
-    Returns None if Redis has to be settled first. Raises redis.RedisError or django.db.Error.
-    """
+    """Stores the last hours (since 1970). Returns those that Redis has less of; None if it has to be settled first."""
     since = present - MODEL_HOURS + 1
     tags, labels = tags or keys.tags(), [label_of(model) for model in counted_models()]
     calls = counters.model_hours(labels, range(since, present + 1), tags=tags)

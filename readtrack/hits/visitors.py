@@ -31,13 +31,10 @@ logger = logging.getLogger("readtrack")
 
 
 class Visitor(NamedTuple):
-    """A visitor. `fallback_id` identified this visitor before `id` did; repeats are found by both.
-
-    It is the hash of address and browser before the cookie comes back, and the cookie of a user who signed in.
-    """
+    """A visitor, whose repeats are found by both ids."""
 
     id: str
-    fallback_id: str = ""
+    fallback_id: str = ""  # before the cookie comes back the hash of address and browser; of a user, the cookie
     new_cookie: str = ""
     # A "hash" is the same on every day, and never stored: store/day_keys.py makes it the id of a "day". An "address" is
     # known by the hash that stands in for a cookie.

@@ -127,9 +127,8 @@ def _connect(waiting: Mapping[bytes, Placeholder], html: dict[bytes, str], text:
         name = f' data-rt="{entry.key}"'
         start = ELEMENT.match(html[key])
         hidden = "" if html[key] else " hidden"
-        html[key] = (
-            f"{start[0]}{name}{html[key][start.end() :]}" if start else f"<span{name}{hidden}>{html[key]}</span>"
-        )
+        named = f"{start[0]}{name}{html[key][start.end() :]}" if start else ""
+        html[key] = named or f"<span{name}{hidden}>{html[key]}</span>"
     if page.subject != ANSWER:
         texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
         token = Shown.named(page.subject, page.stored).token(list(places.values()), texts[0] if texts else ())

@@ -38,10 +38,7 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
 
 
 def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
-    """Returns the rows that no other transaction has locked, and locks those that are read.
-
-    Use it in a transaction. A database that cannot tell, as SQLite, gives all rows.
-    """
+    """Returns the rows that no other transaction has locked, in a transaction; SQLite, which cannot tell, all."""
     features = of(model).features
     if not features.has_select_for_update_skip_locked:
         return rows(model)

@@ -20,10 +20,7 @@ LOCK = 0  # origin of the row of KnownEpoch that is no list's
 
 
 class SqlEpoch:
-    """The newest epoch of each partition that SQL knows, as far as one flush has seen; `tags` are its partitions.
-
-    SQL is asked again only if Redis is in another epoch, because SQL's number only moves forward.
-    """
+    """The newest epochs of some partitions in SQL, as one flush knows them: SQL's number only moves forward."""
 
     def __init__(self, part: str = "") -> None:
         number, parts = map(int, part.split("/")) if part else (1, 1)

@@ -79,10 +79,7 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
 def model_hours(
     models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
 ) -> list[Call[dict[tuple[str, int], Total]]]:
-    """Reads the views of models in these hours (since 1970), by model and hour, by partition (`keys.hour_name`).
-
-    `tags` are those of some partitions, here and below; without any, of all.
-    """
+    """Reads the views of models by hour (since 1970), by partition: of `tags`, here and below, or of all."""
     calls, start = [], keys.prefix()
     for tag in tags or keys.tags():
         for some in scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours]):
@@ -161,10 +158,7 @@ def change(subjects: Iterable[str]) -> None:
 
 
 def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], Epoch]]:
-    """Returns some counters that began until then (µs) and are unsettled, and the epoch of Redis, of each partition.
-
-    Settling them makes room for the next.
-    """
+    """Returns the next counters to settle that began until then (µs), and the epoch, of each partition."""
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
     tags = tags or keys.tags()
     most = max(1, scripts.SLICE // len(tags))

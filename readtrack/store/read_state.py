@@ -25,16 +25,13 @@ PUBLISHED_FOR = keys.published.seconds * 1_000_000  # µs that the time of a pub
 
 
 class Publication(NamedTuple):
-    """Something new in a category. `author` gets no dot; with `is_own` the category is the author's own text.
-
-    Of several with the same `token` within a day, the items of one count.
-    """
+    """Something new in a category."""
 
     subject: str
     items: int = 1
-    author: Reader | None = None
-    is_own: bool = False
-    token: str = ""
+    author: Reader | None = None  # gets no dot
+    is_own: bool = False  # the category is the author's own text
+    token: str = ""  # of several publications with one token within a day, the items of one count
 
 
 def field(reader: Reader) -> Reader:

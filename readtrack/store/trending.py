@@ -54,10 +54,7 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:
-    """Updates the trending lists, unless another process does; the task in the schedule calls it.
-
-    Returns the number of subjects in the hour's list. Raises redis.RedisError.
-    """
+    """Updates the trending lists, unless another process does. Returns the number of subjects in the hour's."""
     at = buckets.now(at)
 
     def work() -> int:

@@ -5,6 +5,7 @@ once Redis has it. What is left after a crash is sent by the next flush.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -22,10 +23,7 @@ from readtrack.store.read_state import Publication
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
-    """Makes the categories unread for everybody now, in one round trip for every 1,000.
-
-    Raises redis.RedisError, and TypeError for an object without read state.
-    """
+    """Makes the categories unread for all, in one trip for 1,000. Raises TypeError without read state."""
     _send([Publication(subject) for subject in subjects.category_subjects(objs)])
 
 
@@ -106,15 +104,10 @@ def _unsent(found: dict[str, list[str]]) -> list[UnsentPublication]:
 
 
 def _publication(row: UnsentPublication) -> Publication:
-    return Publication(row.subject, row.items, _reader(row.author), row.is_own, row.token.hex)
-
-
-def _reader(author: str) -> readers.Reader | None:
-    try:
-        pk = get_user_model()._meta.pk.to_python(author)
-    except ValidationError:  # the site has other users by now
-        return None
-    return readers.or_none(pk) if author else None
+    author = None
+    with suppress(ValidationError):  # the site may have other users by now
+        author = readers.or_none(get_user_model()._meta.pk.to_python(row.author)) if row.author else None
+    return Publication(row.subject, row.items, author, row.is_own, row.token.hex)
 
 
 def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> None:
