@@ -4,6 +4,7 @@ import gzip
 import json
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextvars import copy_context
 from functools import cache, partial
 from typing import Any
 
@@ -22,7 +23,6 @@ from readtrack.page.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READE
 from readtrack.page.shown import LONGEST_PATH, VERSIONS, Shown
 from readtrack.reports import live
 from readtrack.request import Recorder
-from readtrack.store.circuit import in_this_page
 
 FindReader = Callable[[], Reader | None]
 Run = Callable[..., list[Any]]  # runs calls, as `scripts.run_all` does
@@ -236,7 +236,9 @@ class Stream:
     def __init__(self, find_reader: FindReader) -> None:
         self._begun = b""
         self._branches: list[bool] = []
-        self._fill_in = partial(in_this_page(filled), find_reader=find_reader, branches=self._branches)
+        # In the page's context, so that it still waits for Redis no longer than the page has left.
+        fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
+        self._fill_in = partial(copy_context().run, fill_in)
 
     def filled(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         for part in parts:

@@ -155,20 +155,6 @@ def kernel_limit(sock: socket, seconds: float) -> None:
         sock.setsockopt(SOL_SOCKET, option, value)
 
 
-def in_this_page(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Returns the call for use after the page's block, in which it still waits no longer than the page has left."""
-    page = _page.get()
-
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        token = _page.set(page)
-        try:
-            return call(*args, **kwargs)
-        finally:
-            _page.reset(token)
-
-    return run
-
-
 _absence: ContextVar[Event | None] = ContextVar("absence", default=None)
 
 
