@@ -183,7 +183,7 @@ trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "vi
 trending_copy = Key("trending:entered:{minute}", "sorted set", 80 * MINUTE, "what the list took from that bucket")
 trending_top = Key("trending:top", "sorted set", 10 * MINUTE, "sum of the last 60 buckets; member “” is the newest one")
 trending_top_of = Key("trending:top:{minutes}", "sorted set", 10 * MINUTE, "the same of fewer minutes, on demand")
-trending_asked = Key("trending:asked", "sorted set", 10 * MINUTE, "numbers of minutes, by when they were asked for")
+trending_fresh = Key("trending:fresh:{minutes}", "string", 30, "1: somebody computes the list of so many minutes")
 trending_lock = Key("trending:lock", "string", 30, "held by the process that computes the lists")
 read_bits = Key("category:{subject}:read", "bitmap", 0, "one bit by user id: 1 has read; removed by a publication")
 seen_counters = Key("category:{subject}:seen", "numbers", 0, "4 bytes by user id: publications seen, plus 1")
@@ -191,12 +191,8 @@ ordinal_read_bits = Key("category:{subject}:read:ordinal", "bitmap", 0, "the sam
 ordinal_seen_counters = Key("category:{subject}:seen:ordinal", "numbers", 0, "the same by ordinal of the reader")
 published = Key("category:{subject}:published", "string", DAY, "time of the last publication (µs)")
 sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence")
-reads_began = Key(
-    "reads:began", "string", 0, "since when Redis knows publications (µs); a page from before marks nothing"
-)
-readers = Key(
-    "readers", "hash of readers", 0, "the ordinal of each reader whose id is no small number, by a keyed hash"
-)
+reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing")
+readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash")
 readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again")
 flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)")
 flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot requested a full flush (µs)")

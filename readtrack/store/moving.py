@@ -15,7 +15,7 @@ from readtrack.store.keys import Key
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
 OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
 OF_SITE = (keys.day_key, keys.skips)
-NOT_MOVED = (keys.flush_layout, keys.trending_asked, keys.trending_lock, keys.budget)
+NOT_MOVED = (keys.flush_layout, keys.trending_fresh, keys.trending_lock, keys.budget)
 
 
 def known_layout() -> int:

@@ -1,4 +1,4 @@
-"""Trending: views by subject in the last minutes. A task updates the hour's list, and others while asked for."""
+"""Trending: views by subject in the last minutes. A task updates the hour's list; others are computed on demand."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from datetime import datetime
 from heapq import nlargest
 from itertools import chain
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
@@ -15,7 +15,6 @@ from readtrack.store.scripts import Call
 
 MINUTES = 60  # the longest window, because a minute's bucket is kept little longer
 GAP = 8  # minutes without a refresh that the list can slide over; after a longer gap it begins anew
-MOST_LISTS = 16  # lists of fewer minutes
 LOOKED_AT = 10_000  # subjects looked through to find those of one model
 
 Result = TypeVar("Result")
@@ -23,8 +22,10 @@ Result = TypeVar("Result")
 
 def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str = "") -> list[tuple[str, int]]:
     """Returns the most viewed subjects, of one model or of all. One caller computes a missing list, others get []."""
-    if minutes != MINUTES:
-        _ask(minutes, at)
+    # Whoever asks first within 30 seconds computes a list of fewer minutes anew; the others read the old one.
+    fresh = "" if minutes == MINUTES else keys.trending_fresh("", minutes)
+    if fresh and connect().set(fresh, 1, nx=True, ex=keys.trending_fresh.seconds):
+        _compute(minutes, at, patient=False)
 
     def read() -> list[tuple[str, int]] | None:
         return best(scripts.run_all(*lists(limit, minutes=minutes, label=label)), limit)
@@ -54,15 +55,8 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:
-    """Updates the trending lists, unless another process does. Returns the number of subjects in the hour's."""
-    at = buckets.now(at)
-
-    def work() -> int:
-        for minutes in _asked(at):
-            _compute(minutes, at, patient=True)
-        return _compute(MINUTES, at, patient=True)
-
-    return _alone(work) or 0
+    """Updates the list of the hour, unless another process does. Returns the number of subjects in it."""
+    return _alone(lambda: _compute(MINUTES, buckets.now(at), patient=True)) or 0
 
 
 def _list(tag: str, minutes: int) -> str:
@@ -92,20 +86,3 @@ def _alone(work: Callable[[], Result]) -> Result | None:
         return work()
     finally:
         scripts.run(Call("release", [keys.trending_lock("")], (word,), int))
-
-
-def _ask(minutes: int, at: datetime) -> None:
-    """Makes the task keep this list up to date; the list that was asked for least recently makes room."""
-    pipeline: Any = connect().pipeline(transaction=False)
-    pipeline.zadd(keys.trending_asked(""), {str(minutes): at.timestamp()})
-    pipeline.zremrangebyrank(keys.trending_asked(""), 0, -MOST_LISTS - 1)
-    pipeline.expire(keys.trending_asked(""), keys.trending_asked.seconds)
-    pipeline.execute()
-
-
-def _asked(at: datetime) -> list[int]:
-    client: Any = connect(patient=True)
-    found: list[bytes] = client.zrange(
-        keys.trending_asked(""), f"({at.timestamp() - keys.trending_asked.seconds}", "+inf", byscore=True
-    )
-    return [int(minutes) for minutes in found]

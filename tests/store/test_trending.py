@@ -186,26 +186,25 @@ def test_fewer_minutes_are_a_list_of_their_own(redis: Redis, noon: datetime) -> 
     assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
     view(redis, "site.post:2", noon)
     assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
-    refresh_trending(at=noon)
+    assert 0 < redis.ttl("trending:fresh:15") <= 30
+    redis.delete("trending:fresh:15")  # as its life ends
     assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 3)]
+    refresh_trending(at=noon)
     assert top_subjects(10, at=noon) == [("site.post:1", 9), ("site.post:2", 3)]
 
 
-def test_lists_that_nobody_asks_for_any_more_are_left_alone(redis: Redis, noon: datetime) -> None:
+def test_the_task_leaves_lists_of_fewer_minutes_to_those_who_ask(redis: Redis, noon: datetime) -> None:
     top_subjects(10, at=noon, minutes=5)
+    assert 590 < redis.ttl("trending:top:5") <= 600
     redis.delete("trending:top:5")
-    refresh_trending(at=noon + 11 * MINUTE)
+    refresh_trending(at=noon)
     assert not redis.exists("trending:top:5")
-    refresh_trending(at=noon + 9 * MINUTE)
-    assert redis.exists("trending:top:5")
 
 
-def test_no_more_lists_are_kept_up_than_a_number(redis: Redis, noon: datetime) -> None:
-    for minutes in range(1, 30):
-        top_subjects(10, at=noon + timedelta(seconds=minutes), minutes=minutes)
-    kept = redis.zrange("trending:asked", 0, -1)
-    assert kept == [f"{minutes}" for minutes in range(14, 30)]
-    assert 590 < redis.ttl("trending:asked") <= 600
+def test_a_list_of_fewer_minutes_whose_maker_died_is_computed_by_the_next(redis: Redis, noon: datetime) -> None:
+    view(redis, "site.post:1", noon)
+    redis.set("trending:fresh:5", 1, ex=30)
+    assert top_subjects(10, at=noon, minutes=5) == [("site.post:1", 1)]
 
 
 def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime) -> None:
