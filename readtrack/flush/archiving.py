@@ -1,18 +1,22 @@
-"""Stores the counts of hashes and, once a day, sketches; removes subjects from Redis that were idle for long."""
+"""Stores counts of hashes, numbers of readers and, once a day, sketches; removes subjects that were idle for long."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import chain
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.models import Archive, Breakdown
 from readtrack.sql import archive, databases, history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import breakdowns, counters, keys, lifecycle, scripts, uniques
+from readtrack.store import breakdowns, counters, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.counters import Epoch, Stored
-from readtrack.subjects import subject_column
+from readtrack.subjects import read_state_models, subject_column
+from readtrack.unread.starting import subjects_of_rows
 
 HOUR = 3_600_000_000  # µs
 HOURS = 24
@@ -104,3 +108,18 @@ def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: 
         sums[subject][kind] = sum(counts.values())
     parts = ({one: (live[one].views, sums[one]) for one in some} for some in scripts.parted(subjects))
     scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
+
+
+def store_readers(*, at: datetime) -> int:
+    """Stores the numbers of readers that changed, for the hour of `at`. Returns how many. Raises redis.RedisError."""
+    hour = buckets.hour_index(at)
+    # By the site's own rows, because SCAN would miss categories whose key a publication removed.
+    number = 0
+    for subjects in chain.from_iterable(subjects_of_rows(model, scripts.SLICE) for model in read_state_models()):
+        counts = read_state.count_readers(subjects, patient=True)
+        found = {subject_column(subject): count for subject, count in counts.items()}
+        stored = history.newest_readers(list(found))
+        changed = {column: count for column, count in found.items() if count != stored.get(column, 0)}
+        history.store_readers(changed, hour=hour)
+        number += len(changed)
+    return number

@@ -18,7 +18,7 @@ from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.flush import archiving, readers, resets
+from readtrack.flush import archiving, resets
 from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun
 from readtrack.signals import flushed
@@ -131,11 +131,7 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
             resets.repeat({one: time for one, time in times.items() if not run.part or keys.tag(one) in epoch.tags})
         for tag, memory in memories.items():
             if memory.last < newest:
-                # A restored Redis's live counts may be too low to lower SQL's to them.
-                flushes.delete_resets(tag, until=newest)
-                requested = max(server_time(patient=True), newest + 1)
-                flushes.request_full_flush(tag, requested)
-                memories[tag] = memory._replace(requested=requested)
+                memories[tag] = memory._replace(requested=flushes.begin_anew(tag, newest=newest))
         run.flushed_until = server_time(patient=True)
         run.redis_time = max(run.flushed_until, newest + 1)  # keeps flushes in order even if the clock was set back
         if flushes.note(run.redis_time, known={tag: memory.last for tag, memory in memories.items()}):
@@ -162,7 +158,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
         write_hours(run, epoch)
     if is_full:
         if conf.HISTORY and is_first:
-            readers.store(at=at)
+            archiving.store_readers(at=at)
             popular.renew(at=at)
             popular.renew_sums(at=at)
         flushes.note_full(run.redis_time, tags=epoch.tags)

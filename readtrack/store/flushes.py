@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from readtrack.conf import conf
 from readtrack.store import keys, scripts
-from readtrack.store.connection import RedisError, connect
+from readtrack.store.connection import RedisError, connect, server_time
 from readtrack.store.scripts import Call
 
 ORPHAN_NOTE = 30 * keys.DAY * 1_000_000  # µs after which the note about a missing row is deleted
@@ -48,9 +48,13 @@ def note(time: int, *, known: Mapping[str, int]) -> bool:
     return all(scripts.run_all(*calls, patient=True))
 
 
-def request_full_flush(tag: str, since: int) -> None:
-    """Requests a full flush that begins after this time (µs), because a partition was restored from a snapshot."""
+def begin_anew(tag: str, *, newest: int) -> int:
+    """Requests a full flush of a restored partition, that begins after the time (µs) which it returns."""
+    # Without earlier resets, because its live counts may be too low to lower SQL's to them.
+    connect(patient=True).zremrangebyscore(keys.reset(tag), "-inf", f"({newest}")
+    since = max(server_time(patient=True), newest + 1)
     connect(patient=True).set(keys.flush_requested(tag), since)
+    return since
 
 
 def note_full(started: int, *, tags: Sequence[str]) -> None:
@@ -68,11 +72,6 @@ def resets(tags: Sequence[str] = ()) -> dict[str, int]:
     for tag in tags or keys.tags():
         pipeline.zrange(keys.reset(tag), 0, -1, withscores=True)
     return {subject.decode(): int(time) for found in pipeline.execute() for subject, time in found}
-
-
-def delete_resets(tag: str, *, until: int) -> None:
-    """Deletes the notes of all resets before that time (µs) in that partition."""
-    connect(patient=True).zremrangebyscore(keys.reset(tag), "-inf", f"({until}")
 
 
 def delete_reset(subject: str, *, at: int) -> None:
