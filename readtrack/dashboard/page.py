@@ -88,6 +88,8 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     )
     missing = {"sources": not names, "sections": not read_state_models()}
     found = {**TABS, "sources": sources}
+    if "object" in scope.fixed:  # the others would have one row
+        found["numbers"] = TABS["numbers"]._replace(tables=TABS["numbers"].tables[:1])
     return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
 
 

@@ -290,7 +290,9 @@ def test_the_lines_stand_out_from_the_page(tab: Callable[[str], Page], scheme: L
     ("name", "path"),
     [
         ("admin", DASHBOARD),
+        ("admin", f"{DASHBOARD}object/blog.post:1/"),
         ("admin", POSTS),
+        ("admin", "/post/1/"),  # with the panel
         ("reader1", "/"),
         ("reader1", "/post/1/"),
         ("reader1", "/category/2/"),
