@@ -70,7 +70,7 @@ class Recent:
         # Servers write a line when its response ends, so a time may be a little before one that was seen.
         while (oldest := next(iter(self._windows.values()), None)) is not None:
             is_over = abs(at - oldest[0]) >= self.life  # or of another log, which began later
-            if not is_over and len(self._windows) < self.limit:
+            if not is_over and (name in self._windows or len(self._windows) < self.limit):
                 break
             self._windows.popitem(last=False)
             self.forgotten += not is_over
@@ -86,7 +86,7 @@ class LogDeduplicator:
     """Decides for the lines of logs what record.lua decides for live hits."""
 
     def __init__(self, *, limit: int = LIMIT) -> None:
-        self._rates, self.views = (Recent(life, limit=limit) for life in (conf.RATE_WINDOW, conf.WINDOW))
+        self._rates, self.views = (Recent(life or 1, limit=limit) for life in (conf.RATE_WINDOW, conf.WINDOW))
 
     def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
         """Returns why a hit at that time (seconds) does not count; None if it counts."""

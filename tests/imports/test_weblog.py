@@ -244,7 +244,7 @@ def test_visitors_are_added_where_the_strategy_can(
 @pytest.mark.usefixtures("post")
 def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis) -> None:
     take(write(line()))
-    own = {"views:unsettled", "flush:full", "flush:last", f"import:{Import.objects.get().source}"}
+    own = {"views:unsettled", "flush:full", "flush:last", "flush:partitions", f"import:{Import.objects.get().source}"}
     assert {*redis.keys()} - own == {"views:total:site.post:1", "views:hll:site.post:1"}
     assert reports.trending() == []
 

@@ -1,6 +1,7 @@
 """Rate limit and window by the times in a log."""
 
 import pytest
+from pytest_django import Settings
 
 from readtrack.hits.hit import Reason
 from readtrack.imports.weblog import LogDeduplicator
@@ -61,3 +62,13 @@ def test_long_logs_forget_nothing_early() -> None:
         if second >= 1700:
             assert windows.refusal(f"v{second - 1700}", "x", 1_000_000 + second) == "repeat"
     assert windows.views.forgotten == 0
+
+
+def test_a_window_of_zero_seconds_is_one_second(settings: Settings) -> None:
+    settings.READTRACK = {"WINDOW": 0, "RATE_WINDOW": 0}
+    assert outcomes(("anna", "a", 0), ("anna", "a", 0), ("anna", "a", 2)) == [None, "repeat", None]
+
+
+def test_with_no_room_left_a_known_visitor_stays_known() -> None:
+    hits = [("anna", "a", 0), ("ben", "a", 0), ("anna", "a", 1)]
+    assert outcomes(*hits, limit=2) == [None, None, "repeat"]
