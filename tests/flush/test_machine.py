@@ -311,8 +311,8 @@ class FlushMachine(RuleBasedStateMachine):
         return subject_of_row(Post, self.pks[index])
 
     def _unlink(self, pattern: str) -> None:
-        if names := list(self.redis.scan_iter(pattern)):
-            self.redis.unlink(*names)
+        for name in list(self.redis.scan_iter(pattern)):
+            self.redis.unlink(name)
 
     def _flusher(self, index: int, *, only_changed: bool) -> Stepper:
         if index >= len(self.flushers):
