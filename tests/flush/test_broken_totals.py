@@ -7,6 +7,7 @@ from redis import Redis
 
 from readtrack import reports
 from readtrack.flush.run import flush
+from readtrack.store import keys
 from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found
@@ -86,7 +87,7 @@ def test_an_unsettled_one_stops_no_flush_and_counts_again_once_it_is_deleted(
 def test_the_doctor_finds_it_and_says_what_to_do(broken: Post, redis: Redis) -> None:
     factories.post()
     [finding] = found("totals")
-    key = f"views:total:{subject_of(broken)}"
+    key = keys.total(subject_of(broken))
     assert finding.level == "error"
     assert finding.message == f"Not a number in Redis: 1 total, such as {key}."
     redis.delete(key)

@@ -8,10 +8,11 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import scripts, uniques
+from readtrack.store import uniques
 from readtrack.store.uniques import UniquesError
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.partitions import asked
 
 ALL = ["hll", "set", "daily", "bitmap"]
 
@@ -28,7 +29,7 @@ def come(redis: Redis, subject: str, *visitors: int, **values: Any) -> None:
 
 
 def count(*subjects: str) -> list[int]:
-    return list(scripts.run(uniques.visitors(subjects)).values())
+    return list(asked(uniques.visitors, subjects).values())
 
 
 @pytest.mark.parametrize("strategy", ALL)

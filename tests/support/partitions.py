@@ -5,11 +5,12 @@ that they have without partitions.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from redis import Redis
@@ -17,12 +18,14 @@ from redis.connection import AbstractConnection
 from redis.crc import key_slot
 
 from readtrack.conf import Conf
-from readtrack.store import keys, moving
+from readtrack.store import keys, moving, scripts
 from readtrack.store.cluster import Address, Cluster
 from readtrack.store.connection import address_in
 from readtrack.store.keys import TAG
+from readtrack.store.scripts import Call
 
 COUNT: int = Conf.PARTITIONS
+Item = TypeVar("Item")
 PARTS = {"subject": "[^:]+:[^:]+", "hour": "[0-9]{10}"}
 ALL_KEYS = {"MGET", "DEL", "UNLINK", "EXISTS", "PFCOUNT", "SUNION", "ZUNION", "TOUCH"}
 WITHOUT_KEYS = {
@@ -105,6 +108,13 @@ def slots_checked() -> Iterator[None]:
 def validator() -> Iterator[None]:
     with slots_checked():
         yield
+
+
+def asked(read: Callable[[Sequence[str]], Call[dict[str, Item]]], subjects: Iterable[str]) -> dict[str, Item]:
+    """Returns the answers about subjects, each partition's by a call of its own."""
+    subjects = list(subjects)
+    found = ChainMap(*scripts.run_all(*map(read, scripts.parted(subjects))))
+    return {subject: found[subject] for subject in subjects if subject in found}
 
 
 class PlainNames(Redis):
