@@ -76,6 +76,12 @@ def test_the_texts_of_code_and_of_templates_are_found() -> None:
     assert {("", "Sign in first."), ("", "Last flush"), ("", "%(views)s view"), ("thousands", "k")} <= marked()
 
 
+def test_each_text_is_translated(language: str) -> None:
+    entries = catalogue(language, suffix="po")
+    assert marked() - set(entries) == set()
+    assert [one.msgid for one in entries.values() if one.fuzzy or not all(texts(one))] == []
+
+
 def test_the_compiled_texts_are_those_of_the_source(language: str) -> None:
     source, compiled = (catalogue(language, suffix=suffix) for suffix in ("po", "mo"))
     assert {key: texts(one) for key, one in source.items()} == {key: texts(one) for key, one in compiled.items()}
