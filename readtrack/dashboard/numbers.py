@@ -28,7 +28,7 @@ from readtrack.subjects import enters_funnel, label_of, rows_by_model, subject_c
 
 CANDIDATES = 60  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
-TRENDING = 10
+RECENT = 5  # minutes that are now
 HOURS = 48  # hours of skips that Redis keeps
 
 
@@ -100,17 +100,20 @@ class Numbers:
         return history.sums(names, since=first, until=self.asked.span.hours.stop)
 
     @cached_property
-    def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]]]:
-        """Redis's answers, in one round trip: the hours of models, the heads of the trending lists, and the skips."""
+    def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]], int]:
+        """Redis's answers, in one round trip: hours of models, heads of the trending lists, skips, views of now."""
         now = buckets.hour_index(buckets.now())
         calls: list[Any] = []
         if self.has_chart and not self.asked.is_listed:
             _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
             calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
+        names = [subject_of(row) for row in self._listed] if self.asked.is_listed else self.labels
         heads = trending.lists(scripts.SLICE)
+        recent = trending.recent(names, RECENT, at=buckets.now())
         by_hour = skips.by_hour(HOURS, at=buckets.now())
-        found = fail_open(scripts.run_all, [], *calls, *heads, by_hour)
-        return found[: len(calls)], found[len(calls) : -1], found[-1] if found else []
+        found = fail_open(scripts.run_all, [], by_hour, *heads, *recent, *calls)
+        ends = [1, 1 + len(heads), 1 + len(heads) + len(recent)]
+        return found[ends[2] :], found[ends[0] : ends[1]], found[0] if found else [], sum(found[ends[1] : ends[2]])
 
     @cached_property
     def _trending(self) -> list[tuple[str, int]]:
@@ -291,6 +294,17 @@ class Numbers:
                 # The first hour of the day, or the week or month that the day is in.
                 found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
         return ["; ".join(texts) for texts in found]
+
+    @property
+    def is_summed(self) -> bool:
+        """Returns False for whole models until a full flush has added up their visitors and reads."""
+        sums = [self._stored[history.of_visitors(label)] for label in self.labels] if self._stored else []
+        return self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views
+
+    @property
+    def recent(self) -> int:
+        """The views of the last minutes."""
+        return self._answers[3]
 
     @property
     def is_live(self) -> bool:

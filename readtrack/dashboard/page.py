@@ -118,6 +118,7 @@ def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
         "last_day": scope.span.until - buckets.MINUTE,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": list(_chips(found, here)),
+        "recent": exact(found.recent) if found.is_live else tables.NOT_KNOWN,
         **({"figures": _figures(found), **_chart(found, chart), **_flush(found.last_flush)} if chart else {}),
         "tables": [_shown(table, scope, here) for table in shown.values()],
         "values": list(scope.values),
@@ -146,7 +147,7 @@ def _span_in_words(scope: Scope) -> str:
 
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
-    names = (_("Views"), _("New visitors"), _("Reads"))
+    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if found.is_summed else 1]
     befores = found.total_before or (None, None, None)
     return [
         {
@@ -156,7 +157,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
             "change": text(change(now, before), "change") if before else "",
             "trend": "" if not before or now == before else "up" if now > before else "down",
         }
-        for label, now, before in zip(names, found.total, befores, strict=True)
+        for label, now, before in zip(names, found.total, befores, strict=False)
     ]
 
 

@@ -48,6 +48,13 @@ def lists(limit: int, *, minutes: int = MINUTES, label: str = "") -> list[Call[l
     return [Call("top", [_list(tag, minutes)], args, decode, []) for tag in keys.tags()]
 
 
+def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
+    """Reads the views of subjects, or of the models that `names` has the labels of, in the last minutes."""
+    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(minutes, until=at)]
+    args = [str(int(any(":" in name for name in names))), *names]
+    return [Call("recent", [keys.trending_bucket(tag, slot) for slot in slots], args, int) for tag in keys.tags()]
+
+
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]] | None:
     """Returns the subjects with the most views in the heads of the lists; None if one was not computed."""
     # Each subject is in one of them, so the best of all are among the best of each.

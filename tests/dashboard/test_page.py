@@ -24,6 +24,7 @@ from readtrack.models import FlushRun, Note
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store.skips import skip_buffer
+from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Article, Manual, Page, Product
 from tests.support import counts, factories
@@ -403,3 +404,14 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(admin_client: Client) 
         rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", **given))))
         assert len(rows) == points
         assert [place for place, row in enumerate(rows) if "Sale" in row["notes"]] == [expected]
+
+
+def test_views_of_the_last_five_minutes_are_live(admin_client: Client, start_redis: Start) -> None:
+    post, other, product = factories.post(), factories.post(), Product.objects.create(name="x")
+    valkey, now = start_redis(), buckets.now()
+    for obj, minutes in ((post, 0), (post, 3), (other, 0), (product, 0), (post, 7)):
+        tracker.record(factories.hit(subject_of(obj), at=now - minutes * buckets.MINUTE))
+    for given, expected in (({}, "4"), ({"model": "site.post"}, "3"), ({"object": subject_of(post)}, "2")):
+        assert admin_client.get(DASHBOARD, given).context["recent"] == expected
+    valkey.stop()
+    assert admin_client.get(DASHBOARD).context["recent"] == NOT_KNOWN

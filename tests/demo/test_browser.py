@@ -121,6 +121,11 @@ def under_policy(page: Page, policy: str) -> None:
     page.route("**/*", add)
 
 
+def without_script(page: Page) -> None:
+    """Leaves the chart as the server draws it."""
+    page.route("**/readtrack/dashboard*.js", lambda route: route.abort())
+
+
 def contrast(one: str, two: str) -> float:
     """Returns the contrast of two `rgb(…)` colours by WCAG, from 1 to 21."""
     bright, dark = sorted((luminance(one), luminance(two)), reverse=True)
@@ -202,6 +207,7 @@ def test_a_dot_has_a_colour_for_each_scheme(tab: Callable[[str], Page]) -> None:
 
 def test_the_chart_takes_its_colours_from_the_admin(tab: Callable[[str], Page]) -> None:
     page = tab("admin")
+    without_script(page)
     page.goto(DASHBOARD)
     chart = page.locator("svg.readtrack-chart").first
     expect(chart).to_be_visible()
@@ -217,6 +223,7 @@ def test_the_chart_takes_its_colours_from_the_admin(tab: Callable[[str], Page]) 
 @pytest.mark.parametrize("chosen", ["yesterday", "28", "90", "year"])
 def test_the_charts_labels_can_be_read_at_every_width(tab: Callable[[str], Page], chosen: str) -> None:
     page = tab("admin")
+    without_script(page)
     page.goto(f"{DASHBOARD}?period={chosen}")
     for width in (390, 800, 1280):
         page.set_viewport_size({"width": width, "height": 800})
@@ -236,6 +243,7 @@ def test_the_dashboard_fits_a_phone_long_words_the_other_direction_and_a_sheet_o
     tab: Callable[[str], Page],
 ) -> None:
     page = tab("admin")
+    without_script(page)
     for path in ("/post/2/", "/post/2/", DASHBOARD):
         page.goto(path)
     for _ in range(2):
@@ -274,6 +282,28 @@ def test_the_dashboard_fits_a_phone_in_each_language(tab: Callable[[str], Page],
             assert all(right - left >= 120 for left, right, _ in titles.evaluate_all(BOXES))
 
 
+def test_pointing_at_the_chart_shows_its_values(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    heard = complaints(page)
+    under_policy(page, STRICT)
+    page.goto("/post/2/")
+    page.goto(f"{DASHBOARD}?period=28")
+    drawn = page.locator(".readtrack-live-chart .u-over")
+    expect(drawn).to_be_visible()
+    expect(page.locator("svg.readtrack-chart:visible")).to_have_count(0)
+    box = drawn.bounding_box()
+    assert box
+    drawn.hover(position={"x": box["width"] - 3, "y": 40})
+    values = page.locator(".readtrack-live-chart .u-legend .u-value")
+    expect(values).to_have_count(5)
+    last = page.locator(".readtrack-numbers tbody tr").last.locator("td")
+    expect(values.nth(2)).to_have_text(str(last.first.text_content()))
+    page.emulate_media(media="print")
+    expect(page.locator("svg.readtrack-chart:visible")).to_have_count(1)
+    expect(drawn).to_be_hidden()
+    assert (heard, page.evaluate("violations")) == ([], [])
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_lines_stand_out_from_the_page(tab: Callable[[str], Page], scheme: Literal["light", "dark"]) -> None:
     page = tab("admin")
@@ -291,6 +321,8 @@ def test_the_lines_stand_out_from_the_page(tab: Callable[[str], Page], scheme: L
     [
         ("admin", DASHBOARD),
         ("admin", f"{DASHBOARD}object/blog.post:1/"),
+        ("admin", f"{DASHBOARD}?period=yesterday&object=blog.post:1&device=phone"),
+        *(("admin", f"{DASHBOARD}?tab={name}") for name in ("sources", "reading", "sections", "refused")),
         ("admin", POSTS),
         ("admin", "/post/1/"),  # with the panel
         ("reader1", "/"),
