@@ -8,11 +8,13 @@ import pytest
 from django.test import Client
 from django.utils.timezone import override
 from hypothesis import given
+from hypothesis import settings as drawing
 from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.dashboard.scope import PERIODS, Scope
 from tests.support import factories
+from tests.support.depth import examples
 
 FRIDAY = datetime(2026, 11, 20, 9, 30, tzinfo=timezone.utc)
 
@@ -102,6 +104,7 @@ text = st.text(max_size=40) | st.sampled_from([*PERIODS, "site.post:1", "2026-11
 
 
 @pytest.mark.django_db
+@drawing(max_examples=examples(30))
 @given(
     st.dictionaries(st.sampled_from(["period", "from", "to", "model", "object", "category", "author", "device"]), text)
 )
