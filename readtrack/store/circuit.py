@@ -78,7 +78,7 @@ class Page:
 
     request: Any
     left: float  # at first TIMEOUT
-    is_spared: bool = False  # it waited for one server of a cluster, which says nothing about the others
+    elsewhere: float = 0.0  # seconds that it waited for single servers of a cluster, which have circuits of their own
     _token: Any = None
 
     def __enter__(self) -> None:
@@ -87,8 +87,8 @@ class Page:
     def __exit__(self, *error: object) -> None:
         _page.reset(self._token)
         if self.left < conf.TIMEOUT:
-            if self.left < conf.TIMEOUT / 2 and not self.is_spared:
-                circuit.note_slow(conf.TIMEOUT - self.left)
+            if (waited := conf.TIMEOUT - self.left - self.elsewhere) > conf.TIMEOUT / 2:
+                circuit.note_slow(waited)
             else:
                 circuit.slow_since = None
 
@@ -105,7 +105,24 @@ def time_left() -> float:
 def spare_page() -> None:
     """Gives a page that waited for one server of a cluster the time to take what the others have answered meanwhile."""
     if page := _page.get():
-        page.left, page.is_spared = max(page.left, MOMENT), True
+        page.left = max(page.left, MOMENT)
+
+
+@contextmanager
+def waiting_for(server: Circuit) -> Iterator[None]:
+    """Notes how long the page waits in the block in the circuit of a server of a cluster, and nowhere else."""
+    page = _page.get()
+    before = page.left + page.elsewhere if page else 0.0  # less what blocks within the block note
+    try:
+        yield
+    finally:
+        if page:
+            waited = before - page.left - page.elsewhere
+            page.elsewhere += waited
+            if waited > conf.TIMEOUT / 2:
+                server.note_slow(waited)
+            else:
+                server.slow_since = None
 
 
 def present_request() -> Any | None:

@@ -1,22 +1,24 @@
 """Redis Cluster: a client that sends a command to the server of its key, and does without a server that fails."""
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
+from threading import Event
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from redis import Redis
 from redis.client import Pipeline
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
-from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, TryAgainError
+from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, ResponseError, TryAgainError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
-from readtrack.store.circuit import Circuit, SilentError, spare_page, time_left
+from readtrack.store.circuit import Circuit, SilentError, spare_page, time_left, waiting_for, within_page
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
@@ -24,6 +26,7 @@ PAUSE = 0.1  # seconds between two of its tries
 ASKED_EVERY = 0.25  # seconds between two questions of a process where the slots are
 
 UNREACHABLE = (RedisConnectionError, RedisTimeoutError, OSError)
+REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'")  # of all scripts, or of all writes
 REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedError is an AskError
 
 Address = tuple[str, int]
@@ -45,6 +48,7 @@ class Cluster(Redis):
         self._slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._primaries: list[Address] = []
         self._asked = -ASKED_EVERY  # by the monotonic clock
+        self._answered = Event()
 
     def clients(self) -> list[Redis]:
         """Returns a client of each server that has slots. Raises SilentError if no server of the cluster answers."""
@@ -76,14 +80,23 @@ class Cluster(Redis):
         if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
             raise SilentError(f"{circuit.name} failed a moment ago")
         try:
-            result = ask(client)
+            with waiting_for(circuit):
+                result = ask(client)
+                circuit.opened = None
+            for answer in result if isinstance(result, list) and not self.is_patient else ():
+                if isinstance(answer, ResponseError) and REFUSAL.search(str(answer)):
+                    raise answer
+        except ResponseError as error:
+            if self.is_patient or not REFUSAL.search(str(error)):
+                raise
+            circuit.open(error)
+            raise SilentError(f"{circuit.name} refused: {error}") from error
         except UNREACHABLE as error:
             # A server that had little time, because another one hangs, is not to blame.
             if not self.is_patient and (left > conf.TIMEOUT / 2 or isinstance(error, RedisConnectionError)):
                 circuit.open(error)
                 spare_page()
             raise SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}") from error
-        circuit.opened = None
         return result
 
     def _follow(self, error: RedisError) -> bool:
@@ -101,8 +114,19 @@ class Cluster(Redis):
     def refresh(self) -> bool:
         """Asks a server where the slots are, unless this process did so a moment ago. Returns True if one answered."""
         if monotonic() - self._asked < ASKED_EVERY:
+            if not self._primaries and time_left() > 0:  # the first threads of a process wait for the one that asks
+                seconds = [conf.TIMEOUT]
+                within_page(seconds.append, conf.TIMEOUT, lambda: self._answered.wait(seconds[-1]))
+                return bool(self._primaries)
             return False
         self._asked = monotonic()
+        self._answered.clear()
+        try:
+            return self._ask()
+        finally:
+            self._answered.set()
+
+    def _ask(self) -> bool:
         self._known.rotate()
         for address in sorted(self._known, key=lambda one: self._server(one)[1].opened or 0):
             try:

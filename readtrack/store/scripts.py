@@ -106,8 +106,9 @@ def _connections(patient: bool, address: Address | None = None) -> Any:  # noqa:
         client = client.node(address)
     pool = client.connection_pool
     # A pool by Sentinel must have its connections back, to close those to an earlier primary.
-    _made.append(Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, []))
-    return _made[-1]
+    connections = Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, [])
+    _made.append(connections)
+    return connections
 
 
 _made: list[Connections] = []

@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
+from threading import Barrier, current_thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +23,10 @@ from readtrack.checks.setup import check_setup
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.store import connection, counters, keys, recording, scripts, server
-from readtrack.store.circuit import Page, SilentError, circuit, noticing_absence
+from readtrack.store.buffer import HitBuffer
+from readtrack.store.circuit import Circuit, Page, SilentError, circuit, noticing_absence
 from readtrack.store.connection import connect, server_time
-from readtrack.store.skips import key_of, skip_buffer
+from readtrack.store.skips import key_of, skip_buffer, skips_by_reason
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Post
@@ -30,6 +34,7 @@ from tests.store.test_clients import assert_it_counts
 from tests.support import factories
 from tests.support.cluster import SHARDS, ValkeyCluster, cache
 from tests.support.counts import view
+from tests.support.waiting import comes_true
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
@@ -300,3 +305,86 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
     assert pool.connection_class is connection._limited(SSLConnection, connection._Limited)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()
+
+
+def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_once(
+    cluster: ValkeyCluster, posts: list[Post], settings: Settings, noon: datetime
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "BUFFER": 60}
+    kept = key_slot(key_of(noon).encode()) // (16384 // SHARDS + 1)
+    silent = (kept + 1) % SHARDS
+    late = [post for post in posts if owner(cluster, post) == silent]
+    buffer = HitBuffer()
+    buffer._thread = current_thread()  # nobody else sends
+    reports.views(posts)
+    with paused(cluster, silent):
+        skip_buffer.add(["rate"], at=noon)
+        for post in posts:
+            buffer.add(factories.hit(subject_of(post)))
+        buffer.add(factories.hit(subject_of(late[0]), *{subject_of(post) for post in posts} - {subject_of(late[0])}))
+        for _ in range(2):
+            buffer._send_all()
+        assert len(buffer._queue) == len(late) + 1
+        assert {post: 7 if post in late else 9 for post in posts} == reports.views(posts)
+        assert skip_buffer.skips == {}
+    circuit_of(cluster, silent).opened = None
+    buffer._send_all()
+    assert not buffer._queue
+    assert set(reports.views(posts).values()) == {9}
+    assert skips_by_reason(1, at=noon) == {"rate": 1}
+
+
+def circuit_of(cluster: ValkeyCluster, number: int) -> Circuit:
+    """Returns the circuit of a server for pages."""
+    client: Any = connect()
+    found: Circuit = client._server(("127.0.0.1", cluster.servers[number].port))[1]
+    return found
+
+
+def test_a_server_that_refuses_has_a_circuit_of_its_own(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    for post in posts:
+        view(post)
+    full = [post for post in posts if owner(cluster, post) == 1]
+    cluster.ask(1, "CONFIG", "SET", "maxmemory", 1)
+    try:
+        for post in posts:
+            factories.browser().get(f"/posts/{post.pk}/")
+    finally:
+        cluster.ask(1, "CONFIG", "SET", "maxmemory", 0)
+    assert circuit.opened is None
+    assert circuit_of(cluster, 1).opened is not None
+    circuit_of(cluster, 1).opened = None
+    assert reports.views(posts) == {post: 8 if post in full else 9 for post in posts}
+
+
+def test_a_slow_server_opens_its_own_circuit(cluster: ValkeyCluster, posts: list[Post], settings: Settings) -> None:
+    settings.READTRACK = {**settings.READTRACK, "TIMEOUT": 0.2}
+    client: Any = connect()
+    name = keys.total(subject_of(posts[0]))
+    number = owner(cluster, posts[0])
+    client.get(name)
+    assert comes_true(partial(is_slow_again, client, name, circuit_of(cluster, number)))
+    assert circuit.opened is None
+
+
+def is_slow_again(client: Any, name: str, own: Circuit) -> bool:
+    """Makes a page that waits for the server. Returns True once a circuit opened."""
+    with Page(None, 0.2), suppress(SilentError):
+        client.blpop(name, timeout=0.12)
+    return own.opened is not None or circuit.opened is not None
+
+
+def test_threads_that_begin_at_once_all_learn_where_the_slots_are(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    for post in posts:
+        view(post)
+    client: Any = connection.make("default", 10.0)
+    barrier = Barrier(4)
+
+    def total() -> bytes | None:
+        barrier.wait()
+        found: bytes | None = client.get(keys.total(subject_of(posts[0])))
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [one.result() for one in [pool.submit(total) for _ in range(4)]] == [b"1"] * 4
+    client.disconnect()
