@@ -7,9 +7,10 @@ and so do all pages while the queue is full, and once the process ends: their hi
 import logging
 import os
 import signal
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
 from multiprocessing.util import Finalize
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic, perf_counter
@@ -21,7 +22,7 @@ from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.store import clock, day_keys, keys, recording, scripts
-from readtrack.store.circuit import RedisError, fail_open
+from readtrack.store.circuit import RedisError, SilentError, fail_open
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
@@ -40,6 +41,7 @@ class Waiting(NamedTuple):
     skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
     rate: Call[int] | None  # counts the hit, where the rate is in another partition; None once it did
     back: Call[int] | None  # takes the hit back if none of its views counts
+    sent: float = 0.0  # when it was sent first, by the monotonic clock; 0 for never
 
     @classmethod
     def of(cls, hit: Hit) -> "Waiting":
@@ -66,7 +68,6 @@ class HitBuffer:
         self._thread: Thread | None = None
         self._queue: deque[Hit | Waiting] = deque()
         self._batch: list[Waiting] = []  # was sent at least once, and stays until it is answered
-        self._first_sent = 0.0
 
     def add(self, hit: Hit) -> Outcome | None:
         """Queues a hit. Returns None for one that is to be recorded directly."""
@@ -140,28 +141,30 @@ class HitBuffer:
 
     def _send_all(self) -> None:
         """Sends the queue in batches, and at least what there is of skips."""
+        left = len(self._queue)  # not those that come back, because a server of a cluster is silent
         while True:
-            # A view that is sent again counts once for as long as its window is open.
-            if self._batch and monotonic() - self._first_sent > (conf.WINDOW or 1) / 2:
-                self._give_up()
             try:
                 if not self._batch:
-                    hits = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
-                    self._batch = [hit if isinstance(hit, Waiting) else Waiting.of(hit) for hit in hits]
-                    self._first_sent = monotonic()
+                    hits = [self._queue.popleft() for _ in range(min(BATCH, left))]
+                    left -= len(hits)
+                    batch = [hit if isinstance(hit, Waiting) else Waiting.of(hit) for hit in hits]
+                    self._batch = [one._replace(sent=one.sent or monotonic()) for one in batch]
+                # A view that is sent again counts once for as long as its window is open.
+                self._give_up(monotonic() - (conf.WINDOW or 1) / 2)
                 if (self._batch or skip_buffer.skips) and fail_open(self._send, None) is None:
                     self._work.set()  # to try again
                     return
             except Exception:  # the thread must not end
                 logger.exception("Queued views could not be recorded.")
-                self._give_up()
+                self._give_up(inf)
             self._batch = []
-            if not self._queue:
+            if not left:
                 return
 
     def _send(self) -> bool | None:
         self._rate()
         batch, counted = self._batch, set()
+        silent = defaultdict[int, list[tuple[int, Call[Outcome]]]](list)
         parts = [(place, *part) for place, waiting in enumerate(batch) for part in waiting.parts]
         groups = keys.by_tag(parts, lambda part: keys.tag_in(part[2].keys[1])).values()
         calls: list[Call[Any]] = [recording.count_batch([call for *_, call in some]) for some in groups]
@@ -174,13 +177,20 @@ class HitBuffer:
         except ResponseError:  # because of one hit, perhaps
             answers = [[_alone(views, call) for _, views, call in some] for some in groups]
         for some, outcomes in zip(groups, answers, strict=False):
-            for (place, *_), outcome in zip(some, outcomes, strict=True):
+            for (place, views, call), outcome in zip(some, outcomes or [None] * len(some), strict=True):
+                if outcome is None:
+                    silent[place].append((views, call))
+                    continue
                 if outcome.counted:
                     counted.add(place)
                 if outcome.skipped and batch[place].skips:
                     skip_buffer.count(batch[place].skips, outcome.skipped.values())
                     self._work.set()
-        back = [waiting.back for place, waiting in enumerate(batch) if waiting.back and place not in counted]
+        for place, rest in silent.items():
+            later = None if place in counted else batch[place].back
+            self._queue.append(batch[place]._replace(parts=rest, upkeep=(), back=later))
+            self._work.set()  # to try again
+        back = [one.back for place, one in enumerate(batch) if one.back and place not in counted | {*silent}]
         fail_open(scripts.run_all, [], *back)  # not sent again if it fails, because the batch would be
         return True
 
@@ -191,15 +201,19 @@ class HitBuffer:
                     recording.set_hits(call, hits)
             self._batch = [waiting._replace(rate=None) for waiting in self._batch]
 
-    def _give_up(self) -> None:
-        for waiting in filter(lambda waiting: waiting.skips, self._batch):
-            skip_buffer.count(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
-        self._batch = []
+    def _give_up(self, before: float) -> None:
+        """Counts what was sent first before that time as errors."""
+        for waiting in self._batch:
+            if waiting.skips and waiting.sent < before:
+                skip_buffer.count(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
+        self._batch = [waiting for waiting in self._batch if waiting.sent >= before]
 
 
-def _alone(views: int, call: Call[Outcome]) -> Outcome:
+def _alone(views: int, call: Call[Outcome]) -> Outcome | None:
     try:
         return scripts.run(call)
+    except SilentError:
+        return None
     except ResponseError:
         return Outcome(skipped=dict.fromkeys(map(str, range(views)), "error"))
 

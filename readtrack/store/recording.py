@@ -142,15 +142,15 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     return Call("record", names, args, decode)
 
 
-def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[Outcome]]:
-    """Counts what the calls of `count_views` count: one script for all hits."""
+def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[Outcome] | None]:
+    """Counts what the calls of `count_views` count, one script for all hits; None where their server is silent."""
     names = [name for call in calls for name in call.keys]
     args = [arg for call in calls for arg in (len(call.keys), len(call.args), *call.args)]
 
-    def decode(answers: Sequence[Any]) -> list[Outcome]:
+    def decode(answers: Sequence[Any]) -> list[Outcome] | None:
         return [call.decode(codes) for call, codes in zip(calls, answers, strict=True)]
 
-    return Call("record_batch", names, args, decode)
+    return Call("record_batch", names, args, decode, absent=None)
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:
