@@ -26,6 +26,7 @@ DAYS = (1, 7, 30, 90)  # that have a list
 LISTED = 1_000  # subjects of each model by views, and by visitors
 AGAIN = 2  # hours whose sums are computed once more
 QUARTER = 92 * 24  # hours of history that one flush adds up at most
+OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"  # no row of a model in a partition, such as `blog.post:{rt00}`
 
 By = Literal["views", "visitors", "reads"]
 COLUMNS: dict[By, str] = {"views": "views", "visitors": "visitors", "reads": "views"}  # reads have rows of their own
@@ -63,7 +64,7 @@ def most(labels: Sequence[str], *, since: int, until: int) -> list[tuple[str, Ro
     best = "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s ORDER BY {} DESC LIMIT {}) best"
     both = " UNION ".join(best.format(by, LISTED) for _ in labels for by in ("views", "visitors"))
     patterns = [f"{label}:%" for label in labels]
-    among = f"({' OR '.join('subject LIKE %s' for _ in labels)})"
+    among = f"({' OR '.join('subject LIKE %s' for _ in labels)}) AND {OF_OBJECTS}"
     values = [*patterns, *(pattern for pattern in patterns for _ in range(2))]
     best_ones = _gains(f"WITH gains AS ({{}}) {both}", among, values, since=since, until=until)
     return [(subject, counts) for subject, _, counts in best_ones]
@@ -120,7 +121,8 @@ def _add_sums(label: str, *, until: int) -> bool:
         end = min(until, first + QUARTER)
         stored, rows = sums([*names], since=first, until=end), []
         for name, pattern in names.items():
-            found = _gains("{}", "subject LIKE %s", [pattern], since=first, until=end, of="''", by="hour")
+            among = f"subject LIKE %s AND {OF_OBJECTS}"
+            found = _gains("{}", among, [pattern], since=first, until=end, of="''", by="hour")
             # An import adds the visitors of all its views at once, at no hour of theirs.
             risen = {int(hour): counts.views if name == of_reads(label) else min(counts) for _, hour, counts in found}
             total = stored[name].before

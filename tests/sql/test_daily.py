@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports
 from readtrack.models import History
-from readtrack.sql import daily, databases, history, partitions
+from readtrack.sql import daily, databases, history, partitions, popular
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post, Product
@@ -98,6 +98,17 @@ def test_its_columns_have_types(view: str, settings: Settings) -> None:
     assert (*row[:2], day_of(row[2]), *row[3:]) == ("site.post", str(post.pk), FIRST.date(), 2**40, 2**33, 0)
     assert [type(value) for value in row] == [str, str, type(row[2]), int, int, int]
     assert isinstance(row[2], str if databases.of(History).vendor == "sqlite" else date)
+
+
+def test_rows_of_whole_models_are_no_objects(view: str) -> None:
+    hour, seven = buckets.hour_index(FIRST), RowCounts(7, 3)
+    names = ("site.post:1", "site.post", "site.post:{rt00}", "reads:site.post")
+    history.store({**dict.fromkeys(names, seven), "visitors:site.post": RowCounts(3, 0)}, hour=hour)
+    call_command("readtrack", "daily-view", verbosity=0)
+    assert [row[:2] for row in selected()] == [("site.post", "1")]
+    assert [subject for subject, _ in popular.most(["site.post"], since=hour, until=hour + 1)] == ["site.post:1"]
+    popular.renew_sums(at=FIRST)
+    assert history.sums(["visitors:site.post"], since=1, until=hour + 1)["visitors:site.post"].rows == {hour: 3}
 
 
 def test_it_is_made_again_and_dropped(view: str, capsys: pytest.CaptureFixture[str]) -> None:

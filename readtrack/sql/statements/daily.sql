@@ -24,6 +24,8 @@ FROM (
       LAG(views) OVER (PARTITION BY subject ORDER BY hour) AS old_views,
       LAG(visitors) OVER (PARTITION BY subject ORDER BY hour) AS old_visitors
     FROM {table}
+    -- Those of whole models are no objects': of a partition `blog.post:{{rt00}}`, of visitors `visitors:blog.post`.
+    WHERE subject LIKE '%:%' AND subject NOT LIKE 'visitors:%' AND subject NOT LIKE '%:{{rt%'
   ) AS hours
   WHERE hour > 0
 ) AS gains
