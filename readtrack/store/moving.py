@@ -15,6 +15,8 @@ from readtrack.store.keys import Key
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
 OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
 OF_SITE = (keys.day_key, keys.skips)
+BY_SUBJECT = (keys.reset, keys.trending_bucket)  # sorted sets of subjects: the entries move, each to its partition
+BEGUN_ANEW = (keys.trending_top, keys.trending_top_of)
 NOT_MOVED = (keys.flush_layout, keys.trending_fresh, keys.trending_lock, keys.budget)
 
 
@@ -49,6 +51,9 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
         placed = {name: _places(name, rows.get(keys.kind_of(name)), start, before) for name in map(bytes.decode, names)}
         old += (name for name, places in placed.items() if name not in places)
         moved = {name: new for name, places in placed.items() if (new := [one for one in places if one != name])}
+        for name in placed:
+            if (row := rows.get(keys.kind_of(name))) and row in BY_SUBJECT:
+                _divide(client, name, start + len(row.family))
         pipeline = client.pipeline(transaction=False)
         for name in moved:
             pipeline.dump(name).pttl(name)
@@ -63,6 +68,22 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
             pipeline.unlink(name)
         pipeline.execute()
     return copied
+
+
+def _divide(client: Any, name: str, family: int) -> None:
+    """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays.
+
+    `family` is the length of the prefix and the family.
+    """
+    found, life, plain = client.zrange(name, 0, -1, withscores=True), client.pttl(name), keys.TAG.sub("", name)
+    pipeline = client.pipeline(transaction=False)
+    for tag, entries in keys.by_tag(found, lambda entry: keys.tag(entry[0].decode())).items():
+        place = plain[:family] + tag + plain[family:]
+        for some in scripts.sliced(entries) if place != name else ():
+            pipeline.zadd(place, dict(some), gt=True).zrem(name, *dict(some))
+        if life > 0:
+            pipeline.pexpire(place, life)
+    pipeline.execute()
 
 
 def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:
@@ -81,5 +102,5 @@ def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str
     elif row in OF_SITE:
         new = tags[:1]
     elif row not in OF_PARTITION:
-        return [name] if tag in tags else []
+        return [name] if tag in tags and row not in BEGUN_ANEW else []
     return [name.replace(tag, one, 1) if tag else name[:family] + one + name[family:] for one in new]

@@ -5,17 +5,18 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from itertools import count
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.store import clock, keys, moving, read_state, recording
+from readtrack.store import clock, flushes, keys, moving, read_state, recording, trending
 from readtrack.store.flushes import LayoutError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -157,6 +158,43 @@ def test_a_key_in_its_new_place_stays_as_it_is(posts: list[Post], settings: Sett
     call_command("readtrack", "repartition", verbosity=0)
     assert (reports.unread(other, [category]), reports.unread(user, [category])) == (set(), {category})
     assert redis.get("skip me") == "1"
+
+
+@pytest.fixture
+def moved(settings: Settings) -> list[Post]:
+    """Returns a post that stays in its partition when 16 become 64, and one that leaves it, with two views each."""
+    change(settings, 16)
+    posts = [factories.post(pk=3006), factories.post(pk=3007)]
+    for post in posts:
+        view(post)
+        tracker.reset_views(post)
+        view(post, post)
+    trending.refresh_trending()
+    before = [keys.tag(subject_of(post)) for post in posts]
+    change(settings, 64)
+    assert [keys.tag(subject_of(post)) == tag for post, tag in zip(posts, before, strict=True)] == [True, False]
+    call_command("readtrack", "repartition", verbosity=0)
+    return posts
+
+
+def test_a_reset_ends_after_its_subject_has_moved(moved: list[Post], redis: Redis) -> None:
+    flush()
+    subjects = [subject_of(post) for post in moved]
+    assert sorted(flushes.resets()) == subjects
+    client: Any = redis
+    for key in client.scan_iter("views:reset*"):
+        client.zadd(key, dict.fromkeys(client.zrange(key, 0, -1), 1))  # a day later
+    flush()
+    assert flushes.resets() == {}
+    redis.unlink(*map(keys.total, subjects))  # idle
+    flush()
+    assert stored() == [2, 2]
+
+
+def test_a_post_that_has_moved_is_trending_once(moved: list[Post]) -> None:
+    stays, leaves = map(subject_of, moved)
+    view(moved[1])
+    assert sorted(trending.top_subjects(9, at=buckets.now())) == [(stays, 3), (leaves, 4)]
 
 
 def test_to_move_again_moves_nothing(posts: list[Post], settings: Settings, redis: Redis) -> None:
