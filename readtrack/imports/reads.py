@@ -51,8 +51,9 @@ def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callab
         wanted = marked = sum(map(len, reads.values()))
         if not dry_run:
             hits = [
-                Hit(Visitor(""), buckets.now(), reads=tuple(dict.fromkeys(subjects)), reader=reader, as_of=as_of)
+                Hit(Visitor(""), buckets.now(), reads=tuple(some), reader=reader, as_of=as_of)
                 for reader, subjects in reads.items()
+                for some in scripts.parted(dict.fromkeys(subjects))
             ]
             marked = sum(map(len, scripts.run_all(*map(read_state.mark, hits), patient=True)))
         report.read += marked

@@ -10,9 +10,11 @@ from pytest_django import Settings
 
 from readtrack import reports, tracker
 from readtrack.models import Import
-from readtrack.store import scripts
+from readtrack.store import keys, read_state, scripts
+from readtrack.subjects import subject_of
 from tests.site.models import Article, Category
 from tests.support import factories
+from tests.support.partitions import slots_checked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,6 +50,23 @@ def test_what_the_table_says_is_read_is_read(
         found = run(capsys)
         assert (found["rows"], found["read"]) == ("4", "4")
         assert [reports.unread(user, categories) for user in users] == [{categories[2]}, {categories[0], categories[2]}]
+
+
+def test_each_partition_numbers_the_readers_for_itself(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.READTRACK = {"PARTITIONS": 16, "READERS": "ordinal"}
+    here, there = factories.category(pk=3001), factories.category(pk=3002)
+    assert keys.tag(subject_of(here)) != keys.tag(subject_of(there))
+    readers = [factories.user() for _ in range(3)]
+    read_state.begin(0)
+    for reader in readers[:2]:  # so that the third one's ordinals differ
+        tracker.mark_read(reader, [here])
+    mark(readers[2], here)
+    mark(readers[2], there)
+    with slots_checked():
+        run(capsys)
+    tracker.mark_read(readers[0], [there])
+    unread = [reports.unread(reader, [here, there]) for reader in readers]
+    assert unread == [set(), {there}, set()]
 
 
 def test_a_dry_run_marks_nothing(capsys: pytest.CaptureFixture[str], settings: Settings) -> None:
