@@ -96,13 +96,15 @@ def _tell(epoch: Epoch) -> bool:
 
 
 def last_good() -> FlushRun | None:
-    """Returns the newest flush that ended well; of flushes in parts the oldest of their newest, None if one lacks."""
-    newest = ended_well().first()
-    if newest is None or not newest.part:
-        return newest
-    parts = int(newest.part.partition("/")[2])
-    found = [ended_well(part=f"{number}/{parts}").first() for number in range(1, parts + 1)]
-    return None if None in found else min(filter(None, found), key=lambda run: run.started)
+    """Returns the newest flush that ended well; of flushes in parts the oldest of those that are a partition's newest.
+
+    Returns None if a partition was never flushed.
+    """
+    last = ended_well().order_by().values("part").annotate(last=Max("pk")).values("last")
+    newest: dict[str, FlushRun] = {}
+    for run in ended_well(pk__in=last):
+        newest = dict.fromkeys(SqlEpoch(run.part).tags, run) | newest
+    return min(newest.values(), key=lambda run: run.started) if len(newest) == len(keys.tags()) else None
 
 
 def ended_well(**of: Any) -> "QuerySet[FlushRun]":

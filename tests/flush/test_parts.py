@@ -116,12 +116,24 @@ def test_only_the_first_part_does_what_is_of_the_whole_site() -> None:
 
 def test_parts_are_as_old_as_the_one_that_is_behind() -> None:
     assert runs.last_good() is None
-    assert flush() == runs.last_good()
     first = flush(part="1/2")
     assert runs.last_good() is None
     flush(part="2/2")
     flush(part="2/2")
     assert runs.last_good() == first
+
+
+def test_a_whole_flush_and_one_of_some_partitions_count_for_the_parts() -> None:
+    assert flush() == runs.last_good()
+    whole = runs.last_good()
+    first = flush(part="1/2")
+    assert runs.last_good() == whole
+    second = flush(part="2/2")
+    assert runs.last_good() == first
+    flush(part="3/8")
+    assert runs.last_good() == first
+    flush(part="1/2")
+    assert runs.last_good() == second
 
 
 @pytest.mark.parametrize("task", [flush_changed, flush_views])
