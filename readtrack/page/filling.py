@@ -169,7 +169,8 @@ def keep_apart(response: Any, *, is_personal: bool) -> None:
     if is_personal:
         # The view may let browsers keep the page, as cache_page does, and then they would keep its dots lit as long.
         patch_cache_control(response, private=True, max_age=0)
-        del response["Expires"]
+        for name in ("Expires", "CDN-Cache-Control", "Surrogate-Control"):  # a CDN obeys the last two before the others
+            del response[name]
     for name in ("ETag", "Last-Modified"):
         del response[name]
 

@@ -268,6 +268,8 @@ def test_a_page_with_dots_may_not_be_cached_for_all_readers_nor_kept_by_a_browse
     headers = {
         "Cache-Control": "public, max-age=60",
         "Expires": "Fri, 20 Nov 2036 12:00:00 GMT",
+        "CDN-Cache-Control": "max-age=600",
+        "Surrogate-Control": "max-age=600",
         "ETag": '"1"',
         "Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT",
     }
@@ -283,7 +285,7 @@ def test_a_page_with_dots_may_not_be_cached_for_all_readers_nor_kept_by_a_browse
     response: Any = ReadTrackMiddleware(page)(request)
     assert response["Vary"] == "Cookie"
     assert set(response["Cache-Control"].split(", ")) == {"private", "max-age=0"}
-    assert {"ETag", "Last-Modified", "Expires"}.isdisjoint(response.headers)
+    assert set(response.headers) == {"Content-Type", "Vary", "Cache-Control"}
 
 
 def test_a_view_with_cache_page_keeps_dots_live_in_the_browser(settings: Any) -> None:
