@@ -25,7 +25,7 @@ from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.dashboard.page import dashboard
 from readtrack.dashboard.scope import Scope
-from readtrack.dashboard.tables import address_of
+from readtrack.dashboard.tables import address_of, title_of
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
@@ -198,7 +198,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         ]
         allowed = may_view_numbers(request.user, obj)
         return self._page(
-            request, str(obj), {"object": chosen}, allowed=allowed, links=[pair for pair in links if pair[1]]
+            request, title_of(obj), {"object": chosen}, allowed=allowed, links=[pair for pair in links if pair[1]]
         )
 
     def _report(self, request: HttpRequest, obj: Any) -> str:

@@ -225,10 +225,10 @@ def _chips(found: Numbers, here: Mapping[str, str]) -> list[tuple[str, str, str]
         if name in scope.fixed:
             continue
         if name == "category" and (parsed := parse_subject(value)):
-            words = str(parsed[0]._default_manager.filter(pk=parsed[1]).first() or value)
+            words = tables.title_of(parsed[0]._default_manager.filter(pk=parsed[1]).first() or value)
         elif name == "author":
             words = str(get_user_model()._default_manager.filter(pk=value).first() or value)
         else:
-            words = str(found.objects.get(value, value)) if name == "object" else shown.get(value, value)
+            words = tables.title_of(found.objects.get(value, value)) if name == "object" else shown.get(value, value)
         chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))
     return chips

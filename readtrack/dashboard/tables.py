@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from django.contrib.auth import get_user_model
+from django.db.models import Model
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
@@ -17,6 +18,7 @@ from readtrack.conf import conf
 from readtrack.dashboard.numbers import MOST, Entry, Numbers
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
+from readtrack.hits.visitors import log_failure
 from readtrack.numerals import exact
 from readtrack.reports.breakdowns import median
 from readtrack.sql import history
@@ -27,7 +29,7 @@ from readtrack.subjects import news_links, owner, read_state_models, subject_col
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 
 NOT_KNOWN = "\N{EN DASH}"
-FORMULAS = "=+-@\t\r"  # beginnings of a text that a spreadsheet would compute
+FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"  # a spreadsheet would compute such a text; the last are full-width
 SHOWN = 10  # rows of a table on the page
 
 REASONS: Mapping[Reason, Any] = {
@@ -54,11 +56,18 @@ class Column(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row: its values, the filters that a click on it sets, and the address of its page on the site."""
+    """A row: its values, and the filters that a click on it sets. An object is the first of its values.
+
+    The object's title and address are made where they are shown, because they may cost queries.
+    """
 
     values: Sequence[Any]
     filters: Mapping[str, str] = {}
-    url: str = ""
+
+    @property
+    def url(self) -> str:
+        """Returns the address of the object's page on the site; "" for a row without."""
+        return address_of(self.values[0])
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,7 @@ def text(value: Any, kind: Kind) -> str:
         return _("%(number)s %%") % {"number": f"{'+' if value > 0 else ''}{exact(value)}"}
     if kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
-    return "" if kind == "trend" else str(value)
+    return "" if kind == "trend" else title_of(value)
 
 
 def over_time(found: Numbers) -> Table:
@@ -238,8 +247,8 @@ def sections(found: Numbers) -> Table:
             subject = subject_of(row)
             count = known.get(subject if readers else subject_column(subject), 0)
             unread = max(0, accounts - count)
-            values = (str(row), count, unread, unread / accounts if accounts else None)
-            rows.append(Row(values, {"category": subject}, address_of(row)))
+            values = (row, count, unread, unread / accounts if accounts else None)
+            rows.append(Row(values, {"category": subject}))
         rows.sort(key=lambda row: row.values[2], reverse=True)
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
     return Table("sections", _("Categories"), caption, columns, rows, _("No model is a category."), shown=50)
@@ -248,7 +257,7 @@ def sections(found: Numbers) -> Table:
 def trending(found: Numbers) -> Table:
     """Returns the objects with the most views in the last hour."""
     columns = [Column("title", _("Title"), "text"), Column("views", _("Views"))]
-    rows = [Row((str(row), views), {"object": subject}, address_of(row)) for row, subject, views in found.trending]
+    rows = [Row((row, views), {"object": subject}) for row, subject, views in found.trending]
     return Table(
         "trending",
         _("Trending now"),
@@ -284,13 +293,26 @@ def not_counted(found: Numbers) -> Table:
     return Table("not-counted", _("Not counted"), caption, columns, rows, empty, shown=len(REASONS))
 
 
-def address_of(row: Any) -> str:
-    """Returns the address of the object's page on the site; "" for one without."""
-    return str(row.get_absolute_url()) if hasattr(row, "get_absolute_url") else ""
+def address_of(obj: Any) -> str:
+    """Returns the address of the object's page on the site; "" for one without, or if the site's method fails."""
+    try:
+        return str(obj.get_absolute_url() or "") if hasattr(obj, "get_absolute_url") else ""
+    except Exception as error:  # such as NoReverseMatch for one row
+        log_failure(f"{type(obj).__name__}.get_absolute_url", "the dashboard has no link to it", type(error))
+        return ""
+
+
+def title_of(obj: Any) -> str:
+    """Returns the object as text; its model and key if the site's method fails."""
+    try:
+        return str(obj)
+    except Exception as error:
+        log_failure(f"{type(obj).__name__}.__str__", "the dashboard shows its key", type(error))
+        return Model.__str__(obj)
 
 
 def _row(entry: Entry, values: Sequence[Any]) -> Row:
-    return Row((str(entry.obj), *values), {"object": entry.subject}, address_of(entry.obj))
+    return Row((entry.obj, *values), {"object": entry.subject})
 
 
 DIMENSIONS = {
@@ -345,6 +367,7 @@ def _csv(table: Table) -> Iterator[str]:
 
 
 def _cell(value: Any) -> Any:
+    value = title_of(value) if isinstance(value, Model) else value
     if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
         return f"'{value}"
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
@@ -353,5 +376,5 @@ def _cell(value: Any) -> Any:
 def _json(table: Table) -> Iterator[str]:
     yield json.dumps({"table": table.name, "columns": [column.name for column in table.columns]})[:-1] + ', "rows": ['
     for number, row in enumerate(table.rows):
-        yield (", " if number else "") + json.dumps(row.values)
+        yield (", " if number else "") + json.dumps(row.values, default=title_of)
     yield "]}"

@@ -106,12 +106,12 @@ def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
         # Nothing but True, because a coroutine and the text "no" are true as well.
         return ask() is True
     except Exception as error:  # the page is made already
-        _log_failure(name, otherwise, type(error))
+        log_failure(name, otherwise, type(error))
         return False
 
 
 @cached_setting()
-def _log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
+def log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
     """Logs the error that is being handled, once for each function and type of error."""
     logger.exception("%s failed; %s.", name, otherwise)
 
