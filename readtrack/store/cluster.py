@@ -2,9 +2,10 @@
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from math import inf
+from operator import methodcaller
 from threading import Event
 from time import monotonic, sleep
 from typing import Any, TypeVar
@@ -52,6 +53,8 @@ class Cluster(Redis):
 
     def clients(self) -> list[Redis]:
         """Returns a client of each server that has slots. Raises SilentError if no server of the cluster answers."""
+        if self.is_patient:
+            self.refresh()
         self.address(None)
         return [self._server(address)[0] for address in self._primaries]
 
@@ -108,8 +111,14 @@ class Cluster(Redis):
             sleep(PAUSE)
         has_asked = self.refresh()
         if isinstance(error, MovedError):
-            self._slots[error.slot_id] = (error.host, error.port)
+            address = self._slots[error.slot_id] = self._named(error)
+            if address not in self._primaries:
+                self._primaries.append(address)
         return has_asked or is_moved or self.is_patient
+
+    def _named(self, error: AskError) -> Address:
+        # A server that does not know the other's name gives none: it is its own.
+        return error.host or self._known[0][0], error.port
 
     def refresh(self) -> bool:
         """Asks a server where the slots are, unless this process did so a moment ago. Returns True if one answered."""
@@ -144,6 +153,9 @@ class Cluster(Redis):
                 known.update(dict.fromkeys(addresses))
             if primaries:
                 self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
+                for gone in set(self._servers) - {*known}:
+                    client, _ = self._servers.pop(gone, (self, None))  # another thread may do the same
+                    client.connection_pool.disconnect(inuse_connections=False)
                 return True
         return False
 
@@ -170,7 +182,7 @@ class Cluster(Redis):
                 except AskError as error:
                     if redirect is None or isinstance(error, MovedError):
                         raise
-                    return self.at((error.host, error.port), redirect)
+                    return self.at(self._named(error), redirect)
             except REDIRECTED as error:
                 is_last = monotonic() > until if self.is_patient else tries == TRIES
                 if is_last or not self._follow(error):
@@ -224,7 +236,7 @@ class Cluster(Redis):
 
     def disconnect(self, *, inuse_connections: bool = True) -> None:
         """Closes the connections to all servers."""
-        for client, _ in self._servers.values():
+        for client, _ in list(self._servers.values()):  # other threads may meet new ones
             client.connection_pool.disconnect(inuse_connections)
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -239,14 +251,31 @@ class Cluster(Redis):
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> "ClusterPipeline":  # noqa: FBT001, FBT002
         return ClusterPipeline(self, transaction=transaction)
 
-    def scan_iter(self, *args: Any, **options: Any) -> Iterator[Any]:
-        for client in self.clients():
-            yield from client.scan_iter(*args, **options)
+    def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
+        """Returns a cursor and keys of one server. Those of one that fails come again, from the one that takes over."""
+        done, address, place = cursor if isinstance(cursor, tuple) else (frozenset[Address](), None, 0)
+        until = monotonic() + PATIENCE
+        while True:
+            if address is None:
+                self.clients()
+                address = next((one for one in self._primaries if one not in done), None)
+            if address is None:
+                return 0, []
+            try:
+                place, names = self.at(address, methodcaller("scan", place, *args, **options))
+            except SilentError:
+                if monotonic() > until:
+                    raise
+                sleep(PAUSE)
+                address, place = None, 0
+            else:
+                return (done, address, place) if place else (done | {address}, None, 0), names
 
     def time(self, **options: Any) -> Any:
         """Returns the earliest time of the servers that answer, so that no page seems to begin after it did."""
         found = []
-        for address in self._primaries or [self.address(None)]:
+        self.address(None)
+        for address in self._primaries:
             with suppress(SilentError):
                 found.append(self.at(address, lambda client: client.time(**options)))
         return min(found, default=None) or super().time(**options)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
@@ -165,6 +165,8 @@ CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
     """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
 
+    _clusters: ClassVar[dict[str, Cluster]] = {}  # by URL and options, because Django makes a cache for each request
+
     def connect(self, url: str) -> Cluster:
         """Returns the client that the cache itself uses."""
 
@@ -173,7 +175,8 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
             pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
             return self.redis_client_cls(connection_pool=pool, **self.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
-        return Cluster([address_in(url)], client_of)
+        name = f"{url} {self.options}"
+        return self._clusters.get(name) or self._clusters.setdefault(name, Cluster([address_in(url)], client_of))
 
     def disconnect(self, connection: Cluster) -> None:
         connection.disconnect()
@@ -323,6 +326,8 @@ def _close(*, setting: str, **kwargs: Any) -> None:
             client = _clients.popitem()[1]
             pool: Any = client if isinstance(client, Cluster) else client.connection_pool
             pool.disconnect(inuse_connections=False)
+        while ClusterFactory._clusters:
+            ClusterFactory._clusters.popitem()[1].disconnect(inuse_connections=False)
         circuit.opened = circuit.slow_since = None
 
 

@@ -135,10 +135,9 @@ def _erase_from(names: Sequence[bytes], kind: str, who: str | int | None) -> int
 
 
 def _scan(pattern: str, progress: Progress) -> Iterator[list[bytes]]:
-    clients: Any = servers(patient=True)
-    for client in clients:
-        cursor = None
-        while cursor != 0:
-            cursor, names = client.scan(cursor or 0, match=pattern, count=ERASE_COUNT)
-            progress(ERASE_COUNT)
-            yield names
+    client: Any = connect(patient=True)
+    cursor: Any = None
+    while cursor != 0:
+        cursor, names = client.scan(cursor or 0, match=pattern, count=ERASE_COUNT)
+        progress(ERASE_COUNT)
+        yield names

@@ -205,8 +205,8 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
     commands = [strategy.command for strategy in strategies]
     if all(strategy.has_sketch for strategy in strategies):
-        return Call("visitors", names, (), partial(scripts.by_subject, subjects))
-    return Call("visitors", [*names, *map(keys.earlier, subjects)], commands, partial(scripts.by_subject, subjects))
+        return Call("visitors", names, (), partial(scripts.by_subject, subjects), {})
+    return Call("visitors", [*names, *map(keys.earlier, subjects)], commands, partial(scripts.by_subject, subjects), {})
 
 
 def visitors_together(subjects: Sequence[str]) -> int:

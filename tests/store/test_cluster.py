@@ -22,7 +22,7 @@ from readtrack import reports, tracker
 from readtrack.checks.setup import check_setup
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
-from readtrack.store import connection, counters, keys, recording, scripts, server
+from readtrack.store import clock, connection, counters, keys, lifecycle, read_state, recording, scripts, server
 from readtrack.store.buffer import HitBuffer
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit, noticing_absence
 from readtrack.store.connection import connect, server_time
@@ -39,6 +39,7 @@ from tests.support.waiting import comes_true
 pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 COUNT = 16
+NOBODY = ("127.0.0.1", 1)
 
 
 @pytest.fixture(scope="module")
@@ -334,6 +335,26 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
     assert skips_by_reason(1, at=noon) == {"rate": 1}
 
 
+def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
+    cluster: ValkeyCluster, posts: list[Post], settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "BUFFER": 60}
+    bad, good, silent = (next(post for post in posts if owner(cluster, post) == number) for number in (0, 1, 2))
+    hits = [factories.hit(subject_of(post)) for post in (bad, good, silent)]
+    connect().rpush(recording.count_views(hits[0]).keys[3], "no number")
+    buffer = HitBuffer()
+    buffer._thread = current_thread()  # nobody else sends
+    with paused(cluster, 2):
+        for hit in hits:
+            buffer.add(hit)
+        buffer._send_all()
+        assert len(buffer._queue) == 1
+        assert skip_buffer.skips[key_of(hits[0].at), "error"] == 1
+    circuit_of(cluster, 2).opened = None
+    buffer._send_all()
+    assert reports.views([good, silent]) == {good: 8, silent: 8}
+
+
 def circuit_of(cluster: ValkeyCluster, number: int) -> Circuit:
     """Returns the circuit of a server for pages."""
     client: Any = connect()
@@ -388,3 +409,75 @@ def test_threads_that_begin_at_once_all_learn_where_the_slots_are(cluster: Valke
     with ThreadPoolExecutor(4) as pool:
         assert [one.result() for one in [pool.submit(total) for _ in range(4)]] == [b"1"] * 4
     client.disconnect()
+
+
+def test_a_process_that_begins_takes_the_earliest_clock(cluster: ValkeyCluster) -> None:
+    for number in range(SHARDS):
+        cluster.ask(number, "CONFIG", "RESETSTAT")
+    client: Any = connection.make("default", 10.0)
+    client.time()
+    client.disconnect()
+    asked = [cluster.ask(number, "INFO", "commandstats")["cmdstat_time"]["calls"] for number in range(SHARDS)]
+    assert asked == [1] * SHARDS
+
+
+def test_a_mark_on_one_of_several_servers_teaches_no_clock(cluster: ValkeyCluster) -> None:
+    clock.ask()
+    learnt = dict(clock._learnt)
+    scripts.run(read_state.mark(factories.hit(reads=("site.category:1",), reader=1)))
+    assert clock._learnt == learnt
+
+
+def test_caches_of_a_url_share_a_client(cluster: ValkeyCluster) -> None:
+    made: Any = caches
+    first, second = (made.create_connection("default").client.get_client() for _ in range(2))
+    assert first is second
+
+
+def test_keys_of_a_primary_that_is_new_or_takes_over_are_scanned(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    for post in posts:
+        view(post)
+    wanted = {subject_of(post) for post in posts}
+    client: Any = connect(patient=True)
+    client._asked = -1.0
+    del client._primaries[1:]
+    assert set(counters.scan()) == wanted
+    client._primaries[1] = NOBODY
+    assert set(counters.scan()) == wanted
+    assert NOBODY not in client._servers
+    assert lifecycle.erase("nobody").keys == 0
+    assert len(set(client.scan_iter(count=1))) == len(set(client.scan_iter())) > len(posts)
+
+
+def test_a_scan_ends_with_an_error_while_a_server_is_gone(
+    cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.0)
+    client: Any = connect(patient=True)
+    client.clients()
+    client._primaries[0] = NOBODY
+    with pytest.raises(SilentError):
+        list(client.scan_iter())
+
+
+def test_a_slot_leads_to_a_primary_without_a_name(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    [post, *_] = [post for post in posts if owner(cluster, post) == 0]
+    view(post)
+    client: Any = connect()
+    own = ("127.0.0.1", cluster.servers[1].port)
+    cluster.ask(0, "CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint")
+    try:
+        with cluster.moved(slot_of(post), 0, 1):
+            client._primaries.remove(own)
+            client._asked = time.monotonic()  # the error alone tells where it is
+            assert client.get(keys.total(subject_of(post))) == b"1"
+            assert own in client._primaries
+    finally:
+        cluster.ask(0, "CONFIG", "SET", "cluster-preferred-endpoint-type", "ip")
+
+
+def test_visitors_of_a_silent_server_alone_come_out_of_sql(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    for post in posts:
+        view(post)
+    with paused(cluster, 1):
+        assert reports.visitors(posts) == {post: int(owner(cluster, post) != 1) for post in posts}
