@@ -99,7 +99,11 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
 
 def renew_sums(*, at: datetime) -> None:
     """Brings the new visitors and the reads of each model by the hour up to now, at first those of all history."""
-    for label in map(label_of, counted_models()):
+    names = {f"{label}{tag}": label for label in map(label_of, counted_models()) for tag in keys.past_tags()}
+    counted = (
+        databases.rows(History).filter(subject__in=[*names]).order_by().values_list("subject", flat=True).distinct()
+    )
+    for label in sorted({names[name] for name in counted}):
         while _add_sums(label, until=buckets.hour_index(at) + 1):
             pass
 
