@@ -191,7 +191,8 @@ def address_in(url: str) -> Address:
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
-        if isinstance(factory := _factory(conf.CACHE), ClusterFactory):
+        factory = _factory(conf.CACHE)
+        if isinstance(factory, ClusterFactory) or "Cluster" in type(caches[conf.CACHE]).__name__:  # of other libraries
             _refuse_one_partition()
         if isinstance(factory, ConnectionFactory):
             pool = _pool(conf.CACHE, timeout=1)
