@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import Model
+from django.db.models import Case, Model, When
 from django.utils import timezone
 
 from readtrack import buckets
@@ -28,6 +28,7 @@ from readtrack.subjects import enters_funnel, label_of, rows_by_model, subject_c
 
 CANDIDATES = 60  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
+DAY = 25  # hours of the longest day
 RECENT = 5  # minutes that are now
 HOURS = 48  # hours of skips that Redis keeps
 
@@ -108,17 +109,22 @@ class Numbers:
             _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
             calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
         names = [subject_of(row) for row in self._listed] if self.asked.is_listed else self.labels
-        heads = trending.lists(scripts.SLICE)
+        heads = trending.lists(self._heads)
         recent = trending.recent(names, RECENT, at=buckets.now())
         by_hour = skips.by_hour(HOURS, at=buckets.now())
         found = fail_open(scripts.run_all, [], by_hour, *heads, *recent, *calls)
         ends = [1, 1 + len(heads), 1 + len(heads) + len(recent)]
         return found[ends[2] :], found[ends[0] : ends[1]], found[0] if found else [], sum(found[ends[1] : ends[2]])
 
+    @property
+    def _heads(self) -> int:
+        # With filters most of them are left out.
+        return scripts.SLICE if self.asked.is_listed or "model" in self.asked.chosen else CANDIDATES
+
     @cached_property
     def _trending(self) -> list[tuple[str, int]]:
         """Subjects of the scope that are trending, and their views of the last hour."""
-        heads, limit = self._answers[1], scripts.SLICE
+        heads, limit = self._answers[1], self._heads
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
@@ -132,37 +138,60 @@ class Numbers:
         return self._answers[2]
 
     @cached_property
+    def _best(self) -> list[str]:
+        """Subjects with the most in the period, out of a list or of its history; none for long periods without."""
+        if not self.asked.before or not self.labels:
+            return []
+        span, column = self.asked.span.hours, popular.COLUMNS[self.by]
+        labels = [history.of_reads(label) if self.by == "reads" else label for label in self.labels]
+        names: list[str] = []
+        # The lists lack the running hour, which is in the trending one, but not for filters.
+        if self.asked.is_present and not (self.asked.is_listed and len(span) <= DAY):
+            back = buckets.hour_index(buckets.now()) - span.start
+            if days := next((days for days in popular.DAYS if days * 24 >= back), None):
+                names = [name for name, *_ in popular.entries(*labels, days=days, by=column)[:MOST]]
+        elif len(span) <= popular.QUARTER:
+            found = popular.most(labels, since=span.start, until=span.stop)
+            names = [name for name, _ in sorted(found, key=lambda one: getattr(one[1], column), reverse=True)]
+        return [name.removeprefix(history.of_reads("")) for name in names]
+
+    @cached_property
     def _listed(self) -> list[Any]:
-        """The rows that the filters name, those with the most views."""
+        """The rows that the filters name: of each model those with the most in the period, then of all time."""
         found: list[Any] = []
+        best = rows_by_model(self._best[:MOST] if "object" not in self.asked.chosen else ())
         for model in self.asked.models:
-            rows = self.asked.rows(model)
+            rows, pks = self.asked.rows(model), [*best.get(model, ())]
             if "object" in self.asked.chosen:
                 found += rows
             elif issubclass(model, Tracked):
-                found += rows.order_by("-view_count", "-pk")[:MOST]
+                first = [Case(When(pk__in=pks, then=0), default=1)] if pks else []
+                found += rows.order_by(*first, "-view_count", "-pk")[:MOST]
             else:
-                found += [row for row, _ in row_counts.most_viewed(rows, MOST)]
-        return found[:MOST]
+                others = {row.pk: row for row, _ in row_counts.most_viewed(rows, MOST)}
+                found += [*{**{row.pk: row for row in rows.filter(pk__in=pks)}, **others}.values()]
+        return found
+
+    @property
+    def is_cut(self) -> bool:
+        """Returns True if objects are left out that may have views in the period."""
+        if self.asked.is_listed:
+            return any(count >= MOST for count in Counter(map(type, self._listed)).values())
+        return not self._best and self.asked.before is not None and len(self.objects) >= CANDIDATES
 
     @cached_property
     def objects(self) -> dict[str, Any]:
         """The objects of the tables by subject: the listed ones, or those of whole models that may be the best."""
         if self.asked.is_listed:
             return {subject_of(row): row for row in self._listed}
-        back = buckets.hour_index(buckets.now()) - self.asked.span.hours.start
-        days = next((days for days in popular.DAYS if days * 24 >= back), None)
-        names = [name for name, _ in self._trending[:CANDIDATES]]
-        if days and self.asked.before and self.labels:
-            labels = [history.of_reads(label) if self.by == "reads" else label for label in self.labels]
-            entries = popular.entries(*labels, days=days, by=popular.COLUMNS[self.by])[:CANDIDATES]
-            names = [*(name.removeprefix(history.of_reads("")) for name, *_ in entries), *names]
+        best = self._best[:CANDIDATES]
+        names = [*best, *(name for name, _ in self._trending[:CANDIDATES])]
         rows: dict[str, Any] = {}
         # There is no list of longer times, nor of a site's first hour.
-        for model in self.asked.models if not names or not days or not self.asked.before else ():
+        for model in self.asked.models if not best else ():
             rows |= {subject_of(row): row for row, _ in row_counts.most_viewed(self.asked.rows(model), CANDIDATES)}
         for model, pks in rows_by_model(name for name in dict.fromkeys(names) if name not in rows).items():
-            rows.update((subject_of(row), row) for row in model._default_manager.filter(pk__in=pks))
+            rows.update((subject_of(row), row) for row in self.asked.rows(model).filter(pk__in=pks))
         return rows
 
     @cached_property

@@ -19,6 +19,7 @@ from readtrack.buckets import DAY, Period
 from readtrack.conf import conf
 from readtrack.hits import dimensions
 from readtrack.reports.access import author_field
+from readtrack.sql import databases
 from readtrack.subjects import (
     counted_models,
     has_read_state,
@@ -128,7 +129,8 @@ class Scope:
 
     def rows(self, model: type[Model]) -> "QuerySet[Any]":
         """Returns the rows of one of the models that the filters leave."""
-        rows: QuerySet[Any] = model._default_manager.all()
+        # Where they are written, as history is, because replicas lag.
+        rows: QuerySet[Any] = model._default_manager.using(databases.of(model).alias)
         conditions = self._conditions(model)
         return rows.none() if conditions is None else rows.filter(conditions)
 

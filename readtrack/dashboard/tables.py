@@ -149,7 +149,7 @@ def most_viewed(found: Numbers) -> Table:
         for one in found.entries
         if one.now.views
     ]
-    return Table("most-viewed", _("Most viewed"), "", columns, rows, _("No views in this period."))
+    return Table("most-viewed", _("Most viewed"), _among(found), columns, rows, _("No views in this period."))
 
 
 def _with_values(found: Numbers) -> Table:
@@ -182,6 +182,11 @@ def by_dimension(name: str) -> Callable[[Numbers], Table]:
     return table
 
 
+def _among(found: Numbers) -> str:
+    """Returns which objects were looked at, where that may leave some out."""
+    return _("Among the objects with the most views of all time.") if found.is_cut else ""
+
+
 def _of_objects(found: Numbers) -> str:
     """Returns what counts of all time are about."""
     return ngettext(
@@ -209,7 +214,7 @@ def really_read(found: Numbers) -> Table:
             ratio = min(1.0, reads / views) if views else None
             seconds = median(counts) if counts[ENGAGED] else None
             rows.append(_row(one, (reads, change(reads, one.before.reads), views, ratio, seconds)))
-    caption = _("In the period; the median time is that of all time.")
+    caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
     return Table("really-read", _("Really read"), caption, columns, rows, _("No text was read in this period."))
 
 

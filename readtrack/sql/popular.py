@@ -26,6 +26,7 @@ DAYS = (1, 7, 30, 90)  # that have a list
 LISTED = 1_000  # subjects of each model by views, and by visitors
 AGAIN = 2  # hours whose sums are computed once more
 QUARTER = 92 * 24  # hours of history that one flush adds up at most
+AT_ONCE = 10_000  # subjects in one query
 OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"  # no row of a model in a partition, such as `blog.post:{rt00}`
 
 By = Literal["views", "visitors", "reads"]
@@ -87,13 +88,12 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
     history is left out.
     """
     found: dict[str, dict[int, RowCounts]] = {column: {} for column in columns}
-    if not columns:
-        return found
-    among = f"subject IN ({', '.join('%s' for _ in columns)})"
     place = " ".join(f"WHEN hour < {int(start)} THEN {number}" for number, start in enumerate(starts[1:]))
     place = f"CASE {place} ELSE {len(starts) - 1} END" if place else "0"
-    for column, number, counts in _gains("{}", among, columns, since=starts[0], until=until, by=place):
-        found[column][int(number)] = counts
+    for some in scripts.sliced(columns, AT_ONCE):
+        among = f"subject IN ({', '.join('%s' for _ in some)})"
+        for column, number, counts in _gains("{}", among, some, since=starts[0], until=until, by=place):
+            found[column][int(number)] = counts
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from heapq import nlargest
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -11,6 +12,8 @@ from readtrack.models import SubjectCount, Tracked
 from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of_row
+
+FEW = 10_000  # rows of a filter whose counts are looked up one by one
 
 
 class RowCounts(NamedTuple):
@@ -90,15 +93,21 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
     if issubclass(model, Tracked):
         rows = queryset.filter(view_count__gt=0).order_by("-view_count", "-pk")[:limit]
         return [(row, row.view_count) for row in rows]
+    if queryset.query.where and len(own := [*queryset.order_by().values_list("pk", flat=True)[: FEW + 1]]) <= FEW:
+        names = {subject_of_row(model, pk): pk for pk in own}
+        known = {names[name]: both.views for name, both in by_subject(names).items() if both.views}
+        best = nlargest(limit, known, key=lambda pk: (known[pk], subject_of_row(model, pk)))
+        few = queryset.order_by().in_bulk(best)
+        return [(few[pk], known[pk]) for pk in best if pk in few]
     counts = held(model).rows.filter(views__gt=0).order_by("-views", "-subject").values_list("subject", "views")
     found: list[tuple[Any, int]] = []
     start = 0
     # In parts, because the queryset may leave most of them out.
-    while len(found) < limit and (some := dict(counts[start : start + scripts.SLICE])):
+    while len(found) < limit and (part := dict(counts[start : start + scripts.SLICE])):
         start += scripts.SLICE
-        pks = {subject: pk for by_pk in rows_by_model(some).values() for pk, subject in by_pk.items()}
+        pks = {subject: pk for by_pk in rows_by_model(part).values() for pk, subject in by_pk.items()}
         objs = {row.pk: row for row in queryset.filter(pk__in=list(pks.values()))}
-        found += [(objs[pks[one]], views) for one, views in some.items() if one in pks and pks[one] in objs]
+        found += [(objs[pks[one]], views) for one, views in part.items() if one in pks and pks[one] in objs]
     return found[:limit]
 
 
@@ -209,4 +218,4 @@ def _prepared(model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:
     if set(map(type, pks)) == {int}:
         return dict(zip(pks, pks, strict=True))
     connection = databases.of(model)
-    return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in pks}
+    return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in own}

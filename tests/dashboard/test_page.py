@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, tracker
 from readtrack.conf import conf
+from readtrack.dashboard import numbers
 from readtrack.dashboard.page import TABS
 from readtrack.dashboard.scope import PERIODS
 from readtrack.dashboard.tables import NOT_KNOWN
@@ -26,7 +27,7 @@ from readtrack.sql.row_counts import RowCounts
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start
-from tests.site.models import Article, Manual, Page, Product
+from tests.site.models import Article, Manual, Page, Post, Product
 from tests.support import counts, factories
 from tests.support.pseudo import unmarked
 from tests.support.wire import Wire
@@ -455,3 +456,44 @@ def test_views_of_the_last_five_minutes_are_live(admin_client: Client, start_red
         assert admin_client.get(DASHBOARD, given).context["recent"] == expected
     valkey.stop()
     assert admin_client.get(DASHBOARD).context["recent"] == NOT_KNOWN
+
+
+@pytest.mark.parametrize("days_ago", [0, 20])
+def test_what_was_viewed_in_the_period_is_among_the_rows_of_an_author_and_of_a_model(
+    days_ago: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "MOST", 3)
+    monkeypatch.setattr(numbers, "CANDIDATES", 3)
+    author = factories.user()
+    for views in (1000, 1001, 1002, 1003):
+        Article.objects.create(title="old", author=author, view_count=views)
+    new = Article.objects.create(title="new", author=author, view_count=500)
+    Post.objects.bulk_create([Post(title="other", view_count=5000) for _ in range(3)])
+    add_views(new, days_ago, 500)
+    flush()
+    day = f"{buckets.now() - timedelta(days=days_ago):%Y-%m-%d}"
+    of_models: list[dict[str, str]] = [{"model": "site.article"}, {}]  # whose lists are of hours that are over
+    for filters in ({"author": str(author.pk)}, *(of_models if days_ago else ())):
+        found = shown(admin_client, **{"from": day, "to": day}, **filters)
+        assert (found["Views"][0], [row[:2] for row in found["most-viewed"]]) == ("500", [[str(new), "500"]])
+
+
+def test_it_is_said_where_only_the_most_viewed_of_all_time_were_looked_at(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def captions(**given: str) -> list[bool]:
+        tables = [
+            admin_client.get(DASHBOARD, {**given, "tab": tab}).context["tables"][0] for tab in ("numbers", "reading")
+        ]
+        return ["most views of all time" in one["table"].caption for one in tables]
+
+    post = factories.post(category=factories.category())
+    counts.view(post)
+    flush()
+    long = {"from": "2020-01-01", "to": "2020-12-31"}
+    category = f"site.category:{post.category_id}"
+    given = ({"period": "7"}, {"period": "all"}, {"category": category}, long)
+    assert [captions(**one) for one in given] == [[False] * 2] * 4
+    monkeypatch.setattr(numbers, "MOST", 1)
+    monkeypatch.setattr(numbers, "CANDIDATES", 1)
+    assert [captions(**one) for one in given[1:]] == [[False] * 2, [True] * 2, [True] * 2]

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
@@ -214,7 +215,12 @@ def test_the_most_viewed_are_found_behind_many_that_a_queryset_leaves_out(monkey
     rows = [Manual.objects.create(title=str(number)) for number in range(5)]
     row_counts.write(Manual, {row.pk: RowCounts(10 - number, 0) for number, row in enumerate(rows)})
     monkeypatch.setattr("readtrack.store.scripts.SLICE", 2)
-    assert reports.most_viewed(Manual.objects.filter(title__in=["3", "4"]), 2) == rows[3:]
+    few, at_end = Manual.objects.filter(title__in=["3", "4"]), rows[3:]
+    with CaptureQueriesContext(connection) as queries:
+        assert reports.most_viewed(few, 2) == at_end
+    assert len(queries) == 3  # the keys, their counts, the rows
+    monkeypatch.setattr(row_counts, "FEW", 1)
+    assert reports.most_viewed(few, 2) == at_end
 
 
 def test_the_most_viewed_of_a_model_without_counts_is_an_error() -> None:
