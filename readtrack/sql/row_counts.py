@@ -218,4 +218,4 @@ def _prepared(model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:
     if set(map(type, pks)) == {int}:
         return dict(zip(pks, pks, strict=True))
     connection = databases.of(model)
-    return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in own}
+    return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in pks}
