@@ -1,8 +1,9 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import django
 from django.contrib import admin, messages
@@ -29,11 +30,12 @@ from readtrack.dashboard.tables import address_of, title_of
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
-from readtrack.reports.access import author_of, is_author, may_view_numbers, numbers_url
+from readtrack.reports.access import is_author, may_view_numbers, numbers_url
 from readtrack.store.connection import RedisError
-from readtrack.subjects import counted_subject_of, has_read_state, news_links, parse_subject
+from readtrack.subjects import author_of_counts, counted_subject_of, has_read_state, news_links, parse_subject
 
 SHOWN = 10  # rows that a confirmation names
+SLICE = 500  # rows that are changed at a time
 
 
 def _action(name: str, description: Any, loss: Any, change: Callable[[Any], object]) -> Any:
@@ -55,17 +57,26 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
             }
             return TemplateResponse(request, "admin/readtrack/confirm.html", context)
         try:
-            change(rows)
+            for some in _slices(rows):
+                change(some)
+                LogEntry.objects.log_actions(request.user.pk, some, CHANGE, title)  # type: ignore[arg-type]  # signed in
         except RedisError:
             words = gettext("Redis does not answer, so not all of it is done. Please do it again.")
             modeladmin.message_user(request, words, messages.ERROR)
             return None
-        LogEntry.objects.log_actions(request.user.pk, rows, CHANGE, title)  # type: ignore[arg-type]  # signed in
         modeladmin.message_user(request, gettext("Done: %(title)s.") % {"title": title}, messages.SUCCESS)
         return None
 
     act.__name__ = name  # by which the form knows it
     return act
+
+
+def _slices(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+    """Yields the rows, which are ordered by primary key, some at a time: they may be millions."""
+    some = [*rows[:SLICE]]
+    while some:
+        yield some
+        some = [*rows.filter(pk__gt=some[-1].pk)[:SLICE]]
 
 
 reset_counts = _action(
@@ -112,7 +123,7 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     @admin.display(description=_("views"), ordering="view_count")
     def linked_views(self, obj: Tracked) -> str:
-        return format_html('<a href="{}">{}</a>', numbers_url(obj), exact(obj.view_count))
+        return format_html('<a href="{}">{}</a>', numbers_url(obj, site=self.admin_site.name), exact(obj.view_count))
 
     def get_list_display(self, request: HttpRequest) -> Any:
         column = "linked_views" if may_view_numbers(request.user) else "stored_views"
@@ -124,7 +135,8 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             (f"{self.opts.app_label}/{self.opts.model_name}/", f"{self.opts.app_label}/", ""),
         )
         context["readtrack_base"] = select_template([f"admin/{folder}change_form.html" for folder in folders])
-        context["numbers_url"] = numbers_url(obj) if obj and may_view_numbers(request.user, obj) else ""
+        is_shown = obj is not None and may_view_numbers(request.user, obj)
+        context["numbers_url"] = numbers_url(obj, site=self.admin_site.name) if is_shown else ""  # type: ignore[arg-type]
         return super().render_change_form(request, context, *args, **kwargs)
 
 
@@ -203,10 +215,13 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def _report(self, request: HttpRequest, obj: Any) -> str:
         """Returns the address of the report of the object's author; "" for those who may not see it."""
-        author = author_of(obj)
+        author = author_of_counts(obj)
         if author and self.has_view_permission(request):
-            return reverse("admin:readtrack_dashboard_changelist", query={"author": author})
-        return reverse("admin:readtrack_author") if is_author(request.user, author) and not conf.VIEW_NUMBERS else ""
+            return f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'author': author})}"
+        return self._url("readtrack_author") if is_author(request.user, author) and not conf.VIEW_NUMBERS else ""
+
+    def _url(self, name: str) -> str:
+        return reverse(f"admin:{name}", current_app=self.admin_site.name)
 
     def author_view(self, request: HttpRequest) -> Any:
         """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""
@@ -225,4 +240,6 @@ class DashboardAdmin(ReadOnlyAdmin):
             "sees_all": self.has_view_permission(request),
             **context,
         }
-        return dashboard(request, may_view=lambda _: allowed, fixed=fixed, context=context)
+        request.current_app = self.admin_site.name  # for the template's addresses
+        sees_notes = context["sees_all"] or not fixed
+        return dashboard(request, may_view=lambda _: allowed, fixed=fixed, context=context, has_notes=sees_notes)

@@ -236,7 +236,16 @@ def news_links(model: type[Model]) -> list[Any]:
 
 def author_of(obj: Model) -> str:
     """Returns the primary key of the object's author as text; "" without one."""
-    field = author_field(type(obj))
+    return _author(obj, obj.__class__)
+
+
+def author_of_counts(obj: Model) -> str:
+    """Returns the author whom the model that owns the object's counts names: a child shares its parent's numbers."""
+    return _author(obj, owner(obj.__class__))
+
+
+def _author(obj: Model, model: type[Model]) -> str:
+    field = author_field(model)
     key = getattr(obj, field.attname) if field else None
     return "" if key is None else str(key)
 

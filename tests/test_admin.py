@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from readtrack import reports, tracker
 from readtrack.admin import TrackedAdmin, mark_unread, publish_again, reset_counts
+from readtrack.flush import resets
 from readtrack.flush.run import flush
 from readtrack.models import Note
 from readtrack.subjects import subject_of
@@ -80,6 +81,28 @@ def test_publishing_again_reaches_redis_on_commit(admin_client: Client) -> None:
     tracker.mark_read(user, [category])
     confirmed(admin_client, act(admin_client, "publish_again", [post]))
     assert reports.unread(user, [category]) == {category}
+
+
+def test_many_rows_are_changed_and_logged_some_at_a_time(
+    admin_client: Client, start_redis: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.admin.SLICE", 2)
+    posts, sizes, reset = [factories.post(view_count=5) for _ in range(5)], list[int](), resets.reset
+    valkey = start_redis()
+
+    def reset_or_stop(some: list[str]) -> None:
+        sizes.append(len(some))
+        if len(sizes) == 3:
+            valkey.stop()
+        reset(some)
+
+    monkeypatch.setattr(resets, "reset", reset_or_stop)
+    page = confirmed(admin_client, act(admin_client, "reset_counts", posts[:1], select_across="1"))
+    assert "Please do it again." in page.text
+    assert sizes == [2, 2, 1]
+    done = set(Post.objects.filter(view_count=0).values_list("pk", flat=True))
+    assert done == {post.pk for post in posts[:4]}
+    assert {int(str(entry.object_id)) for entry in LogEntry.objects.all()} == done
 
 
 def test_all_rows_of_a_list_are_meant_if_that_was_chosen(admin_client: Client) -> None:

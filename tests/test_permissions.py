@@ -6,17 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.db.models import Model
+from django.urls import path
+from django.utils.functional import SimpleLazyObject
 from django.utils.html import escape
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from readtrack import tracker
+from readtrack import buckets, subjects, tracker
+from readtrack.admin import DashboardAdmin, TrackedAdmin
 from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
-from readtrack.reports.access import author_of, may_view_numbers, numbers_url
-from readtrack.subjects import subject_of
-from tests.site.models import Article, Category, Page
+from readtrack.models import Dashboard, Note
+from readtrack.reports.access import may_view_numbers, numbers_url
+from readtrack.subjects import author_of, subject_of
+from tests.site.models import Article, Category, Page, Post, Review
+from tests.site.urls import urlpatterns as urls_of_site
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +78,24 @@ def test_a_key_to_another_model_names_no_author(monkeypatch: pytest.MonkeyPatch)
     user = factories.user()
     monkeypatch.setattr(Article, "news_author", "category")
     assert author_of(Article.objects.create(category=factories.category(pk=user.pk))) == ""
+
+
+def test_a_lazy_object_has_its_author() -> None:
+    user = factories.user()
+    own = article(user)
+    assert author_of(SimpleLazyObject(lambda: own)) == str(user.pk)  # type: ignore[arg-type]
+    assert may_view_numbers(user, SimpleLazyObject(lambda: own))  # type: ignore[arg-type]
+
+
+def test_a_child_is_of_the_author_of_the_parent_whose_numbers_it_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = factories.user(is_staff=True)
+    child = Review.objects.create(title="x", stars=user.pk)
+    monkeypatch.setattr(Review, "news_author", "stars")
+    fields = {Review: Review._meta.get_field("stars")}  # in place of a foreign key, which would take another model
+    monkeypatch.setattr(subjects, "author_field", fields.get)
+    assert author_of(child) == str(user.pk)
+    assert not may_view_numbers(user, child)
+    assert factories.browser(user).get(page_of(child)).status_code == 403
 
 
 def test_others_are_refused_without_a_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
@@ -226,6 +250,58 @@ def test_the_sites_own_rule_decides_alone(settings: Settings, caplog: pytest.Log
 def allow(user: Any, obj: Any) -> bool:
     """Another rule."""
     return True
+
+
+def is_editor_or_of_the_team(user: Any, obj: Any) -> bool:
+    """The rule of docs/howto/numbers.md."""
+    return obj is None and bool(user.username == "editor")
+
+
+def test_whoever_may_see_the_site_may_see_each_object_at_every_address(settings: Settings) -> None:
+    settings.READTRACK = {"VIEW_NUMBERS": f"{__name__}.is_editor_or_of_the_team"}
+    client, post = factories.browser(factories.user(username="editor", is_staff=True)), factories.post()
+    for address in (f"{DASHBOARD}?object={subject_of(post)}", page_of(post)):
+        assert client.get(address).status_code == 200
+    assert factories.browser(factories.user(is_staff=True)).get(page_of(post)).status_code == 403
+
+
+def test_notes_are_of_the_whole_site() -> None:
+    author = factories.user(is_staff=True)
+    own = article(author)
+    Note.objects.create(day=buckets.now().date(), text="Newsletter sent")
+    for user, is_shown in ((author, False), (editor(), True)):
+        client = factories.browser(user)
+        for address in (page_of(own), AUTHORS):
+            assert ("Newsletter sent" in client.get(address).text) is is_shown
+            assert (b"Newsletter sent" in b"".join(client.get(address + EXPORT))) is is_shown
+
+
+def test_an_author_has_no_link_to_the_apps_list() -> None:
+    author = factories.user(is_staff=True)
+    own = article(author)
+    assert 'href="/admin/readtrack/"' not in factories.browser(author).get(page_of(own)).text
+    assert factories.browser(author).get("/admin/readtrack/").status_code == 404
+    assert 'href="/admin/readtrack/"' in factories.browser(editor()).get(page_of(own)).text
+
+
+second = AdminSite("second")
+second.register(Dashboard, DashboardAdmin)
+second.register(Post, TrackedAdmin)
+second.register(Article, TrackedAdmin)
+urlpatterns = [*urls_of_site, path("second/", second.urls)]
+
+
+@pytest.mark.urls(__name__)
+def test_pages_of_a_second_admin_lead_to_its_own_pages(admin_client: Any) -> None:
+    own = article(factories.user())
+    for address in (
+        "/second/site/article/",
+        f"/second/site/article/{own.pk}/change/",
+        f"/second/readtrack/dashboard/object/{subject_of(own)}/",
+    ):
+        page = admin_client.get(address).text
+        assert 'href="/second/readtrack/dashboard/' in page
+        assert 'href="/admin/' not in page
 
 
 def test_whom_the_rule_names_has_the_dashboard_in_the_app_list(settings: Settings) -> None:

@@ -56,9 +56,15 @@ class Numbers:
     """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips."""
 
     def __init__(
-        self, scope: Scope, *, by: popular.By = "views", kinds: Sequence[str] = (), has_chart: bool = True
+        self,
+        scope: Scope,
+        *,
+        by: popular.By = "views",
+        kinds: Sequence[str] = (),
+        has_chart: bool = True,
+        has_notes: bool = True,
     ) -> None:
-        self.asked, self.by, self.has_chart = scope, by, has_chart
+        self.asked, self.by, self.has_chart, self.has_notes = scope, by, has_chart, has_notes
         self.kinds = [*kinds, *(f"views:{name}" for name in scope.values if f"views:{name}" not in kinds)]
         self.labels = [label_of(model) for model in scope.models]
 
@@ -318,7 +324,7 @@ class Numbers:
         """What editors noted on the days of each point of the chart; "" for nothing."""
         days = [timezone.localtime(start).date() for start in self.starts]
         found: list[list[str]] = [[] for _ in days]
-        for day, text in self._flush[1]:
+        for day, text in self._flush[1] if self.has_notes else ():
             if day >= days[0]:
                 # The first hour of the day, or the week or month that the day is in.
                 found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)

@@ -60,11 +60,13 @@ def dashboard(
     fixed: Mapping[str, str] = {},
     context: Mapping[str, Any] = {},
     template: str = TEMPLATE,
+    has_notes: bool = True,
 ) -> HttpResponseBase:
     """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
 
     `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
-    template needs besides. Raises PermissionDenied where `may_view` returns False.
+    template needs besides. Notes on the chart are of the whole site. Raises PermissionDenied where `may_view` returns
+    False.
     """
     if not may_view(request):
         raise PermissionDenied
@@ -72,8 +74,8 @@ def dashboard(
     if (kind := request.GET.get("format")) in {"csv", "json"}:
         for one in _tabs(scope).values():
             if name in one.tables:
-                return tables.export(tables.table_named(name)(_numbers(scope, one)), kind)
-    chosen = page_context(scope, request.GET.get("tab", ""))
+                return tables.export(tables.table_named(name)(_numbers(scope, one, has_notes=has_notes)), kind)
+    chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes)
     return TemplateResponse(request, template, {**context, **chosen})
 
 
@@ -93,15 +95,15 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
 
 
-def _numbers(scope: Scope, tab: Tab) -> Numbers:
-    return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables)
+def _numbers(scope: Scope, tab: Tab, *, has_notes: bool) -> Numbers:
+    return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables, has_notes=has_notes)
 
 
-def page_context(scope: Scope, tab: str = "numbers") -> dict[str, Any]:
+def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
-    found = _numbers(scope, tabs[tab])
+    found = _numbers(scope, tabs[tab], has_notes=has_notes)
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
     chart = shown.pop("over-time", None)
     scope = found.scope if chart else scope

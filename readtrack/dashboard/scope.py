@@ -32,6 +32,7 @@ from readtrack.subjects import (
 )
 
 LONGEST = 300  # characters of a value in the address
+LONGEST_SUBJECT = 4_000  # of an object's or a category's, whose key may be percent-encoded text
 OLDEST = date(1990, 1, 1)
 DEFAULT = "7"
 
@@ -84,7 +85,10 @@ class Scope:
         A page with fixed filters takes no other author and no category, whose names it would tell.
         """
         names = [name for name in _names() if not fixed or name not in ("author", "category")]
-        found = {name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*names, *OTHERS)}
+        longest = {"object": LONGEST_SUBJECT, "category": LONGEST_SUBJECT}
+        found = {
+            name: str(given.get(name, ""))[: longest.get(name, LONGEST)].replace("\0", "") for name in (*names, *OTHERS)
+        }
         chosen = {name: found[name] for name in names if found[name] and _is_valid(name, found[name])}
         now = timezone.localtime(buckets.now(at))
         first, last = (_day(found[name], now.date()) for name in ("from", "to"))

@@ -24,7 +24,7 @@ from readtrack.hits.reading import least_seconds
 from readtrack.hits.visitors import digest
 from readtrack.page.shown import ANSWER, VERSIONS, Shown
 from readtrack.reports.live import PageState, loaded
-from readtrack.subjects import author_of, can_be_unread, is_counted, subject_of, why_not_counted
+from readtrack.subjects import author_of_counts, can_be_unread, is_counted, subject_of, why_not_counted
 
 logger = logging.getLogger("readtrack")
 
@@ -62,7 +62,7 @@ class Placeholder(NamedTuple):
         if kind not in OF_COUNTS and kind not in {TEXT, PANEL}:
             return cls(kind, subject_of(obj)) if is_saved and can_be_unread(obj) else None
         if is_saved and is_counted(obj.__class__):
-            author = f"|{quote(author_of(obj))}" if kind == PANEL else ""
+            author = f"|{quote(author_of_counts(obj))}" if kind == PANEL else ""
             return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else loaded(obj))
         if settings.DEBUG:
             _explain(obj.__class__)

@@ -9,8 +9,7 @@ from django.utils.module_loading import import_string
 from readtrack.conf import conf
 from readtrack.hits.visitors import says_true
 from readtrack.subjects import author_field as author_field
-from readtrack.subjects import author_of as author_of
-from readtrack.subjects import subject_of
+from readtrack.subjects import author_of_counts, subject_of
 
 PERMISSION = "readtrack.view_numbers"
 
@@ -19,12 +18,16 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
     """Returns True if the user may see the numbers of the object, or (None) of the whole site.
 
     Staff with the permission `readtrack.view_numbers` see all, authors their own (`news_author`). Where VIEW_NUMBERS
-    names a function, it alone decides.
+    names a function, it alone decides; whoever may see the whole site's numbers sees those of each object.
     """
     if not conf.VIEW_NUMBERS:
-        return may_view_all(user) or (obj is not None and is_author(user, author_of(obj)))
+        return may_view_all(user) or (obj is not None and is_author(user, author_of_counts(obj)))
     if user is None or not user.is_authenticated:
         return False
+    return _allows(user, obj) or (obj is not None and _allows(user, None))
+
+
+def _allows(user: Any, obj: Model | None) -> bool:
     rule = conf.VIEW_NUMBERS
     return says_true(rule, lambda: import_string(rule)(user, obj), otherwise="the numbers are not shown")
 
@@ -39,9 +42,9 @@ def is_author(user: Any, author: str) -> bool:
     return bool(author and user is not None and user.is_authenticated and str(user.pk) == author)
 
 
-def numbers_url(obj: Model) -> str:
-    """Returns the address of the object's page in the admin; "" on a site without that admin."""
+def numbers_url(obj: Model, *, site: str | None = None) -> str:
+    """Returns the address of the object's page in the admin of that name; "" on a site without that admin."""
     try:
-        return reverse("admin:readtrack_object", args=[subject_of(obj)])
+        return reverse("admin:readtrack_object", args=[subject_of(obj)], current_app=site)
     except NoReverseMatch:
         return ""

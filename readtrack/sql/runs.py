@@ -45,12 +45,12 @@ class SqlEpoch:
 
 
 def flush_and_notes(since: date, until: date) -> tuple[FlushRun | None, list[tuple[date, str]]]:
-    """Returns the last flush that ended, and the notes of these days by day, in one query; without a flush no note."""
+    """Returns the last flush that ended, and the notes of these days by day, in one query."""
     names = {"runs": FlushRun._meta.db_table, "notes": Note._meta.db_table}
     rows: Any = [*FlushRun.objects.raw(databases.STATEMENTS["flush_and_notes"].format(**names), [since, until])]
     # Databases without dates give text.
     notes = [(date.fromisoformat(str(row.note_day)), row.note_text) for row in rows if row.note_day]
-    return (rows[0] if rows else None), notes
+    return (rows[0] if rows[0].pk else None), notes
 
 
 def known_epochs(epochs: Iterable[Epoch]) -> dict[str, Epoch]:

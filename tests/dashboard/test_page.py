@@ -428,8 +428,10 @@ def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
     assert found == expected
 
 
-def test_notes_are_on_the_chart_below_it_and_in_its_table(admin_client: Client) -> None:
-    flush()
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admin_client: Client) -> None:
+    if is_flushed:
+        flush()
     for day, words in ((8, "Too late"), (7, "Redesign"), (5, "Newsletter <sent>"), (5, "Sale"), (1, "First")):
         Note.objects.create(day=date(2026, 3, day), text=words)
     Note.objects.create(day=date(2026, 2, 28), text="Too early")

@@ -129,3 +129,8 @@ def test_dimensions_are_filters(settings: Settings) -> None:
     found: Any = Scope.parse({"device": "phone", "period": "7"})
     assert (found.values, found.period) == ({"device": "phone"}, "7")
     assert found.address(device="") == "?period=7"
+
+
+def test_a_long_key_of_text_is_whole() -> None:
+    name = f"site.page:{'%C3%A9' * 100}"
+    assert Scope.parse({"object": name}).chosen == {"object": name}
