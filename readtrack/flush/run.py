@@ -123,17 +123,19 @@ def _sketched(run: FlushRun, epoch: SqlEpoch) -> Container[str]:
 
 def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
     while True:
-        newest = (
-            databases.rows(FlushRun).filter(part__in={"", run.part}).aggregate(newest=Max("redis_time"))["newest"] or 0
-        )
+        # Of each partition, because flushes of other parts, and whole ones, enter themselves in it, too.
+        newest = dict.fromkeys(epoch.tags, 0)
+        for part, time in databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time")):
+            newest.update({tag: max(time, newest[tag]) for tag in SqlEpoch(part).tags if tag in newest})
         memories = flushes.memories(epoch.tags)
         if times := runs.resets(since=min(memory.last for memory in memories.values())):
             resets.repeat({one: time for one, time in times.items() if not run.part or keys.tag(one) in epoch.tags})
         for tag, memory in memories.items():
-            if memory.last < newest:
-                memories[tag] = memory._replace(requested=flushes.begin_anew(tag, newest=newest))
+            if memory.last < newest[tag]:
+                memories[tag] = memory._replace(requested=flushes.begin_anew(tag, newest=newest[tag]))
         run.flushed_until = server_time(patient=True)
-        run.redis_time = max(run.flushed_until, newest + 1)  # keeps flushes in order even if the clock was set back
+        # Keeps flushes in order even if the clock was set back.
+        run.redis_time = max(run.flushed_until, *(time + 1 for time in newest.values()))
         if flushes.note(run.redis_time, known={tag: memory.last for tag, memory in memories.items()}):
             return memories.values()
 

@@ -94,6 +94,24 @@ def test_a_snapshot_that_comes_back_is_noticed_by_each_part(posts: list[Post], r
         ]
 
 
+@pytest.mark.parametrize(("first", "then"), [(["1/1"], HALVES), (HALVES, ["1/1"]), (["1/3", "2/3", "3/3"], HALVES)])
+def test_a_snapshot_is_noticed_by_whichever_flush_comes_next(
+    posts: list[Post], redis: Redis, first: list[str], then: list[str]
+) -> None:
+    def flush_all(parts: list[str]) -> list[FlushRun]:
+        return [flush(part="" if part == "1/1" else part, only_changed=True) for part in parts]
+
+    flush_all([*first, *then])
+    view(*posts)
+    flush_all(then)
+    snapshot = dump(redis)
+    view(*posts)
+    flush_all(then)
+    restore(redis, snapshot)
+    assert {run.kind for run in flush_all(first)} == {Kind.FULL}
+    assert [*reports.views(posts).values()] == [2] * 8
+
+
 def test_a_reset_holds_in_its_part(posts: list[Post]) -> None:
     view(*posts)
     for part in HALVES:
