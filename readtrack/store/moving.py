@@ -22,7 +22,9 @@ NOT_MOVED = (keys.flush_layout, keys.trending_fresh, keys.trending_lock, keys.bu
 
 def known_layout() -> int:
     """Returns the number of partitions that flushes know; 0 for none. Raises redis.RedisError."""
-    return int(connect(patient=True).get(keys.flush_layout("")) or 0)
+    client: Any = connect(patient=True)
+    # Flushes from before there were partitions did not note that there was one.
+    return int(client.get(keys.flush_layout("")) or client.exists(keys.flush_last("")))
 
 
 @contextmanager

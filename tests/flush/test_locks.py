@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext, override_settings
 from pytest_django import Settings
@@ -84,6 +85,22 @@ def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is
     assert 0 < redis.ttl(bucket) <= keys.trending_bucket.seconds
     release()
     assert flush(only_changed=True).written == 1
+
+
+def test_nothing_moves_to_other_partitions_before_every_row_is_written(lock: Lock, settings: Settings) -> None:
+    settings.READTRACK = {"PARTITIONS": 1}
+    flush()
+    post = factories.post()
+    view(post, post)
+    release = lock(post)
+    settings.READTRACK = {"PARTITIONS": 16}
+    view(post)
+    with pytest.raises(CommandError, match="1 row locked"):
+        call_command("readtrack", "repartition", verbosity=0)
+    release()
+    call_command("readtrack", "repartition", verbosity=0)
+    flush()
+    assert stored(post) == 3
 
 
 def test_a_row_that_stores_as_much_is_not_missed_however_long_it_is_locked(lock: Lock) -> None:

@@ -21,7 +21,9 @@ def run(command: BaseCommand, *, bar: Callable[..., Any], verbosity: int, **opti
         raise CommandError(f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that.")
     if before != after:
         with moving.layout(before):
-            flush()
+            done = flush()
+        if done.locked:  # their views would be lost where a process of the new number has begun the total anew
+            raise CommandError(f"{counted(done.locked, 'row')} locked by another transaction. Start again.")
     with bar(desc="Moving", unit=" keys") as shown:
         copied = moving.move(before, progress=shown.update)
     if verbosity:
