@@ -1,6 +1,6 @@
 """Moves keys to their partitions after PARTITIONS was multiplied. What has begun there already goes on from SQL."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from readtrack.store.keys import Key
 OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
 OF_SITE = (keys.day_key, keys.skips)
 BY_SUBJECT = (keys.reset, keys.trending_bucket)  # sorted sets of subjects: the entries move, each to its partition
+BY_ORDINAL = (keys.ordinal_read_bits, keys.ordinal_seen_counters)
 BEGUN_ANEW = (keys.trending_top, keys.trending_top_of)
 NOT_MOVED = (keys.flush_layout, keys.trending_fresh, keys.trending_lock, keys.budget)
 
@@ -48,28 +49,56 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     copied, start = 0, len(keys.prefix())
     old: list[str] = []
     rows = {row.pattern: row for row in keys.KEYS}
-    for names in scripts.sliced(list(dict.fromkeys(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT)))):
-        progress(len(names))
-        placed = {name: _places(name, rows.get(keys.kind_of(name)), start, before) for name in map(bytes.decode, names)}
-        old += (name for name, places in placed.items() if name not in places)
-        moved = {name: new for name, places in placed.items() if (new := [one for one in places if one != name])}
-        for name in placed:
-            if (row := rows.get(keys.kind_of(name))) and row in BY_SUBJECT:
+    names = [*map(bytes.decode, dict.fromkeys(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT)))]
+    ordinals = [name for name in names if name.endswith(":ordinal")]
+    others = [name for name in names if not name.endswith(":ordinal")]
+    renumbered: set[str] = set()  # tags of partitions in which a process of the new number gives readers others
+    for some in (*scripts.sliced(others), *scripts.sliced(ordinals)):
+        progress(len(some))
+        moved = {}
+        for name in some:
+            row = rows.get(keys.kind_of(name))
+            places = _places(name, row, start, before)
+            if name not in places:
+                old.append(name)
+            if row in BY_ORDINAL:
+                places = [one for one in places if keys.tag_in(one) not in renumbered]
+            elif row and row in BY_SUBJECT:
                 _divide(client, name, start + len(row.family))
-        pipeline = client.pipeline(transaction=False)
-        for name in moved:
-            pipeline.dump(name).pttl(name)
-        answers = pipeline.execute()
-        for places, content, life in zip(moved.values(), answers[::2], answers[1::2], strict=True):
-            for place in places if content else ():
-                pipeline.restore(place, max(life, 0), content)
-        copied += sum(answer == b"OK" for answer in pipeline.execute(raise_on_error=False))
+            if new := [one for one in places if one != name]:
+                moved[name] = new
+        copied += _copy(client, moved)
+        for name in (name for name in moved if rows.get(keys.kind_of(name)) is keys.readers):
+            renumbered.update(keys.tag_in(one) for one in moved[name] if not _has_numbers(client, one, of=name))
     client.set(keys.flush_layout(""), conf.PARTITIONS)
+    pipeline = client.pipeline(transaction=False)
     for some in scripts.sliced(old):
         for name in some:
             pipeline.unlink(name)
         pipeline.execute()
     return copied
+
+
+def _copy(client: Any, moved: Mapping[str, Sequence[str]]) -> int:
+    """Copies each key to its places, but not over others. Returns the number of copies."""
+    pipeline = client.pipeline(transaction=False)
+    for name in moved:
+        pipeline.dump(name).pttl(name)
+    answers = pipeline.execute()
+    for places, content, life in zip(moved.values(), answers[::2], answers[1::2], strict=True):
+        for place in places if content else ():
+            pipeline.restore(place, max(life, 0), content)
+    return sum(answer == b"OK" for answer in pipeline.execute(raise_on_error=False))
+
+
+def _has_numbers(client: Any, place: str, *, of: str) -> bool:
+    """Returns True if readers have the same numbers in one place as in the other."""
+    cursor = None
+    while cursor != 0:
+        cursor, some = client.hscan(of, cursor or 0, count=scripts.SLICE)
+        if some and client.hmget(place, [*some]) != [*some.values()]:
+            return False
+    return True
 
 
 def _divide(client: Any, name: str, family: int) -> None:

@@ -22,6 +22,7 @@ from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.counts import view
+from tests.support.interference import dump
 from tests.support.waiting import comes_true
 
 pytestmark = pytest.mark.django_db
@@ -195,6 +196,39 @@ def test_a_post_that_has_moved_is_trending_once(moved: list[Post]) -> None:
     stays, leaves = map(subject_of, moved)
     view(moved[1])
     assert sorted(trending.top_subjects(9, at=buckets.now())) == [(stays, 3), (leaves, 4)]
+
+
+def test_nobody_is_given_what_another_reader_has_read(settings: Settings) -> None:
+    change(settings, 1, READERS="ordinal")
+    flush()
+    categories = [factories.category(pk=pk) for pk in (3001, 3029, 3002)]
+    first, second = factories.user(), factories.user()
+    tracker.mark_read(first, categories)
+    change(settings, 16, READERS="ordinal")
+    tags = [keys.tag(subject_of(category)) for category in categories]
+    assert tags[0] == tags[1] != tags[2]
+    read_state.begin(0)
+    tracker.mark_read(second, categories[:1])
+    call_command("readtrack", "repartition", verbosity=0)
+    assert reports.unread(second, categories) == {*categories[1:]}
+    assert reports.unread(first, categories) == {*categories[:2]}
+
+
+def test_after_a_kill_what_is_read_moves_with_the_readers_that_moved_before(settings: Settings, redis: Redis) -> None:
+    change(settings, 1, READERS="ordinal")
+    flush()
+    category, user = factories.category(), factories.user()
+    tracker.mark_read(user, [category])
+    snapshot = dump(redis)
+    change(settings, 16, READERS="ordinal")
+    call_command("readtrack", "repartition", verbosity=0)
+    client = Redis(connection_pool=redis.connection_pool)
+    client.delete(keys.state(subject_of(category), "read:ordinal"))
+    for key, value in snapshot.items():
+        client.restore(key, 0, value, replace=True)
+    tracker.mark_read(factories.user(), [factories.category()])
+    call_command("readtrack", "repartition", verbosity=0)
+    assert reports.unread(user, [category]) == set()
 
 
 def test_to_move_again_moves_nothing(posts: list[Post], settings: Settings, redis: Redis) -> None:
