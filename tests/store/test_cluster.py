@@ -23,7 +23,7 @@ from readtrack.checks.setup import check_setup
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.store import clock, connection, counters, keys, lifecycle, read_state, recording, scripts, server
-from readtrack.store.buffer import HitBuffer
+from readtrack.store.buffer import HitBuffer, _alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit, noticing_absence
 from readtrack.store.connection import connect, server_time
 from readtrack.store.skips import key_of, skip_buffer, skips_by_reason
@@ -326,6 +326,7 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
         for _ in range(2):
             buffer._send_all()
         assert len(buffer._queue) == len(late) + 1
+        assert _alone(1, recording.count_views(factories.hit(subject_of(late[0])))) is None
         assert {post: 7 if post in late else 9 for post in posts} == reports.views(posts)
         assert skip_buffer.skips == {}
     circuit_of(cluster, silent).opened = None
