@@ -16,10 +16,11 @@ from readtrack.page.filling import keep_apart
 from readtrack.page.placeholders import PANEL
 from readtrack.reports import live
 from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
-from readtrack.sql import archive, popular, row_counts
+from readtrack.reports.breakdowns import hashes
+from readtrack.sql import popular, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import breakdowns, scripts, uniques
-from readtrack.store.breakdowns import Hash
+from readtrack.store.breakdowns import Hash, Name
 from readtrack.subjects import parse_subject, subject_column
 
 
@@ -59,7 +60,7 @@ def _numbers(subject: str) -> dict[str, Any]:
     none, name = RowCounts(0, 0), ("reading", subject)
     # SQL comes first, because what is settled or written in between would count twice.
     gained = popular.gains([column], since=until - 24, until=until).get(column, none)
-    stored, archived = row_counts.by_subject([subject]).get(subject, none), archive.breakdowns([name])[name]
+    stored = row_counts.by_subject([subject]).get(subject, none)
 
     def run(*calls: Any) -> list[Any]:
         found = scripts.run_all(*calls, uniques.visitors([subject]), *breakdowns.read([subject], [name[0]]))
@@ -67,12 +68,12 @@ def _numbers(subject: str) -> dict[str, Any]:
         return found[: len(calls)]
 
     views = live.page_state(counts={subject: stored.views}, run=run).views[subject]
-    visitors, reading = answers or ({subject: 0}, {name: Hash({})})
-    reads = max(found.get(READ, 0) for found in (archived, reading[name].counts))
+    visitors, reading = answers or ({subject: 0}, dict[Name, Hash]())
+    counts = hashes([subject], [name[0]], {one: found for one, found in reading.items() if found.counts})[name]
     return {
         "is_live": bool(answers),
         "views": exact(views),
         "day_views": exact(gained.views + views - stored.views) if conf.HISTORY else "",
         "visitors": exact(max(visitors[subject], stored.visitors)),
-        "reads": exact(reads) if archived or reading[name].counts else "",
+        "reads": exact(counts[READ]) if counts else "",
     }

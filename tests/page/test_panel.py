@@ -169,6 +169,21 @@ def test_it_shows_what_the_reports_say(article: Article, editor: Client) -> None
         flush()
 
 
+def test_reads_of_a_lost_hash_are_those_of_the_reports(article: Article, editor: Client, redis: Any) -> None:
+    reader = Visitor("reader")
+
+    def read(visitor: Visitor) -> None:
+        tracker.record(factories.hit(subject_of(article), visitor=visitor))
+        tracker.record(factories.hit(visitor=visitor, reading=Reading(subject_of(article), 5, 60, is_read=True)))
+
+    read(reader)
+    flush()
+    redis.delete(f"reading:{subject_of(article)}")
+    read(Visitor("another"))
+    assert reports.reading(article).reads == 2
+    assert numbers(editor.get("/plain/").text)[3] == "2"
+
+
 def test_the_panel_and_the_page_count_the_view_of_the_page(editor: Client) -> None:
     post = factories.post()
     page = editor.get("/viewed/").text
