@@ -12,7 +12,7 @@ from django.db.models import Case, Model, When
 from django.utils import timezone
 
 from readtrack import buckets
-from readtrack.dashboard.scope import Scope, Span
+from readtrack.dashboard.scope import MOMENT, Scope, Span
 from readtrack.models import FlushRun, Tracked
 from readtrack.reports.breakdowns import Stage, hashes, stages
 from readtrack.reports.live import loaded, page_state
@@ -103,7 +103,7 @@ class Numbers:
             return {}
         names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
         names += [name for label in self.labels for name in (history.of_visitors(label), history.of_reads(label))]
-        first = self.asked.before.hours.start if self.asked.before else BASELINE + 1
+        first = max(BASELINE + 1, self.asked.before.hours.start if self.asked.before else 0)
         return history.sums(names, since=first, until=self.asked.span.hours.stop)
 
     @cached_property
@@ -221,7 +221,10 @@ class Numbers:
             points = [Counts(one.views, min(one), count) for one, count in zip(both, read, strict=True)]
             points[-1] = points[-1]._replace(views=points[-1].views + fresh.get(subject, 0))
             now, before = points[self._gap + 1 :], points[: max(0, self._gap)]
-            entry = Entry(row, subject, _total(now), _total(before), [point.views for point in now])
+            sums = _total(now)
+            if self.asked.before is None:  # with what came before history, which is in no point
+                sums = sums._replace(views=max(sums.views, self._live[1].get(subject, 0)))
+            entry = Entry(row, subject, sums, _total(before), [point.views for point in now])
             found.append((entry, points))
         found.sort(key=lambda pair: getattr(pair[0].now, self.by), reverse=True)
         self._points = [points for _, points in found]
@@ -303,15 +306,29 @@ class Numbers:
     @property
     def before(self) -> list[Counts]:
         """Those of the period before."""
-        return self._all_points[: max(0, self._gap)]
+        return self._all_points[: max(0, self._gap)] if self._is_compared else []
 
     @property
     def total(self) -> Counts:
-        return _total(self.points)
+        found = _total(self.points)
+        if self.asked.before is not None:
+            return found
+        if self.asked.is_listed:
+            return found._replace(views=max(found.views, sum(one.now.views for one in self.entries)))
+        # What came before history is in no point.
+        sums = [0, 0, 0]
+        for name, rows in self._stored.items():
+            place = 1 if name.startswith(history.of_visitors("")) else 2 if name.startswith(history.of_reads("")) else 0
+            sums[place] += rows.before
+        return Counts(*map(sum, zip(found, sums, strict=True)))
 
     @property
     def total_before(self) -> Counts | None:
-        return _total(self.before) if self.scope.before else None
+        return _total(self.before) if self._is_compared else None
+
+    @property
+    def _is_compared(self) -> bool:
+        return self.scope.before is not None and len(self.scope.before.hours) > 0
 
     @cached_property
     def trending(self) -> list[tuple[Any, str, int]]:
@@ -358,7 +375,7 @@ class Numbers:
 
     @cached_property
     def _flush(self) -> tuple[FlushRun | None, list[tuple[date, str]]]:
-        ends = (self.scope.span.since, self.scope.span.until - buckets.MINUTE)
+        ends = (self.scope.span.since, self.scope.span.until - MOMENT)
         return runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
 
 

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import Numbers
-from readtrack.dashboard.scope import PERIODS, Scope, dimension_names
+from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Table, change, text
 from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun
@@ -117,7 +117,7 @@ def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) 
         "tabs": [
             (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in tabs.items()
         ],
-        "last_day": scope.span.until - buckets.MINUTE,
+        "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": list(_chips(found, here)),
         "recent": exact(found.recent) if found.is_live else tables.NOT_KNOWN,
@@ -140,7 +140,7 @@ def _flush(run: FlushRun | None) -> dict[str, Any]:
 
 
 def _span_in_words(scope: Scope) -> str:
-    last = scope.span.until - buckets.MINUTE
+    last = scope.span.until - MOMENT
     days = [date_format(timezone.localtime(one), "DATE_FORMAT") for one in (scope.span.since, last)]
     if days[0] == days[1]:
         return days[0]

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from datetime import timezone as dt_timezone
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -35,6 +37,7 @@ LONGEST = 300  # characters of a value in the address
 LONGEST_SUBJECT = 4_000  # of an object's or a category's, whose key may be percent-encoded text
 OLDEST = date(1990, 1, 1)
 DEFAULT = "7"
+MOMENT = timedelta(microseconds=1)
 
 #: Days back from today, the first day of which begins the period; None for those with rules of their own.
 PERIODS: Mapping[str, tuple[Any, int | None]] = {
@@ -59,13 +62,18 @@ class Span(NamedTuple):
 
     @property
     def hours(self) -> range:
-        """Returns the hours (since 1970) from the first one to the last that begins before the end."""
-        last = buckets.hour_index(self.until - timedelta(microseconds=1))
-        return range(buckets.hour_index(self.since), last + 1)
+        """Returns the hours (since 1970) from the first whole one to the last that begins before the end.
+
+        An hour in two days (half-hour zones) is in the earlier one.
+        """
+        first, last = (buckets.hour_index(at) for at in (self.since + buckets.HOUR - MOMENT, self.until - MOMENT))
+        return range(first, max(first, last) + 1 if self.since < self.until else first)
 
     def starts(self, by: Period) -> list[datetime]:
         """Returns the local starts of the hours, days, weeks or months that make up the period."""
-        return buckets.period_starts(self.since, self.until, by=by)
+        first = max(self.since, buckets.hour_start(self.hours.start)) if by == "hour" else self.since
+        starts = buckets.period_starts(first, max(self.until, first + MOMENT), by=by) if self.hours else []
+        return [max(start, self.since) for start in starts]
 
 
 @dataclass(frozen=True)
@@ -149,8 +157,9 @@ class Scope:
             ]
             if not links:
                 return None
-            # In a subquery, because a link to many would give a row more than once.
-            found &= Q(pk__in=model._default_manager.filter(**{f"{links[0]}__pk": pk}).values("pk"))
+            # In subqueries, because a link to many would give a row more than once.
+            linked = (model._default_manager.filter(**{f"{link}__pk": pk}).values("pk") for link in links)
+            found &= reduce(or_, (Q(pk__in=rows) for rows in linked))
         if "author" in self.chosen:
             field = author_field(model)
             if field is None:
@@ -167,7 +176,7 @@ class Scope:
         """Returns the query string of this scope with changes; an empty value takes a filter away."""
         period = {"period": self.period}
         if self.period == "range":
-            last = self.span.until - timedelta(microseconds=1)
+            last = self.span.until - MOMENT
             period = {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
         if "period" in changes:
             period = {}
@@ -249,4 +258,6 @@ def _spans(period: str, now: datetime, first: date, last: date) -> tuple[Span, S
     # Whole days and the time of the running one, so that a change of the clock is no hour more or less.
     days = (end.date() - begin).days
     until = _midnight(earlier + days * DAY) + (end - _midnight(end.date()))
-    return span, Span(start, min(until, span.since))
+    # To the nearest hour, because a whole hour is no match for the first minutes of the running one.
+    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(start.tzinfo)
+    return span, Span(start, max(start, min(until, span.since)))

@@ -251,10 +251,11 @@ def sections(found: Numbers) -> Table:
         for row in categories:
             subject = subject_of(row)
             count = known.get(subject if readers else subject_column(subject), 0)
-            unread = max(0, accounts - count)
-            values = (row, count, unread, unread / accounts if accounts else None)
+            # Readers may be visitors, or accounts that are inactive by now.
+            unread = None if conf.ANONYMOUS_READERS or count > accounts else accounts - count
+            values = (row, count, unread, unread / accounts if unread is not None and accounts else None)
             rows.append(Row(values, {"category": subject}))
-        rows.sort(key=lambda row: row.values[2], reverse=True)
+        rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
     return Table("sections", _("Categories"), caption, columns, rows, _("No model is a category."), shown=50)
 

@@ -499,3 +499,44 @@ def test_it_is_said_where_only_the_most_viewed_of_all_time_were_looked_at(
     monkeypatch.setattr(numbers, "MOST", 1)
     monkeypatch.setattr(numbers, "CANDIDATES", 1)
     assert [captions(**one) for one in given[1:]] == [[False] * 2, [True] * 2, [True] * 2]
+
+
+def test_all_time_has_what_was_counted_before_history(admin_client: Client) -> None:
+    post = Post.objects.create(title="Old", view_count=10_000)
+    given = {"period": "all", "object": f"site.post:{post.pk}"}
+    for views in (10_000, 10_001):
+        found = shown(admin_client, **given)
+        assert (found["Views"][0], found["most-viewed"][0][1]) == (f"{views:,}",) * 2
+        counts.view(post)
+    history.begin({"site.post": RowCounts(500, 0)})
+    add_views(post, 1, 7)
+    history.store({"site.post": RowCounts(507, 0)}, hour=buckets.hour_index(buckets.now()))
+    given = {"period": "all", "model": "site.post"}
+    rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", **given))))
+    drawn = sum(int(row["views"]) for row in rows)
+    assert 7 <= drawn < 500
+    assert shown(admin_client, **given)["Views"][0] == str(500 + drawn)
+
+
+def test_what_came_before_history_is_in_no_period(admin_client: Client) -> None:
+    history.begin({"site.post": RowCounts(500, 0)})
+    post = factories.post()
+    add_views(post, 1, 7)
+    found = shown(admin_client, **{"from": "1990-01-01", "to": f"{buckets.now():%Y-%m-%d}"})
+    assert found["Views"] == ("7", "0")
+
+
+def test_it_is_not_said_how_many_accounts_have_not_read_where_visitors_read(
+    admin_client: Client, settings: Settings
+) -> None:
+    section = factories.category(name="Sport")
+    reader = factories.user()
+    tracker.mark_read(reader, [section])
+    assert ["Sport", "1", "1", "50 %"] in shown(admin_client, tab="sections")["sections"]
+    others = [factories.user() for _ in range(2)]
+    for user in others:
+        tracker.mark_read(user, [section])
+    type(reader).objects.filter(pk__in=[user.pk for user in others]).update(is_active=False)
+    assert ["Sport", "3", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]
+    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    assert ["Sport", "0", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]

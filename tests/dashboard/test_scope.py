@@ -6,12 +6,13 @@ from urllib.parse import parse_qsl
 
 import pytest
 from django.test import Client
-from django.utils.timezone import override
+from django.utils.timezone import get_current_timezone, override
 from hypothesis import given
 from hypothesis import settings as drawing
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from readtrack.buckets import hour_index
 from readtrack.dashboard.scope import PERIODS, Scope
 from tests.support import factories
 from tests.support.depth import examples
@@ -28,13 +29,13 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
 @pytest.mark.parametrize(
     ("period", "expected"),
     [
-        ("today", ["2026-11-20 00:00", "2026-11-20 10:30", "2026-11-19 00:00", "2026-11-19 10:30", "hour"]),
+        ("today", ["2026-11-20 00:00", "2026-11-20 10:30", "2026-11-19 00:00", "2026-11-19 11:00", "hour"]),
         ("yesterday", ["2026-11-19 00:00", "2026-11-20 00:00", "2026-11-18 00:00", "2026-11-19 00:00", "hour"]),
-        ("7", ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 10:30", "day"]),
-        ("28", ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 10:30", "day"]),
-        ("90", ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 10:30", "day"]),
-        ("month", ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 10:30", "day"]),
-        ("year", ["2026-01-01 00:00", "2026-11-20 10:30", "2025-01-01 00:00", "2025-11-20 10:30", "week"]),
+        ("7", ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 11:00", "day"]),
+        ("28", ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 11:00", "day"]),
+        ("90", ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 11:00", "day"]),
+        ("month", ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 11:00", "day"]),
+        ("year", ["2026-01-01 00:00", "2026-11-20 10:30", "2025-01-01 00:00", "2025-11-20 11:00", "week"]),
         ("all", ["2026-11-20 00:00", "2026-11-20 10:30", "hour"]),
     ],
 )
@@ -48,8 +49,8 @@ def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(pe
     [
         ("2026-11-01", "2026-11-10", ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"]),
         ("2026-11-10", "2026-11-01", ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"]),
-        ("2026-11-19", "2026-12-24", ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 09:30"]),
-        ("2030-01-01", "2040-01-01", ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 09:30"]),
+        ("2026-11-19", "2026-12-24", ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 10:00"]),
+        ("2030-01-01", "2040-01-01", ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 10:00"]),
         ("0001-01-01", "1990-01-01", ["1990-01-01 00:00", "1990-01-02 00:00", "1989-12-31 00:00", "1990-01-01 00:00"]),
     ],
 )
@@ -134,3 +135,33 @@ def test_dimensions_are_filters(settings: Settings) -> None:
 def test_a_long_key_of_text_is_whole() -> None:
     name = f"site.page:{'%C3%A9' * 100}"
     assert Scope.parse({"object": name}).chosen == {"object": name}
+
+
+@pytest.mark.parametrize(
+    ("zone", "minutes", "hours"), [("UTC", 5, 0), ("UTC", 45, 1), ("UTC", 85, 1), ("Asia/Kathmandu", 5, 0)]
+)
+def test_the_running_hour_is_compared_with_a_whole_one_only_if_most_of_it_is_over(
+    zone: str, minutes: int, hours: int
+) -> None:
+    with override(zone):
+        midnight = datetime(2026, 11, 20, tzinfo=get_current_timezone())
+        scope = Scope.parse({"period": "today"}, at=midnight + timedelta(minutes=minutes))
+        assert scope.before
+        assert len(scope.before.hours) == hours
+        assert scope.span.starts("hour")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "Asia/Kathmandu"])
+def test_no_hour_is_in_two_days(zone: str) -> None:
+    with override(zone):
+        days = [Scope.parse({"from": day, "to": day}, at=FRIDAY).span for day in ("2026-11-14", "2026-11-15")]
+        hours = [hour for day in days for hour in day.hours]
+        assert hours == [*range(hours[0], hours[0] + 48)]
+        assert [hour_index(start) for start in days[1].starts("hour")] == [*days[1].hours]
+
+
+def test_no_point_begins_before_the_period() -> None:
+    span = Scope.parse({"from": "2025-11-19", "to": "2026-11-18"}, at=FRIDAY).span
+    for by in ("week", "month"):
+        assert span.starts(by)[0] == span.since  # type: ignore[arg-type]
+        assert span.starts(by)[1] > span.since  # type: ignore[arg-type]
