@@ -170,6 +170,7 @@ def moved(settings: Settings) -> list[Post]:
         view(post)
         tracker.reset_views(post)
         view(post, post)
+    flush()
     trending.refresh_trending()
     before = [keys.tag(subject_of(post)) for post in posts]
     change(settings, 64)
