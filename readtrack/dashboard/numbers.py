@@ -200,6 +200,11 @@ class Numbers:
             rows.update((subject_of(row), row) for row in self.asked.rows(model).filter(pk__in=pks))
         return rows
 
+    @property
+    def first(self) -> list[str]:
+        """The subjects of the objects whose breakdowns and funnels are added up."""
+        return [*self.objects][:MOST]
+
     @cached_property
     def _columns(self) -> dict[str, str]:
         """The subjects by the names that history has of them, reads included."""
@@ -238,7 +243,7 @@ class Numbers:
         stored = {subject: loaded(row) for subject, row in self.objects.items()}
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
-        reads = breakdowns.read([*counts], self.kinds) if self.kinds else []
+        reads = breakdowns.read(self.first, self.kinds) if self.kinds else []
         found: dict[Name, Hash] = {}
 
         def run(*calls: Call[Any]) -> list[Any]:
@@ -258,7 +263,7 @@ class Numbers:
     def hashes(self) -> dict[Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
         live = self._live[2]
-        return hashes([*self.objects], self.kinds, live) if self.objects and self.kinds else {}
+        return hashes(self.first, self.kinds, live) if self.objects and self.kinds else {}
 
     def summed(self, kind: str) -> Counter[str]:
         """Returns the counts of one kind of all objects together."""
@@ -271,7 +276,7 @@ class Numbers:
     def funnel(self) -> list[Stage]:
         """The stages of the objects' funnels together, of all time."""
         viewed = {
-            subject: self._live[1][subject] for subject, row in self.objects.items() if not enters_funnel(type(row))
+            subject: self._live[1][subject] for subject in self.first if not enters_funnel(type(self.objects[subject]))
         }
         return stages({name: counts for name, counts in self.hashes.items() if name[0] == "funnel"}, viewed)
 

@@ -192,8 +192,8 @@ def _of_objects(found: Numbers) -> str:
     return ngettext(
         "Views of all time of the most viewed object of the period.",
         "Views of all time of the %(count)s most viewed objects of the period together.",
-        len(found.objects),
-    ) % {"count": exact(len(found.objects))}
+        len(found.first),
+    ) % {"count": exact(len(found.first))}
 
 
 def really_read(found: Numbers) -> Table:

@@ -540,3 +540,18 @@ def test_it_is_not_said_how_many_accounts_have_not_read_where_visitors_read(
     assert ["Sport", "3", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]
     settings.READTRACK = {"ANONYMOUS_READERS": True}
     assert ["Sport", "0", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]
+
+
+def test_breakdowns_are_of_a_bounded_number_of_objects(
+    admin_client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    monkeypatch.setattr(numbers, "MOST", 1)
+    section = factories.category()
+    for obj in (factories.post(category=section), Article.objects.create(title="a", category=section)):
+        name = f"{obj._meta.label_lower}:{obj.pk}"
+        tracker.record(factories.hit(name, dimensions=(("device", "phone"),)))
+    flush()
+    given = {"category": f"site.category:{section.pk}"}
+    assert shown(admin_client, **given)["Views"][0] == "2"
+    assert shown(admin_client, tab="sources", **given)["by-device"] == [["phone", "1", "100 %"]]
