@@ -73,7 +73,7 @@ def test_a_flush_is_late_by_the_interval(settings: Settings) -> None:
             [("error", "OperationalError: gone"), ("ok", "began 9")],
         ),
         ([{"ago": 100, "took": 80}], [("ok", "began 10"), ("warning", "80 s, longer than the interval of 60 s")]),
-        ([{"ago": 20 * n} for n in range(28)], [("ok", " s ago")]),
+        ([{"ago": 20 * n} for n in reversed(range(28))], [("ok", " s ago")]),
         ([{"ago": -86_400}], [("ok", "0 s ago")]),
     ],
     ids=["none", "well", "late", "days late", "never ended", "failed", "slow", "two beats", "clock a day ahead"],
