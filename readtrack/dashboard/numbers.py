@@ -347,9 +347,8 @@ class Numbers:
         days = [timezone.localtime(start).date() for start in self.starts]
         found: list[list[str]] = [[] for _ in days]
         for day, text in self._flush[1] if self.has_notes else ():
-            if day >= days[0]:
-                # The first hour of the day, or the week or month that the day is in.
-                found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
+            # The first hour of the day, or the week or month that the day is in.
+            found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
         return ["; ".join(texts) for texts in found]
 
     @property

@@ -27,7 +27,7 @@ from readtrack.sql.row_counts import RowCounts
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start
-from tests.site.models import Article, Manual, Page, Post, Product
+from tests.site.models import Article, Gadget, Manual, Page, Post, Product
 from tests.support import counts, factories
 from tests.support.pseudo import unmarked
 from tests.support.wire import Wire
@@ -341,6 +341,17 @@ def test_models_that_are_not_the_sites_own_are_there_too(admin_client: Client, s
     counts.view(manual)
     assert shown(admin_client, object=f"site.manual:{manual.pk}")["Views"][0] == "2"
     assert shown(admin_client, object="site.page:a%20b%2A")["Views"][0] == "1"
+
+
+def test_a_category_has_rows_of_models_that_are_not_the_sites_own(admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"COUNTED_MODELS": ["site.Gadget"], "NEWS_FOR": {"site.Gadget": ["category"]}}
+    section = factories.category()
+    gadget = Gadget.objects.create(category=section)
+    counts.view(gadget)
+    flush()
+    for period in ("today", "all"):
+        found = shown(admin_client, period=period, category=f"site.category:{section.pk}")
+        assert (found["Views"][0], found["most-viewed"][0][1]) == ("1", "1")
 
 
 def test_sources_of_an_object_and_of_those_that_were_viewed_are_of_all_time(
