@@ -163,5 +163,5 @@ def test_no_hour_is_in_two_days(zone: str) -> None:
 def test_no_point_begins_before_the_period() -> None:
     span = Scope.parse({"from": "2025-11-19", "to": "2026-11-18"}, at=FRIDAY).span
     for by in ("week", "month"):
-        assert span.starts(by)[0] == span.since  # type: ignore[arg-type]
-        assert span.starts(by)[1] > span.since  # type: ignore[arg-type]
+        assert span.starts(by)[0] == span.since
+        assert span.starts(by)[1] > span.since
