@@ -71,6 +71,7 @@ class ToDo(NamedTuple):
     content: bytes | None  # to fill in, by `filling.text_of`
     needs_user: bool
     explains: bool  # what became of the hit, in X-Readtrack
+    is_left: bool  # to the script of a shared page
 
 
 def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
@@ -79,14 +80,15 @@ def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
     has_seen = seen.see(getattr(response, "context_data", None))
     if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
         has_seen = filling.recall(content, seen, path=request.path)
-    if seen.is_shared and conf.COUNT_BY != "server":
+    is_left = has_seen and seen.is_shared and conf.COUNT_BY != "server"
+    if is_left:
         seen.views.clear()
         seen.reads.clear()
         has_seen = seen.has_seen
     if not (has_seen or content is not None or _explains()):
         return None
     needs_user = has_seen or (content is not None and filling.needs_user(response, content))
-    return ToDo(has_seen, content, needs_user and not seen.is_shared, _explains())
+    return ToDo(has_seen, content, needs_user and not seen.is_shared, _explains(), is_left)
 
 
 @cached_setting("DEBUG")  # to look it up in `settings` takes as long as all that a page without a subject needs
@@ -105,8 +107,8 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, us
     outcome = _record(request, response, user, has_text=has_text) if to_do.has_seen else Outcome()
     if to_do.explains and any(outcome):
         response["X-Readtrack"] = str(outcome)
-    elif to_do.explains and seen.has_script and (seen.is_shared or to_do.has_seen):
-        response["X-Readtrack"] = "left to the script"
+    elif to_do.explains and (to_do.is_left or (seen.has_script and to_do.has_seen)):
+        response["X-Readtrack"] = "left to the script" if seen.has_script else "no script"
     elif to_do.explains and not to_do.has_seen and is_detail_page(request, response):
         response["X-Readtrack"] = "no subject"
     if content and PANEL_MARK in content and not seen.is_shared:

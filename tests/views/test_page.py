@@ -25,6 +25,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import shown
 from readtrack.request import Recorder, shared_page
 from readtrack.store import scripts
@@ -457,6 +458,24 @@ def test_a_shared_page_is_counted_by_the_server_alone_where_the_site_says_so(set
     assert not page.has_header("Vary")
     assert not page.cookies
     assert views(post) == 1
+
+
+def test_a_shared_page_says_who_counts_it(settings: Settings, post: Post, rf: Any) -> None:
+    settings.READTRACK = {"DEBUG_HEADER": True}
+    assert factories.browser().get(f"/shared/{post.pk}/")["X-Readtrack"] == "left to the script"
+
+    @shared_page
+    def without_script(request: Any) -> HttpResponse:
+        request.readtrack.view(post)
+        return HttpResponse("a post")
+
+    @shared_page
+    def without_subject(request: Any) -> HttpResponse:
+        request.readtrack.has_script = True
+        return HttpResponse("a list")
+
+    pages: list[Any] = [ReadTrackMiddleware(view)(rf.get("/")) for view in (without_script, without_subject)]
+    assert [page.get("X-Readtrack") for page in pages] == ["no script", None]
 
 
 def test_a_coroutine_may_be_a_shared_page() -> None:
