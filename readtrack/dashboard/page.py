@@ -150,7 +150,11 @@ def _span_in_words(scope: Scope) -> str:
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
     names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if found.is_summed else 1]
-    befores = found.total_before or (None, None, None)
+    befores = list(found.total_before or (None, None, None))
+    # Visitors and reads of whole models are added up by full flushes.
+    is_behind = found.scope.is_present and not found.scope.is_listed
+    if is_behind and found.scope.by == "hour":
+        befores[1:] = None, None
     return [
         {
             "label": label,
@@ -158,8 +162,9 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
             "before": None if before is None else exact(before),
             "change": text(change(now, before), "change") if before else "",
             "trend": "" if not before or now == before else "up" if now > before else "down",
+            "is_behind": is_behind and place > 0,
         }
-        for label, now, before in zip(names, found.total, befores, strict=False)
+        for place, (label, now, before) in enumerate(zip(names, found.total, befores, strict=False))
     ]
 
 

@@ -566,3 +566,18 @@ def test_breakdowns_are_of_a_bounded_number_of_objects(
     given = {"category": f"site.category:{section.pk}"}
     assert shown(admin_client, **given)["Views"][0] == "2"
     assert shown(admin_client, tab="sources", **given)["by-device"] == [["phone", "1", "100 %"]]
+
+
+def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_them(
+    admin_client: Client,
+) -> None:
+    post = factories.post()
+    counts.view(post)
+    flush()
+    today = admin_client.get(DASHBOARD, {"period": "today"})
+    assert today.text.count("as of the last full flush") == 2
+    assert [figure["before"] for figure in today.context["figures"][1:]] == [None, None]
+    week = admin_client.get(DASHBOARD).context["figures"]
+    assert [(figure["before"], figure["is_behind"]) for figure in week[1:]] == [("0", True)] * 2
+    of_object = admin_client.get(DASHBOARD, {"object": f"site.post:{post.pk}"})
+    assert "as of the last full flush" not in of_object.text
