@@ -16,5 +16,6 @@ def test_a_page_with_a_view_a_count_and_a_dot_enters_few_functions(*, is_signed_
 
 @pytest.mark.django_db(transaction=True)
 def test_a_changed_flush_of_one_post_enters_few_functions() -> None:
-    found = flush_functions(factories.post())
+    # A minute that begins meanwhile adds one.
+    found = min((flush_functions(factories.post()) for _ in range(2)), key=len)
     assert (len(found) <= 75, len(files(found)) <= 14) == (True, True), "\n".join(listed(found))

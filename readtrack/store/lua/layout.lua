@@ -1,3 +1,3 @@
--- Returns the number of partitions that flushes know; at first this one. KEYS: that number. ARGV: number of partitions
+-- Notes the number of partitions, unless there is one. KEYS: where. ARGV: number of partitions. Returns: the noted one
 redis.call('SET', KEYS[1], ARGV[1], 'NX')
 return redis.call('GET', KEYS[1])
