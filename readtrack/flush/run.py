@@ -56,8 +56,8 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
             if counters.have_hashes(subjects):
                 archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
         archived = _sketched(run, epoch) if run.kind == Kind.FULL and conf.ARCHIVE_EVERY else ()
-        every = counters.scan(tags=epoch.tags if part else ())
-        for subjects in _chunks(changed if run.kind == Kind.CHANGED else every):
+        is_partial = run.kind == Kind.CHANGED
+        for subjects in _chunks(changed if is_partial else counters.scan(tags=epoch.tags if part else ())):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
                 archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
