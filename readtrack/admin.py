@@ -130,10 +130,8 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         return [*super().get_list_display(request), *([column] if issubclass(self.model, Tracked) else ())]
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        obj, folders = (
-            kwargs.get("obj"),
-            (f"{self.opts.app_label}/{self.opts.model_name}/", f"{self.opts.app_label}/", ""),
-        )
+        obj, app = kwargs.get("obj"), self.opts.app_label
+        folders = (f"{app}/{self.opts.model_name}/", f"{app}/", "")
         context["readtrack_base"] = select_template([f"admin/{folder}change_form.html" for folder in folders])
         is_shown = obj is not None and may_view_numbers(request.user, obj)
         context["numbers_url"] = numbers_url(obj, site=self.admin_site.name) if is_shown else ""  # type: ignore[arg-type]

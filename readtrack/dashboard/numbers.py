@@ -98,7 +98,7 @@ class Numbers:
 
     @cached_property
     def _stored(self) -> dict[str, Sums]:
-        """What SQL's history has of whole models: views, and by other names new visitors and reads."""
+        """The sums of whole models in SQL's history: views, and by other names new visitors and reads."""
         if self.asked.is_listed:
             return {}
         names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
@@ -287,16 +287,9 @@ class Numbers:
             return [_total(some) for some in zip(*self._points, strict=True)] or [Counts()] * len(self._bounds)
         places: list[Counter[str]] = [Counter() for _ in self._bounds]
         views = {name: rows for name, rows in self._stored.items() if name.partition(":")[0] in self.labels}
-        live = self._answers[0]
-        found = {
-            "views": merged(views, live),
-            "visitors": merged(
-                {history.of_visitors(label): self._stored[history.of_visitors(label)] for label in self.labels}, []
-            ),
-            "reads": merged(
-                {history.of_reads(label): self._stored[history.of_reads(label)] for label in self.labels}, []
-            ),
-        }
+        found = {"views": merged(views, self._answers[0])}
+        for name, of in (("visitors", history.of_visitors), ("reads", history.of_reads)):
+            found[name] = merged({of(label): self._stored[of(label)] for label in self.labels}, [])
         for name, hours in found.items():
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
@@ -310,7 +303,7 @@ class Numbers:
 
     @property
     def before(self) -> list[Counts]:
-        """Those of the period before."""
+        """The numbers of the period before by point."""
         return self._all_points[: max(0, self._gap)] if self._is_compared else []
 
     @property
@@ -343,7 +336,7 @@ class Numbers:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What editors noted on the days of each point of the chart; "" for nothing."""
+        """The notes of editors on the days of each point of the chart; "" for none."""
         days = [timezone.localtime(start).date() for start in self.starts]
         found: list[list[str]] = [[] for _ in days]
         for day, text in self._flush[1] if self.has_notes else ():

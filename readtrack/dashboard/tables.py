@@ -245,12 +245,15 @@ def sections(found: Numbers) -> Table:
         models = [model for model in models if model in linked]
     categories = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
     if categories:
-        readers = fail_open(read_state.count_readers, {}, [subject_of(row) for row in categories])
-        known = readers or history.newest_readers([subject_column(subject_of(row)) for row in categories])
+        by_subject = {subject_of(row): row for row in categories}
+        readers = fail_open(read_state.count_readers, {}, [*by_subject])
+        if not readers:
+            names = {subject: subject_column(subject) for subject in by_subject}
+            stored = history.newest_readers([*names.values()])
+            readers = {subject: stored.get(name, 0) for subject, name in names.items()}
         accounts = get_user_model()._default_manager.filter(is_active=True).count()
-        for row in categories:
-            subject = subject_of(row)
-            count = known.get(subject if readers else subject_column(subject), 0)
+        for subject, row in by_subject.items():
+            count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
             unread = None if conf.ANONYMOUS_READERS or count > accounts else accounts - count
             values = (row, count, unread, unread / accounts if unread is not None and accounts else None)
