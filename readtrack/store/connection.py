@@ -121,10 +121,7 @@ def make(alias: str, timeout: float) -> Redis:
     if isinstance(factory, ConnectionFactory):
 
         def client_of(address: Address | None = None) -> Redis:
-            pool = _pool(alias, timeout=timeout)
-            if address:
-                pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
-            return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+            return _client(factory, _pool(alias, timeout=timeout), address)
 
         if not isinstance(factory, ClusterFactory):
             return client_of()
@@ -141,6 +138,13 @@ def make(alias: str, timeout: float) -> Redis:
         return _like(client, timeout=timeout)
     _refuse_other_than_redis(type(client))
     return client  # type: ignore[no-any-return]
+
+
+def _client(factory: Any, pool: ConnectionPool, address: Address | None) -> Redis:
+    """Returns the client of django-redis's factory that uses the pool, which is then of the server at the address."""
+    if address:
+        pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
+    return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
 def _like(found: Any, *, timeout: float) -> Cluster:
@@ -171,9 +175,7 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         """Returns the client that the cache itself uses."""
 
         def client_of(address: Address) -> Redis:
-            pool = super(ClusterFactory, self).get_connection_pool(self.make_connection_params(url))
-            pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
-            return self.redis_client_cls(connection_pool=pool, **self.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+            return _client(self, self.get_connection_pool(self.make_connection_params(url)), address)
 
         name = f"{url} {self.options}"
         return self._clusters.get(name) or self._clusters.setdefault(name, Cluster([address_in(url)], client_of))
