@@ -120,18 +120,19 @@ def _divide(client: Any, name: str, family: int) -> None:
 def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:
     """Returns the names that a key has from now on, none for a list that begins anew. `start` is the prefix's length.
 
-    Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64.
+    Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
     """
     if row is None or row in NOT_MOVED:
         return [name]
     tags, tag = keys.tags(), keys.tag_in(name)
-    family, new = start + len(row.family), tags[int(tag[4:-1] or "0", 16) :: before]
+    number, made = int(tag[4:-1] or "0", 16), before if before > 1 else 0  # one partition has no tag
+    family, new = start + len(row.family), tags[number::before]
     if row.owner is not None:
         parts = keys.TAG.sub("", name[start:]).split(":")
         owner = parts[1] if row is keys.rate else ":".join(parts[1:3] if parts[0] == "category" else parts[-2:])
         family, new = name.rindex(f":{owner}") if row is keys.dimension else family, [keys.tag(owner)]
     elif row in OF_SITE:
         new = tags[:1]
-    elif row not in OF_PARTITION:
+    elif row not in OF_PARTITION or (tag and number >= made):
         return [name] if tag in tags and row not in BEGUN_ANEW else []
     return [name.replace(tag, one, 1) if tag else name[:family] + one + name[family:] for one in new]

@@ -215,10 +215,13 @@ def test_nobody_is_given_what_another_reader_has_read(settings: Settings) -> Non
     assert reports.unread(first, categories) == {*categories[:2]}
 
 
-def test_after_a_kill_what_is_read_moves_with_the_readers_that_moved_before(settings: Settings, redis: Redis) -> None:
+@pytest.mark.parametrize("pk", [2373, 2376])  # in partitions 15 and 0
+def test_after_a_kill_what_is_read_moves_with_the_readers_that_moved_before(
+    settings: Settings, redis: Redis, pk: int
+) -> None:
     change(settings, 1, READERS="ordinal")
     flush()
-    category, user = factories.category(), factories.user()
+    category, user = factories.category(pk=pk), factories.user()
     tracker.mark_read(user, [category])
     snapshot = dump(redis)
     change(settings, 16, READERS="ordinal")
