@@ -1,7 +1,7 @@
 """A year of visits that might have been, as lines of a web server's log: each run of the same day makes the same."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import cos, exp, pi
 from random import Random
@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from demo_project.traffic import agents
 from demo_project.traffic.visitor import REFERRERS, appeal
+from readtrack import buckets
+from readtrack.hits.hit import Reason
+from readtrack.hits.reading import BINS, ENGAGED, READ
 
 DAYS = 365
 AUDIENCE = 24  # views of an ordinary day, after half a year
@@ -18,6 +21,9 @@ VIRAL, VIRAL_DAYS = 170, (700, 420, 160, 60, 25)  # days ago, and the views of t
 CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
 COUNTRIES, SHARES = ("DE", "US", "GB", "FR", "ES", "PL", "BR", "JP"), (30, 18, 14, 10, 8, 6, 5, 4)
 ROBOTS = 0.05
+READING_TIME, TELLING = 30, 0.8  # seconds that a text takes; the share of visits whose script tells of its reading
+# Hits that did not count on an ordinary day, beside the robots of the log.
+REFUSED: Mapping[Reason, int] = {"bot": 40, "repeat": 16, "honeypot": 8, "prefetch": 6, "embed": 3, "rate": 2}
 
 
 class Story(NamedTuple):
@@ -38,6 +44,11 @@ class Visit(NamedTuple):
     referrer: str
     country: str
     is_robot: bool
+    seconds: int  # in which the text was looked at, as far as a script told
+
+    @property
+    def is_read(self) -> bool:
+        return self.seconds >= READING_TIME
 
     def __str__(self) -> str:
         request = f'"GET /post/{self.story.pk}/ HTTP/1.1" 200 6500 "{self.referrer or "-"}" "{self.agent}"'
@@ -53,6 +64,11 @@ class Visit(NamedTuple):
             yield "funnel", "click"
         if luck < 0.01:
             yield "funnel", "convert"
+        if self.seconds:
+            yield "reading", ENGAGED
+            yield from (("reading", str(least)) for least in BINS if self.seconds >= least)
+        if self.is_read:
+            yield "reading", READ
 
 
 def visits(stories: Sequence[Story], *, now: datetime) -> Iterator[Visit]:
@@ -96,10 +112,51 @@ def _of_a_day(
         robot = rng.random() < ROBOTS
         referrer = "https://newsletter.example/" if is_campaign and story.section == 2 else rng.choice(REFERRERS)
         country = rng.choices(COUNTRIES, SHARES)[0]
-        yield Visit(story, at, address, agents.robot(rng) if robot else agent, referrer, country, robot)
+        seconds = _seconds(story, rng) if rng.random() < TELLING else 0
+        yield Visit(story, at, address, agents.robot(rng) if robot else agent, referrer, country, robot, seconds)
+
+
+def _seconds(story: Story, rng: Random) -> int:
+    """Returns how long the text holds a reader (s): few read a dull one to its end."""
+    if rng.random() < Random(f"text {story.pk}").uniform(0.15, 0.75):
+        return READING_TIME + int(rng.expovariate(1 / 25))
+    return rng.randrange(1, READING_TIME)
 
 
 def tallied(found: Sequence[Visit]) -> Counter[tuple[Story, str, str]]:
     """Returns how many visits of people each value of a breakdown and each stage of a funnel had."""
     rng = Random(2027)
     return Counter((visit.story, *tally) for visit in found if not visit.is_robot for tally in visit.tallies(rng))
+
+
+class Curve(NamedTuple):
+    """What a story had at the end of each hour (since 1970) that added to it."""
+
+    visits: dict[int, tuple[int, int]]  # views and visitors
+    reads: dict[int, int]
+
+
+def curves(found: Iterable[Visit]) -> dict[Story, Curve]:
+    """Returns the absolute counts of each story by the hour, of people only."""
+    seen = defaultdict[Story, set[tuple[str, str]]](set)
+    views, reads = Counter[Story](), Counter[Story]()
+    drawn = defaultdict[Story, Curve](lambda: Curve({}, {}))
+    for visit in found:
+        if visit.is_robot:
+            continue
+        story, hour = visit.story, buckets.hour_index(visit.at)
+        views[story] += 1
+        seen[story].add((visit.address, visit.agent))
+        drawn[story].visits[hour] = views[story], len(seen[story])
+        if visit.is_read:
+            reads[story] += 1
+            drawn[story].reads[hour] = reads[story]
+    return drawn
+
+
+def refusals(now: datetime) -> Iterator[tuple[Reason, datetime]]:
+    """Yields the hits of the last two days that did not count, by the reasons that a log does not tell."""
+    rng = Random(2028)
+    for reason, number in REFUSED.items():
+        for _ in range(2 * number):
+            yield reason, now - timedelta(hours=rng.uniform(0, 47))

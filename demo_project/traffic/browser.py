@@ -16,6 +16,7 @@ TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 SCRIPT = re.compile(r'<script src="([^"]+)" data-page="([^"]+)"')
 ANSWER = re.compile(r'href="(/live/out/[^"]+)"')
 ANSWERED = re.compile(r'name="answer" value="(\d+)"')
+TEXT = re.compile(r'data-read="(\d+)"')
 OPTION = re.compile(r'<option value="(\d+)"[^>]*>([^<]+)<')
 
 
@@ -41,6 +42,12 @@ class Page(NamedTuple):
         """The number of the post that the form's post will answer, or ""."""
         found = ANSWERED.search(self.html)
         return found[1] if found else ""
+
+    @property
+    def seconds(self) -> int:
+        """The time that it takes to read the page's text (s); 0 without a text whose reads count."""
+        found = TEXT.search(self.html)
+        return int(found[1]) if found else 0
 
     @property
     def options(self) -> dict[str, str]:
@@ -81,6 +88,13 @@ class Browser:
             if '"again": true' in self._open(found[1], told).html:
                 self._open(found[1], told)
             self.referrer = shown
+
+    def tell_reading(self, page: Page, seconds: int) -> None:
+        """Tells the site how long the page's text was looked at, and once that is long enough that it was read."""
+        if found := SCRIPT.search(page.html):
+            shown, before = self.referrer, self.came_from
+            self._open(found[1], f"{found[2]}\n\n{seconds} {seconds >= page.seconds:d}".encode())
+            self.referrer, self.came_from = shown, before
 
     def _open(self, path: str, data: bytes | None) -> Page:
         headers = {"User-Agent": self.user_agent, "Accept": "text/html", "Accept-Language": "en"}

@@ -3,7 +3,9 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 PUBLISH_EVERY = 20.0  # seconds
 PATIENCE = (1, 2, 3, 5, 8)  # seconds between attempts to reach a server that is gone
@@ -19,6 +21,8 @@ class Crowd:
     is_lost: bool = False
     seen: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _later: list[tuple[float, int, Callable[[], object]]] = field(default_factory=list)  # by time and number
+    _put_off: int = 0
     _next_request: float = 0.0
     _next_post: float = field(default_factory=lambda: time.monotonic() + PUBLISH_EVERY / 2)
 
@@ -49,6 +53,22 @@ class Crowd:
                 return False
             self._next_post = time.monotonic() + PUBLISH_EVERY
             return True
+
+    def put_off(self, what: Callable[[], object], *, seconds: float) -> None:
+        """Leaves something to whoever comes by once the time is over, so that nobody waits for it."""
+        with self._lock:
+            self._put_off += 1
+            heappush(self._later, (time.monotonic() + seconds, self._put_off, what))
+
+    def do_what_is_due(self) -> None:
+        """Does what was put off until now."""
+        while what := self._due():
+            what()
+
+    def _due(self) -> Callable[[], object] | None:
+        with self._lock:
+            is_due = self._later and self._later[0][0] <= time.monotonic()
+            return heappop(self._later)[2] if is_due else None
 
     def note(self, what: str) -> None:
         with self._lock:

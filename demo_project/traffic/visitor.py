@@ -1,6 +1,7 @@
 """What one visitor does."""
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ HONEYPOT = "/live/archive/"
 CURIOUS = 0.05  # of the readers of a post begin an answer
 COUNTRIES = ("DE", "DE", "US", "US", "GB", "FR", "ES", "PL", "BR", "JP")
 SIGNED_IN = 0.3
+HELD, TO_THE_END = 0.6, 0.6  # of the readers of a post its text holds so many, and of these some to its end
 
 
 class Person(NamedTuple):
@@ -37,6 +39,7 @@ class Person(NamedTuple):
             page = self.open(self.choose(page))
             if not is_robot:
                 self.browser.run_script(page)
+                self.read(page)
             yield
             if is_robot and self.rng.random() < TRAPPED:
                 self.open(HONEYPOT)
@@ -49,6 +52,14 @@ class Person(NamedTuple):
     def open(self, path: str) -> Page:
         self.crowd.note("pages")
         return self.browser.get(path)
+
+    def read(self, page: Page) -> None:
+        """Leaves the page open while its text is read, or some of it, and goes on in another tab."""
+        if page.seconds and self.rng.random() < HELD:
+            is_whole = self.rng.random() < TO_THE_END
+            seconds = page.seconds + self.rng.randrange(20) if is_whole else self.rng.randrange(1, page.seconds)
+            self.crowd.note("readings")
+            self.crowd.put_off(partial(self.browser.tell_reading, page, seconds), seconds=seconds)
 
     def choose(self, page: Page) -> str:
         """Mostly an article, now and then a section or the front page."""
@@ -107,5 +118,6 @@ def _stay(crowd: Crowd, site: str, rng: Random) -> None:
     if crowd.take_turn():
         return
     for _ in person.visit(is_robot=is_robot):
+        crowd.do_what_is_due()
         if crowd.pause(rng.expovariate(1 / crowd.think_time)) or crowd.take_turn():
             return

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 
-from demo_project.blog.past import DAYS, VIRAL_DAYS, Story, tallied, visits
+from demo_project.blog.past import DAYS, VIRAL_DAYS, Story, curves, refusals, tallied, visits
 from readtrack.imports.lines import parser
 
 NOW = datetime(2026, 6, 1, 15, tzinfo=timezone.utc)
@@ -39,3 +39,37 @@ def test_breakdowns_and_funnels_of_the_past_add_up_to_its_views() -> None:
     people = sum(not visit.is_robot for visit in past)
     assert {sums[name] for name in ("views:device", "views:referrer", "views:country", "view")} == {people}
     assert people > sums["click"] > sums["convert"] > 0
+
+
+def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
+    past = [visit for visit in visits(STORIES, now=NOW) if not visit.is_robot]
+    views, reads = (Counter(visit.story for visit in some) for some in (past, filter(lambda one: one.is_read, past)))
+    ratios = [reads[story] / count for story, count in views.items() if count > 50]
+    assert 0.05 < min(ratios) < 0.3 < 0.5 < max(ratios) < 0.8
+    sums: Counter[str] = Counter()
+    for (_story, kind, field), count in tallied(past).items():
+        sums[field] += count if kind == "reading" else 0
+    assert sums["engaged"] > sums["8"] > sums["18"] > sums["read"] == reads.total() > sums["60"] > 0
+
+
+def test_counts_by_the_hour_only_rise_and_end_with_all_visits() -> None:
+    past = list(visits(STORIES, now=NOW))
+    people = [visit for visit in past if not visit.is_robot]
+    drawn = curves(past)
+    for curve in drawn.values():
+        assert list(curve.visits.values()) == sorted(curve.visits.values())
+        assert list(curve.reads.values()) == sorted(curve.reads.values())
+        assert curve.reads.keys() <= curve.visits.keys()
+    ends = [[*curve.visits.values()][-1] for curve in drawn.values()]
+    assert sum(views for views, _ in ends) == len(people)
+    assert sum(visitors for _, visitors in ends) == len({(one.story, one.address, one.agent) for one in people})
+    assert sum(max(curve.reads.values(), default=0) for curve in drawn.values()) == sum(one.is_read for one in people)
+
+
+def test_robots_and_repeats_of_two_days_are_refused() -> None:
+    found = list(refusals(NOW))
+    assert found == list(refusals(NOW))
+    yesterday = Counter(reason for reason, at in found if at.date() == NOW.date() - timedelta(days=1))
+    assert set(yesterday) == {"bot", "repeat", "honeypot", "prefetch", "embed", "rate"}
+    assert yesterday.most_common(1)[0][0] == "bot"
+    assert all(NOW - timedelta(hours=47) <= at <= NOW for _, at in found)

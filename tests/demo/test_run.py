@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -181,6 +182,25 @@ def test_ctrl_c_ends_everything_it_started(watched: Watched) -> None:
     check_that_a_signal_ends_everything(watched.demo, signal.SIGINT, least=8)  # so no test after this one can use it
 
 
+def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
+    admin, address = Browser(demo.url, AGENT), "/admin/readtrack/dashboard/"
+    fields = {"username": "admin", "password": "admin", "next": address}
+    admin.submit(admin.get(f"/admin/login/?next={address}"), fields)
+
+    def column(table: str, name: str, period: str = "28") -> list[Any]:
+        found = json.loads(admin.get(f"{address}?period={period}&table={table}&format=json").html)
+        place = found["columns"].index(name)
+        return [row[place] for row in found["rows"]]
+
+    views, visitors, reads = (sum(column("over-time", name)) for name in ("views", "visitors", "reads"))
+    assert views > visitors > reads > 100
+    assert {note for note in column("over-time", "notes", "all") if note}
+    assert column("really-read", "median")[0] > 5
+    assert len(column("by-country", "country")) > 5
+    assert "robot, by its user agent" in column("not-counted", "reason", "yesterday")
+    assert len(set(column("sections", "readers"))) > 3
+
+
 @needs_process_table
 def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_everything_else() -> None:
     own = {"views:total:blog.post:100": "7", "celery": "x", "readtrack": "y"}
@@ -191,6 +211,7 @@ def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_ever
             assert demo.lines["Database"].startswith("sqlite:")
             before, after = (live_views(Browser(demo.url, agent).get("/post/100/")) for agent in (ROBOT, AGENT))
             assert before > 10  # of a year
+            check_that_the_past_is_on_the_dashboard(demo)
             assert after == before + 1
             assert redis.get(f"{PREFIX}views:total:blog.post:100") == str(after)
             assert comes_true(lambda: redis.exists(f"{PREFIX}flush:last") == 1)  # by way of Celery

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from redis import Redis
 
 from demo_project.engines.process import free_port
 from demo_project.traffic import agents, visitor
-from demo_project.traffic.browser import site
+from demo_project.traffic.browser import Browser, site
 from demo_project.traffic.crowd import Crowd
 from readtrack.hits.bots import is_bot
 from tests.demo.conftest import ROOT
@@ -83,3 +84,31 @@ def test_the_rate_is_shared() -> None:
 def test_one_visitor_publishes_at_a_time() -> None:
     crowd = Crowd(visitors=2, rate=50, _next_post=0)
     assert [crowd.is_time_to_publish() for _ in range(3)] == [True, False, False]
+
+
+def test_a_reading_is_told_by_whoever_comes_by_once_it_is_over() -> None:
+    crowd, told = Crowd(visitors=2, rate=50), list[str]()
+    for name, seconds in (("second", 0.0), ("third", 0.0), ("never", 3600.0), ("first", -1.0)):
+        crowd.put_off(partial(told.append, name), seconds=seconds)
+    assert told == []
+    crowd.do_what_is_due()
+    assert told == ["first", "second", "third"]
+
+
+def test_some_readers_take_the_time_that_a_text_needs_and_some_give_up(demo_url: str) -> None:
+    crowd, start = Crowd(visitors=1, rate=50), time.monotonic()
+    page = Browser(demo_url, agents.person(Random(1))).get("/post/70/")
+    assert page.seconds >= 5
+    for number in range(200):
+        visitor.Person(Browser(demo_url, "nobody"), crowd, Random(number)).read(page)
+    times = [due - start for due, *_ in crowd._later]
+    assert 80 < len(times) < 160
+    assert 30 < sum(seconds >= page.seconds for seconds in times) < len(times) - 30
+
+
+def test_a_simulated_reading_is_counted_as_far_as_there_was_time_for_it(demo_url: str, redis: Redis) -> None:
+    browser = Browser(demo_url, agents.person(Random(2)))
+    page = browser.get("/post/71/")
+    browser.tell_reading(page, page.seconds)
+    assert int(redis.hget("reading:blog.post:71", "engaged") or 0) == 1
+    assert browser.came_from == ""

@@ -1,17 +1,27 @@
 """`manage.py past`: a year of views, taken over out of a log as from any site before readtrack. Once only."""
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from demo_project.blog.models import Post
-from demo_project.blog.past import Story, tallied, visits
-from readtrack.models import Breakdown
+from demo_project.blog.models import Category, Post
+from demo_project.blog.past import CAMPAIGN, VIRAL, Curve, Story, Visit, curves, refusals, tallied, visits
+from demo_project.traffic.visitor import READERS
+from readtrack import tracker
+from readtrack.models import Breakdown, History, Note
+from readtrack.sql.history import of_reads
+from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_column, subject_of_row
+
+NOTES = {CAMPAIGN[-1]: "Newsletter: two weeks of this section", VIRAL: "A story is passed on everywhere"}
 
 
 class Command(BaseCommand):
@@ -22,18 +32,58 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if Post.objects.filter(view_count__gt=0).exists():
             return
-        found = list(
-            visits(
-                [Story(*row) for row in Post.objects.values_list("pk", "category", "published_at")], now=timezone.now()
-            )
-        )
+        now = timezone.now()
+        stories = [Story(*row) for row in Post.objects.values_list("pk", "category", "published_at")]
+        found = list(visits(stories, now=now))
         with TemporaryDirectory() as folder:
             log = Path(folder, "access.log")
             log.write_text("".join(map(str, found)))
             call_command("readtrack", "import", str(log), verbosity=options["verbosity"])
-        # A log names no devices and countries. What else Redis counts is stored here, from where Redis gets it back.
-        Breakdown.objects.bulk_create(
-            Breakdown(subject=subject_column(subject_of_row(Post, story.pk)), kind=kind, field=field, count=count)
-            for (story, kind, field), count in tallied(found).items()
+        _add_what_no_log_tells(found)
+        _add_refusals_and_readers(now)
+        Note.objects.bulk_create(
+            Note(day=timezone.localdate(now - timedelta(days=ago)), text=text) for ago, text in NOTES.items()
         )
+        call_command("readtrack", "flush", verbosity=0)  # adds up the visitors and reads of all posts
         self.stdout.write(f"Imported {len(found)} visits of a year.")
+
+
+def _add_what_no_log_tells(found: Sequence[Visit]) -> None:
+    """Stores devices, countries, funnels, visitors by the hour and reads. From here Redis gets back what it counts."""
+    Breakdown.objects.bulk_create(
+        Breakdown(subject=subject_column(subject_of_row(Post, story.pk)), kind=kind, field=field, count=count)
+        for (story, kind, field), count in tallied(found).items()
+    )
+    drawn = curves(found)
+    rows = [*_visits(drawn), *_reads(drawn)]
+    fields = ("subject", "hour")
+    History.objects.bulk_create(rows, update_conflicts=True, unique_fields=fields, update_fields=["visitors"])
+
+
+def _visits(drawn: Mapping[Story, Curve]) -> list[History]:
+    """Returns the rows of the import, with the visitors that it adds at the end only."""
+    counted = dict(Post.objects.values_list("pk", "visitor_count"))
+    rows = []
+    for story, curve in drawn.items():
+        subject, last = subject_column(subject_of_row(Post, story.pk)), max(curve.visits.values())[1]
+        for hour, (views, visitors) in curve.visits.items():
+            # Redis's sketch knows their number to one per cent.
+            rows.append(History(subject=subject, hour=hour, views=views, visitors=visitors * counted[story.pk] // last))
+    return rows
+
+
+def _reads(drawn: Mapping[Story, Curve]) -> list[History]:
+    return [
+        History(subject=subject_column(of_reads(subject_of_row(Post, story.pk))), hour=hour, views=reads, visitors=0)
+        for story, curve in drawn.items()
+        for hour, reads in curve.reads.items()
+    ]
+
+
+def _add_refusals_and_readers(now: datetime) -> None:
+    for reason, at in refusals(now):
+        tracker.skip([""], reason, is_alone=False, at=at)
+    skip_buffer.send_rest()
+    rng, sections = Random(2029), Category.objects.all()
+    for user in User.objects.filter(username__in=[f"reader{number}" for number in READERS]).order_by("pk"):
+        tracker.mark_read(user, [section for section in sections if rng.random() < 0.9 - section.pk % 8 / 10])
