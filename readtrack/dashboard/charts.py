@@ -57,7 +57,7 @@ def lines(
         truncate_label=-1,
         show_minor_x_labels=False,
         max_scale=7,
-        dots_size=3,
+        show_dots=False,
         style=Style(label_font_size=shape.font_size, major_label_font_size=shape.font_size),
         value_formatter=lambda value: exact(int(value)),
     )
@@ -67,7 +67,7 @@ def lines(
     for name, values in series.items():
         chart.add(name, list(values))
     if any(notes):
-        chart.add("notes", [0] * len(labels))  # tells where the points are
+        chart.add("notes", [0] * len(labels), show_dots=True)  # tells where the points are
     chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, notes=notes, shape=shape))
     return SafeString(chart.render(is_unicode=True))  # an XML writer has escaped it
 
