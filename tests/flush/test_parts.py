@@ -181,7 +181,7 @@ def test_the_command_flushes_some_partitions(posts: list[Post]) -> None:
 
 @pytest.mark.parametrize("part", ["0/2", "3/2", "1", "a/b", "1/2/3"])
 def test_a_part_that_there_is_not_is_refused(part: str) -> None:
-    with pytest.raises(CommandError, match="invalid part value"):
+    with pytest.raises(CommandError, match="invalid 'part' value"):
         call_command("readtrack", "flush", "--partition", part)
 
 

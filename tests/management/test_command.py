@@ -88,7 +88,7 @@ def test_settings_that_name_no_redis_are_said_in_words(settings: Settings, words
 @pytest.mark.django_db
 def test_that_redis_is_down_is_said_in_words(wire: Wire) -> None:
     wire.cut()
-    with pytest.raises(CommandError, match=r"(?s)^Redis failed: .*CACHES.*\nWhat was written stays. Flush again.$"):
+    with pytest.raises(CommandError, match=r"(?s)^Redis failed: .*CACHES.*\nWhat was done stays. Run it again.$"):
         call_command("readtrack", "flush")
 
 
@@ -97,7 +97,7 @@ def test_the_database_being_down_is_said_in_words() -> None:
     with (
         database_down(connection),
         pytest.raises(
-            CommandError, match=r"(?s)^The database failed: .*manage.py migrate\nWhat was written stays. Flush again.$"
+            CommandError, match=r"(?s)^The database failed: .*manage.py migrate\nWhat was done stays. Run it again.$"
         ),
     ):
         call_command("readtrack", "flush")

@@ -151,5 +151,5 @@ def test_the_command_says_that_redis_fails(settings: Settings) -> None:
     settings.CACHES = {
         "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"},
     }
-    with pytest.raises(CommandError, match=r"(?s)Redis failed.*\nWhat was erased stays erased. Start again.$"):
+    with pytest.raises(CommandError, match=r"(?s)Redis failed.*\nWhat was done stays. Run it again.$"):
         erase(user.username)

@@ -1,6 +1,8 @@
 """`manage.py readtrack`: everything there is to do outside of a request. Each subcommand is a module."""
 
+import json
 from argparse import SUPPRESS, RawDescriptionHelpFormatter
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
 from importlib.resources import files
@@ -11,23 +13,22 @@ from django.db import Error
 from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
-from readtrack.management.subcommands import (
-    budget,
-    daily_view,
-    doctor,
-    erase,
-    flush,
-    import_,
-    repartition,
-    reset,
-    start_as_read,
-)
+from readtrack.management.subcommands import budget, doctor, import_, upkeep
+from readtrack.management.subcommands.arguments import TYPES
 from readtrack.store.connection import RedisError, check_configuration
 
-SUBCOMMANDS = {
-    module.__name__.rpartition(".")[2].strip("_").replace("_", "-"): module
-    for module in (flush, doctor, budget, import_, reset, repartition, start_as_read, erase, daily_view)
+SUBCOMMANDS: Mapping[str, Callable[..., str | None]] = {
+    "flush": upkeep.flush,
+    "doctor": doctor.run,
+    "budget": budget.run,
+    "import": import_.run,
+    "reset": upkeep.reset,
+    "repartition": upkeep.repartition,
+    "start-as-read": upkeep.start_as_read,
+    "erase": upkeep.erase,
+    "daily-view": upkeep.daily_view,
 }
+TEXTS = files("readtrack.management.subcommands")
 
 
 class Command(BaseCommand):
@@ -40,24 +41,26 @@ class Command(BaseCommand):
         for action in common:
             action.default, action.help = SUPPRESS, SUPPRESS  # a default would undo an option before the subcommand
         subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
-        for name, module in SUBCOMMANDS.items():
-            text = files("readtrack.management.subcommands").joinpath("help", f"{name}.txt").read_text(encoding="utf-8")
+        arguments = json.loads(TEXTS.joinpath("arguments.json").read_text(encoding="utf-8"))
+        for name in SUBCOMMANDS:
+            text = TEXTS.joinpath("help", f"{name}.txt").read_text(encoding="utf-8")
             subparser = subparsers.add_parser(name, help=text.partition(".")[0], description=text)
             subparser.formatter_class = RawDescriptionHelpFormatter
-            for argument, meaning in module.arguments.items():
+            for kind, parse in TYPES.items():
+                subparser.register("type", kind, parse)
+            for argument, meaning in arguments[name].items():
                 subparser.add_argument(argument, **meaning)
             for action in common:
                 subparser._add_action(action)
 
-    def handle(self, *args: Any, subcommand: str, **options: Any) -> None:
-        module = SUBCOMMANDS[subcommand]
+    def handle(self, *args: Any, subcommand: str, verbosity: int, **options: Any) -> str | None:
         # Hidden for the first second, with verbosity 0, and where the output is no terminal.
-        bar = partial(tqdm, delay=1, leave=False, disable=None if options["verbosity"] else True)
+        bar = partial(tqdm, delay=1, leave=False, disable=None if verbosity else True)
         try:
-            if module is not doctor:  # which reports that among its findings
+            if subcommand != "doctor":  # which reports that among its findings
                 check_configuration()
-            module.run(self, bar=bar, **options)
+            said = SUBCOMMANDS[subcommand](command=self, bar=bar, verbosity=verbosity, **options)
         except (RedisError, Error) as error:
             finding = failure(error)
-            lines = (finding.message, finding.hint, getattr(module, "after_failure", ""))
-            raise CommandError("\n".join(filter(None, lines))) from error
+            raise CommandError(f"{finding.message}\n{finding.hint}\nWhat was done stays. Run it again.") from error
+        return said if verbosity or options.get("as_json") else None

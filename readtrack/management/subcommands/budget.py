@@ -1,13 +1,9 @@
 """`manage.py readtrack budget`"""
 
 import json
-from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import Any
-
-from django.core.management.base import BaseCommand
 
 from readtrack.doctor.budget import Budget, budget
 from readtrack.doctor.findings import counted, size
@@ -19,36 +15,10 @@ ROW = "  {:36} {:>13} {:>9} {:>9}"
 SHOWN = 0.01  # share of the memory from which on a kind of key has a line of its own
 
 
-def _number(text: str, *, kind: type[float], highest: int) -> float:
-    try:
-        number = kind(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= highest:
-        raise ArgumentTypeError(f"{text!r} is no number from 0 to {highest:,}")
-    return number
-
-
-_count = partial(_number, kind=int, highest=10**12)
-_share = partial(_number, kind=float, highest=1)
-arguments = {
-    "--posts": {"type": _count, "metavar": "N", "help": "posts, viewed or not"},
-    "--active": {"type": _share, "metavar": "SHARE", "help": "share of the posts that has views, 0 to 1"},
-    "--visitors": {"type": _count, "metavar": "N", "help": "different visitors of a post with views"},
-    "--views": {"type": _count, "metavar": "N", "help": "views a day"},
-    "--categories": {"type": _count, "metavar": "N", "help": "objects with read state"},
-    "--readers": {"type": _count, "metavar": "N", "help": "highest number of a reader (user id)"},
-    "--json": {"action": "store_true", "dest": "as_json", "help": "print one JSON object, sizes in bytes"},
-}
-
-
-def run(command: BaseCommand, *, as_json: bool, **options: Any) -> None:
-    """Measures and prints."""
+def run(*, as_json: bool, **options: Any) -> str:
+    """Measures. Returns the tables."""
     found = budget(**{name: options[name] for name in NUMBERS if options[name] is not None})
-    if as_json:
-        command.stdout.write(json.dumps(asdict(found), indent=2))
-        return
-    command.stdout.write("\n".join(_text(found)))
+    return json.dumps(asdict(found), indent=2) if as_json else "\n".join(_text(found))
 
 
 def _text(found: Budget) -> list[str]:

@@ -12,14 +12,8 @@ from readtrack.doctor.report import examine
 STATUS = {"ok": 0, "note": 0, "warning": 1, "error": 2}
 STYLES = {"ok": "SUCCESS", "note": "NOTICE", "warning": "WARNING", "error": "ERROR"}
 
-SAMPLED = "most totals to compare with SQL (default: %(default)s)"
-arguments = {
-    "--json": {"action": "store_true", "dest": "as_json", "help": "print one JSON object"},
-    "--sample": {"type": int, "default": 1000, "metavar": "N", "help": SAMPLED},
-}
 
-
-def run(command: BaseCommand, *, as_json: bool, sample: int, verbosity: int, **options: Any) -> None:
+def run(*, command: BaseCommand, as_json: bool, sample: int, verbosity: int, **options: Any) -> None:
     """Prints the findings. Exits with their status, unless all is well."""
     found = list(examine(sample=max(1, sample)))
     status = max(STATUS[finding.level] for finding in found)
