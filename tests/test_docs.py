@@ -320,6 +320,8 @@ assert "1 view<" in shown.text and shown["X-Readtrack"] == "counted", (shown.tex
 shown = page(admin, f"/posts/{post.pk}/")
 assert "1 view<" in shown.text and shown["X-Readtrack"] == "skipped; reason=repeat"
 assert "2 views<" in page(browser(), f"/posts/{post.pk}/").text
+shown = page(browser(), f"/posts/{post.pk}/")
+assert "2 views<" in shown.text and shown["X-Readtrack"] == "skipped; reason=repeat"
 Post.objects.create(title="More", category=category)
 assert has_dot(admin)
 """

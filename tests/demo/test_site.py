@@ -98,6 +98,16 @@ def test_the_user_who_adds_a_post_in_the_admin_is_its_author(demo_url: str) -> N
     assert re.findall(r"<option value=\"\d+\" selected>(\w+)</option>", page.html) == ["admin"]
 
 
+def test_an_author_sees_the_numbers_of_what_they_have_written_and_no_others(demo_url: str) -> None:
+    ada = Browser(demo_url, AGENT)
+    front = ada.submit(ada.get("/login/"), {"username": "ada", "password": "author"})
+    [link] = re.findall(r'<a href="([^"]+)">Your numbers</a>', front.html)
+    page = ada.get(link)
+    assert (page.status, "Numbers of ada" in page.html) == (200, True)
+    assert ada.get("/admin/readtrack/dashboard/").status == 403
+    assert "reset_counts" not in ada.get("/admin/blog/post/").html
+
+
 def test_djangos_own_options_stand_behind_the_word(manage: Callable[..., str]) -> None:
     words = ("-v", "0", "--settings", "demo_project.settings", "--traceback", "--no-color")
     assert manage("readtrack", "flush", *words) == ""
