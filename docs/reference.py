@@ -102,7 +102,7 @@ def checks() -> str:
     rows = []
     for name in sorted(CHECKS, key=lambda name: name[-3:]):
         level = "error" if LEVELS[name[-4]] == ERROR else "warning"
-        message, hint = (text.format(*["…"] * 5) for text in texts(name))
+        message, hint = (text.format(*["…"] * 5) for text in texts(name).values())
         rows.append((f"`{name}`", level, f"{message} *{hint}*"))
     return _table(("id", "level", "message and *what to do*"), rows)
 

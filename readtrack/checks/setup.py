@@ -1,6 +1,6 @@
 """The check that the app registers. It runs all tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from functools import cache
 from importlib.resources import files
@@ -16,11 +16,11 @@ LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 
 
 @cache
-def texts(name: str) -> tuple[str, str]:
-    """Returns the message and the hint of the check with that id."""
+def texts(name: str, package: str = "readtrack.checks") -> Mapping[str, str]:
+    """Returns the message and the hint of that name in the package's messages.ini."""
     parser = ConfigParser(interpolation=None)
-    parser.read_string(files("readtrack.checks").joinpath("messages.ini").read_text(encoding="utf-8"))
-    return parser[name]["message"].replace("\n", " "), parser[name]["hint"].replace("\n", " ")
+    parser.read_string(files(package).joinpath("messages.ini").read_text(encoding="utf-8"))
+    return {key: text.replace("\n", " ") for key, text in parser[name].items()}
 
 
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
@@ -28,6 +28,6 @@ def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     found = []
     for name, problems in (values.TYPE_CHECKS if any(values.wrong_types()) else CHECKS).items():
         for words in problems():
-            message, hint = (text.format(*words) for text in texts(name))
+            message, hint = (text.format(*words) for text in texts(name).values())
             found.append(CheckMessage(LEVELS[name[-4]], message, hint, id=name))
     return found

@@ -2,29 +2,27 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import Error
 
+from readtrack.checks.setup import texts
 from readtrack.conf import conf
 from readtrack.store import server
 from readtrack.store.connection import AuthenticationError, RedisError, UnusableError, address
 from readtrack.store.flushes import LayoutError
 from readtrack.store.keys import DAY, HOUR, MINUTE
 
-Level = Literal["ok", "note", "warning", "error"]
-
 UNITS = ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (1, "s"))
-FLUSH = "manage.py readtrack flush"
 
 
 class Finding(NamedTuple):
     """One result of an examination. The hint says what to do."""
 
-    level: Level
+    level: str  # ok, note, warning or error
     message: str
-    hint: str = ""
-    name: str = ""  # of the examination
+    hint: str
+    name: str  # of the examination
 
 
 class Context(NamedTuple):
@@ -56,19 +54,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def finding(name: str, *words: Any) -> Finding:
+    """Returns the finding of that name in messages.ini, `examination.result`, with its words."""
+    section = texts(name, "readtrack.doctor")
+    message, hint = (section.get(key, "").format(*words) for key in ("message", "hint"))
+    return Finding(section["level"], message, hint, name.partition(".")[0])
+
+
 def failure(error: RedisError | Error) -> Finding:
     """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses to."""
-    if isinstance(error, LayoutError):
-        return Finding("error", str(error), "Do it once no process has the old number any more.")
-    cache = f"CACHES['{conf.CACHE}']"
-    if isinstance(error, UnusableError):
-        hint = "It has to be of django-redis, with a LOCATION such as redis://127.0.0.1:6379/0. Run: manage.py check"
-        return Finding("error", f"{cache} names no Redis: {error}", hint)
-    if isinstance(error, Error):
-        hint = "Is it running, and does DATABASES point at it? If a table is missing, run: manage.py migrate"
-        return Finding("error", f"The database failed: {str(error).strip()}", hint)
-    if isinstance(error, AuthenticationError):
-        hint = f"Correct the user or the password in {cache}."
-    else:
-        hint = f"{cache} points at {address()}. Is Redis running there, and can this machine reach it?"
-    return Finding("error", f"Redis failed: {type(error).__name__}: {error}", hint)
+    kinds = {LayoutError: "layout", UnusableError: "unusable", Error: "database", AuthenticationError: "password"}
+    kind = next((kind for of, kind in kinds.items() if isinstance(error, of)), "redis")
+    where = address() if kind == "redis" else ""
+    return finding(f"failure.{kind}", str(error).strip(), conf.CACHE, type(error).__name__, where)

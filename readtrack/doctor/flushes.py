@@ -8,7 +8,7 @@ from django.db.models import Count, Min
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.doctor.findings import FLUSH, Context, Finding, counted, duration
+from readtrack.doctor.findings import Context, Finding, counted, duration, finding
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import server
@@ -19,33 +19,26 @@ from readtrack.unread import publishing
 SHOWN = 3  # subjects
 STATEMENT = 200  # characters of a statement that are shown
 REMEMBERED = timedelta(hours=1)  # for which the minute buckets hold the views of each subject
-START_BEAT = (
-    "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
-    f" Without Celery, let cron run: {FLUSH}"
-)
 
 
 def flushes(context: Context) -> Iterator[Finding]:
     """Examines when flushes ran, how they ended and how long they took."""
     now, last, good = buckets.now(), FlushRun.objects.first(), runs.last_good()
     if last is None:
-        yield Finding("warning", "No flush has run yet.", START_BEAT)
+        yield finding("flushes.none")
         return
     if last.error:
-        hint = f"Run {FLUSH}, and see whether it fails again."
-        yield Finding("error", f"The last flush failed: {last.error}", hint)
+        yield finding("flushes.failed", last.error)
     if good is None:
-        yield Finding("error", "No flush has succeeded yet.", START_BEAT)
+        yield finding("flushes.never")
         return
-    message = f"The last successful flush began {duration(now - good.began)} ago."
-    if now - good.began > runs.late_after():
-        yield Finding("error", message, START_BEAT)
+    age, interval = now - good.began, timedelta(seconds=conf.FLUSH_INTERVAL)
+    if age > runs.late_after():
+        yield finding("flushes.late", duration(age))
         return
-    yield Finding("ok", message)
-    interval = timedelta(seconds=conf.FLUSH_INTERVAL)
+    yield finding("flushes.ok", duration(age))
     if good.took and good.took > interval:
-        message = f"It took {duration(good.took)}, longer than the interval of {duration(interval)}."
-        yield Finding("warning", message, "Flush less often, and set READTRACK['FLUSH_INTERVAL'] to the new interval.")
+        yield finding("flushes.slow", duration(good.took), duration(interval))
 
 
 def outbox(context: Context) -> Finding:
@@ -56,37 +49,31 @@ def outbox(context: Context) -> Finding:
     ]
     number = sum(found["number"] for found in waiting)
     if not number:
-        return Finding("ok", "Every publication has reached Redis.")
+        return finding("outbox.empty")
     age = buckets.now() - min(buckets.now(found["oldest"]) for found in waiting if found["number"])
-    message = f"{counted(number, 'publication')} not sent to Redis yet, the oldest for {duration(age)}"
-    if age > runs.late_after():
-        return Finding("warning", f"{message}. Their dots are off.", f"Flushes send them. Run: {FLUSH}")
-    return Finding("ok", f"{message}. The next flush sends them.")
+    kind = "late" if age > runs.late_after() else "waiting"
+    return finding(f"outbox.{kind}", counted(number, "publication"), duration(age))
 
 
 def locks(context: Context) -> Finding:
     """Examines whether another transaction keeps flushes from writing rows."""
     good = runs.last_good()
     if good is None or not good.locked:
-        return Finding("ok", "The last flush found no row locked.")
+        return finding("locks.none")
+    left = counted(good.locked, "row")
     found = [lock for model in tracked_models() if (lock := databases.oldest_lock(model))]
-    message = f"The last flush left {counted(good.locked, 'row')} of which another transaction has a lock"
     if not found:
-        return Finding("ok", f"{message}. The next flush writes them.")
+        return finding("locks.waiting", left)
     session, age, statement = max(found, key=itemgetter(1))
-    message = f"{message}: session {session}, open for {duration(age)}, last statement: {statement[:STATEMENT]}"
-    hint = f"Let it commit. If it hangs, end session {session}: pg_terminate_backend({session}); MySQL: KILL {session}."
-    return Finding("warning", message, hint)
+    return finding("locks.held", left, session, duration(age), statement[:STATEMENT])
 
 
 def totals(context: Context) -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
     number, broken = server.broken_totals()
     if not broken:
-        return Finding("ok", f"{counted(number, 'total')} looked at, and all of them are numbers.")
-    message = f"Not a number in Redis: {counted(len(broken), 'total')}, such as {', '.join(broken[:SHOWN])}."
-    hint = "Its views do not count, and pages show SQL's. Delete the key in Redis: it then goes on from SQL's."
-    return Finding("error", message, hint)
+        return finding("totals.ok", counted(number, "total"))
+    return finding("totals.broken", counted(len(broken), "total"), ", ".join(broken[:SHOWN]))
 
 
 def drift(context: Context) -> Finding:
@@ -94,14 +81,12 @@ def drift(context: Context) -> Finding:
     # Read first, because views from here on may be in the totals, and then are in the minute buckets.
     now, good = buckets.now(), runs.last_good()
     if good is None or now - good.began > REMEMBERED:
-        message = "Redis and SQL cannot be compared, because no flush succeeded in the last hour."
-        return Finding("note", message, f"Run: {FLUSH}")
+        return finding("drift.unknown")
     totals = {subject: total for subject, total in server.some_totals(context.sample).items() if total.is_settled}
-    message = f"{counted(len(totals), 'total')} compared with SQL"
+    compared = counted(len(totals), "total")
     if different := _different(totals, since=good.began):
-        message = f"{message}, {len(different):,} different, such as {', '.join(different[:SHOWN])}."
-        return Finding("warning", message, f"Run: {FLUSH}")
-    return Finding("ok", f"{message}, none different.")
+        return finding("drift.some", compared, len(different), ", ".join(different[:SHOWN]))
+    return finding("drift.none", compared)
 
 
 def _different(totals: Mapping[str, Total], *, since: datetime) -> list[str]:

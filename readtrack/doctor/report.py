@@ -1,12 +1,12 @@
 """Runs all examinations, and reports failures of the servers as findings."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from django.db import Error
 
 from readtrack.doctor import flushes, redis
-from readtrack.doctor.findings import Context, Finding, failure
+from readtrack.doctor.findings import Context, Finding, failure, finding
 from readtrack.store import server
 from readtrack.store.connection import RedisError, address, is_cluster, servers
 from readtrack.store.server import RefusedError
@@ -14,7 +14,7 @@ from readtrack.store.server import RefusedError
 BY_SERVER = (redis.version, redis.role, redis.eviction, redis.persistence)  # each server of a cluster has its own
 REDIS, DATABASE = frozenset({"Redis"}), frozenset({"database"})
 
-Examination = Callable[[Context], Finding | Iterator[Finding]]
+Examination = Callable[[Context], Finding | Iterable[Finding]]
 
 # Functions that look at one thing each, in the order of the report, and the servers that they ask.
 EXAMINATIONS: Mapping[Examination, frozenset[str]] = {
@@ -43,10 +43,9 @@ def examine(*, sample: int) -> Iterator[Finding]:
         name = look.__name__
         try:
             found = _each(look, context) if look in BY_SERVER and is_cluster() else look(context)
-            for finding in [found] if isinstance(found, Finding) else found:
-                yield finding._replace(name=name)
+            yield from [found] if isinstance(found, Finding) else found
         except RefusedError as error:
-            yield Finding("note", f"Not examined: {error}", "Let the Redis user run it, or look at it yourself.", name)
+            yield finding("refused.command", error)._replace(name=name)
         except (RedisError, Error) as error:
             failed |= REDIS if isinstance(error, RedisError) else DATABASE
             yield failure(error)._replace(name=name)
@@ -58,7 +57,7 @@ def _each(look: Examination, context: Context) -> Iterator[Finding]:
     for client in servers():
         own = context._replace(info=partial(server.info, client), configured=partial(server.configured, client=client))
         told = look(own)
-        for finding in [told] if isinstance(told, Finding) else told:
-            found.setdefault(finding, []).append(address(client))
-    for finding, places in found.items():
-        yield finding._replace(message=f"{', '.join(places)}: {finding.message}")
+        for one in [told] if isinstance(told, Finding) else told:
+            found.setdefault(one, []).append(address(client))
+    for one, places in found.items():
+        yield one._replace(message=f"{', '.join(places)}: {one.message}")

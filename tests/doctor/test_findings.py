@@ -1,6 +1,8 @@
 """The doctor words times, sizes and numbers in short."""
 
+from configparser import ConfigParser
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,10 @@ def test_a_size_is_told_in_its_largest_unit(count: int, words: str) -> None:
 @pytest.mark.parametrize(("count", "words"), [(0, "0 keys"), (1, "1 key"), (2000, "2,000 keys")])
 def test_one_is_in_the_singular(count: int, words: str) -> None:
     assert findings.counted(count, "key") == words
+
+
+def test_every_finding_that_is_not_well_says_what_to_do() -> None:
+    messages = ConfigParser(interpolation=None)
+    messages.read(Path(findings.__file__).with_name("messages.ini"), encoding="utf-8")
+    for name in messages.sections():
+        assert bool(messages[name].get("hint")) == (messages[name]["level"] != "ok"), name
