@@ -19,6 +19,7 @@ from readtrack.conf import Conf
 from readtrack.hits.addresses import watch
 from readtrack.store import clock, connection, read_state, scripts
 from readtrack.store.circuit import circuit
+from readtrack.store.connection import CLUSTER_FACTORY
 from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
@@ -101,8 +102,10 @@ def start_redis(settings: Settings) -> Iterator[Start]:
 
 
 def use_redis(settings: Settings, url: str) -> None:
-    """Points readtrack at another Redis."""
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": url}}
+    """Points readtrack at another Redis, which is no cluster."""
+    cache = settings.CACHES["default"]
+    options = {name: value for name, value in cache.get("OPTIONS", {}).items() if value != CLUSTER_FACTORY}
+    settings.CACHES = {"default": {**cache, "OPTIONS": options, "LOCATION": url}}
 
 
 @pytest.fixture(params=["default", "lite"])

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -13,6 +13,7 @@ from readtrack import buckets
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
+from readtrack.store import keys
 from tests.site.models import Category, Headline, Journal, Page, Post, Product, Profile, Review
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -33,6 +34,13 @@ def category(**values: Any) -> Category:
 
 def post(**values: Any) -> Post:
     return Post.objects.create(**{"title": f"Post {next(_numbers)}", **values})
+
+
+def neighbours(number: int, **values: Any) -> list[Post]:
+    """Returns new posts of one partition."""
+    first = 1_000_001
+    pks = (pk for pk in count(first) if keys.tag(f"site.post:{pk}") == keys.tag(f"site.post:{first}"))
+    return [post(pk=pk, **values) for pk in islice(pks, number)]
 
 
 def user(**values: Any) -> User:

@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.sql import SQL, Identifier
 from redis import Redis
 
+from tests.support.partitions import servers
 from tests.support.wire import Moment, Wire
 
 Dump = dict[str, bytes]
@@ -17,17 +18,17 @@ Dump = dict[str, bytes]
 
 def dump(redis: Redis) -> Dump:
     """Returns a snapshot of Redis."""
-    client: Any = Redis(connection_pool=redis.connection_pool)  # by which keys have their own names
-    found = {key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")}
+    found: Dump = {}
+    for client in servers(redis):
+        found |= {key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")}
     return {key: value for key, value in found.items() if value is not None}
 
 
 def restore(redis: Redis, snapshot: Dump) -> None:
     """Replaces the data of Redis by the snapshot, as a restart does."""
-    client = Redis(connection_pool=redis.connection_pool)
-    client.flushdb()
+    redis.flushdb()
     for key, value in snapshot.items():
-        client.restore(key, 0, value)
+        redis.restore(key, 0, value)
 
 
 @contextmanager

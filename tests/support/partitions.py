@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 from redis import Redis
+from redis.client import Pipeline
 from redis.connection import AbstractConnection
 from redis.crc import key_slot
 
@@ -137,6 +138,9 @@ class PlainNames(Redis):
     def scan_iter(self, match: Any = None, *args: Any, **options: Any) -> Any:
         return iter(self.keys(match or "*"))
 
+    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Any:  # noqa: FBT002 - its signature
+        return PlainPipeline(self.connection_pool, self.response_callbacks, transaction, self)
+
     def _send(self, *args: Any, **options: Any) -> Any:
         return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
@@ -158,6 +162,15 @@ class PlainNames(Redis):
         return [name for name in found if self._send("EXISTS", name)] or found[:1]
 
 
+class PlainPipeline(Pipeline):
+    """Commands that are sent one after another, because those of a transaction have to be in one slot."""
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:  # noqa: FBT002 - its signature
+        stack: list[Any] = self.command_stack
+        self.command_stack = []
+        return [self.shard_hint.execute_command(*args, **options) for args, options in stack]
+
+
 class PlainNamesInCluster(PlainNames, Cluster):
     """The same for a cluster."""
 
@@ -173,11 +186,49 @@ class PlainNamesInCluster(PlainNames, Cluster):
         return cls([address_in(url) for url in urls], client_of)
 
     def _send(self, *args: Any, **options: Any) -> Any:
-        if args[0] in {"KEYS", "FLUSHDB", "FLUSHALL"}:
-            clients: list[Any] = self.clients()
-            answers = [client.execute_command(*args, **options) for client in clients]
-            return list(chain(*answers)) if args[0] == "KEYS" else all(answers)
+        if args[0] in OF_ALL:
+            answers = [client.execute_command(*args, **options) for client in servers(self)]
+            return OF_ALL[args[0]](answers)
         if args[0] in {"MGET", "DEL", "UNLINK", "EXISTS", "TOUCH"}:
             found = [super(PlainNamesInCluster, self)._send(args[0], key, **options) for key in args[1:]]
             return list(chain(*found)) if args[0] == "MGET" else sum(found)
+        if args[0] == "MSET":
+            for pair in zip(args[1::2], args[2::2], strict=True):
+                super()._send("SET", *pair, **options)
+            return True
         return super()._send(*args, **options)
+
+
+def servers(redis: Redis) -> list[Any]:
+    """Returns a client of each server with data, by which keys have their own names."""
+    return redis.clients() if isinstance(redis, Cluster) else [Redis(connection_pool=redis.connection_pool)]
+
+
+def _added_up(answers: Sequence[Any]) -> Any:
+    """Returns the sums of what INFO tells: of numbers, also in parts of it."""
+    found: dict[str, Any] = {}
+    for answer in answers:
+        for name, value in answer.items():
+            before = found.get(name)
+            if isinstance(value, dict) and before:
+                found[name] = _added_up([before, value])
+            else:
+                found[name] = before + value if isinstance(before, int | float) else value
+    return found
+
+
+def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+    return list(chain(*answers))
+
+
+# Commands for all servers, and what their answers are together.
+OF_ALL: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "CLIENT LIST": _joined,
+    "CONFIG RESETSTAT": all,
+    "DBSIZE": sum,
+    "FLUSHALL": all,
+    "FLUSHDB": all,
+    "INFO": _added_up,
+    "KEYS": _joined,
+    "SCRIPT FLUSH": all,
+}
