@@ -12,9 +12,9 @@ from readtrack import reports, tracker
 from readtrack.flush import archiving, merging
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import KnownEpoch
+from readtrack.models import FlushRun, KnownEpoch
 from readtrack.sql.runs import SqlEpoch, known_epochs
-from readtrack.store import counters, scripts
+from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
@@ -71,11 +71,12 @@ def test_a_flush_that_is_killed_before_it_tells_of_what_it_settled_leaves_no_oth
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(scripts, "SLICE", 1)
-    for _ in range(3):
-        view(factories.post(view_count=BASE))
-    epoch = settle_and_die()
+    posts = factories.neighbours(3, view_count=BASE)
+    for post in posts:
+        view(post)
+    epoch = settle_and_die(posts[0])
     assert SqlEpoch().advance([epoch])
-    settle_and_die()  # the last mark is older than what SQL was told of
+    settle_and_die(posts[0])  # the last mark is older than what SQL was told of
     flush()
     assert stored() == [BASE + 1] * 3
 
@@ -96,7 +97,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it
         redis.delete(f"views:total:{subject_of(post)}")
         view(post)
         snapshot.update(dump(redis))
-        settle_and_die()
+        settle_and_die(post)
         return read(*args)
 
     monkeypatch.setattr(merging, "_live", be_late)
@@ -105,6 +106,37 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it
     restore(redis, snapshot)
     flush()
     assert stored() == [BASE + 2]
+
+
+@pytest.mark.usefixtures("database")
+def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_before_its_totals_are_stored(
+    redis: Redis,
+) -> None:
+    first, second = factories.neighbours(2)
+    view(first)
+    flush()
+    view(second)
+    before = dump(redis)
+    epoch, tag = SqlEpoch(), keys.tag(subject_of(first))
+    settle_and_die(second)
+    settled = dump(redis)
+    restore(redis, before)
+    redis.delete(f"views:total:{subject_of(first)}")
+    view(first)
+    [(_, present)] = counters.unsettled(until=server_time(patient=True), tags=[tag])
+    # A flush that read the list before the second post was on it.
+    base = merging._stored([subject_of(first)])
+    _, told = scripts.run(counters.settle(base, epoch=present, known=known_epochs([present])[tag]))
+    assert SqlEpoch().advance([told])
+    unsettled = dump(redis)
+    restore(redis, settled)
+    now = server_time(patient=True)
+    run = FlushRun(redis_time=now, flushed_until=now)
+    merging.write_chunk([subject_of(second)], run, epoch, changed={})
+    assert stored() == [1, 1]
+    restore(redis, unsettled)
+    flush()
+    assert stored() == [2, 1]
 
 
 @pytest.mark.usefixtures("database")
@@ -121,7 +153,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
         redis.delete(f"funnel:{subject_of(post)}")
         click(post, "b")
         snapshot.update(dump(redis))
-        settle_and_die()
+        settle_and_die(post)
         keep([subject_of(post)], epoch, at=at)
         raise ValueError("killed here")
 
@@ -143,8 +175,8 @@ def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Red
         view(post)
         flush()
     merging.settle(epoch)
-    current = scripts.run(counters.epoch(""))
-    assert known(current.origin) == current._replace(previous=0)
+    current = scripts.run(counters.epoch(keys.tag(subject_of(post))))
+    assert known_epochs([current]) == {current.tag: current._replace(previous=0)}
     redis.delete(f"views:total:{subject_of(post)}")
     view(post)
     flush()
@@ -321,11 +353,14 @@ def known(origin: int) -> Epoch | None:
     return known_epochs([Epoch(origin)]).get("")
 
 
-def settle_and_die() -> Epoch:
-    """Settles without telling SQL, as a flush does that is killed in between. Returns what it would have told."""
-    [(names, epoch)] = counters.unsettled(until=server_time(patient=True))
-    bases = merging._stored(names)
-    settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known(epoch.origin)))
+def settle_and_die(post: Post) -> Epoch:
+    """Settles the post's partition without telling SQL, as a flush does that is killed in between.
+
+    Returns what it would have told.
+    """
+    [(names, epoch)] = counters.unsettled(until=server_time(patient=True), tags=[keys.tag(subject_of(post))])
+    bases, known = merging._stored(names), known_epochs([epoch]).get(epoch.tag)
+    settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known))
     assert settled == 1
     return present
 
