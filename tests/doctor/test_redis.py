@@ -71,7 +71,10 @@ def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(start_redis: Sta
         ({"LOCATION": ""}, "Missing connections string"),
         ({"LOCATION": "127.0.0.1:6379"}, "must specify one of the following schemes"),
         ({"LOCATION": "redis://127.0.0.1:99999/0"}, "Port out of range"),
-        ({"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}, "'LocMemCache' object has no attribute"),
+        (
+            {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": ""},
+            "'LocMemCache' object has no attribute",
+        ),
         ({"BACKEND": "nowhere.Cache"}, "nowhere"),
     ],
     ids=["none", "no scheme", "no port", "another cache", "no cache"],

@@ -11,7 +11,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits import visitors
-from readtrack.store import lifecycle, read_state
+from readtrack.store import keys, lifecycle, read_state
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -82,8 +82,8 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
 
 
 def test_an_erased_reader_leaves_a_number_that_no_other_reader_gets(redis: Redis) -> None:
-    name = str(uuid.uuid4())
-    redis.hset("readers", mapping={"a": 0, str(read_state.field(name)): 1, "b": 2})
+    name, readers = str(uuid.uuid4()), keys.readers(keys.tag("x.y:1"))
+    redis.hset(readers, mapping={"a": 0, str(read_state.field(name)): 1, "b": 2})
     redis.bitfield("category:x.y:1:seen:ordinal").set("u32", "#2", 3).execute()
     for reader in range(3):
         redis.setbit("category:x.y:1:read:ordinal", reader, 1)
@@ -92,7 +92,7 @@ def test_an_erased_reader_leaves_a_number_that_no_other_reader_gets(redis: Redis
     assert (erased.keys, erased.members, erased.bits) == (0, 0, 2)
     assert [redis.getbit("category:x.y:1:read:ordinal", reader) for reader in range(3)] == [1, 0, 1]
     assert redis.bitcount("category:x.y:1:read") == 3
-    assert redis.hgetall("readers") == {"a": "0", "b": "2", "!1": "1"}
+    assert redis.hgetall(readers) == {"a": "0", "b": "2", "!1": "1"}
 
 
 @pytest.mark.parametrize("number", [lifecycle.HIGHEST_SLOT, lifecycle.HIGHEST_BIT, lifecycle.HIGHEST_BIT + 1, -1])
