@@ -12,6 +12,7 @@ from django.db.models import Case, Model, When
 from django.utils import timezone
 
 from readtrack import buckets
+from readtrack.conf import conf
 from readtrack.dashboard.scope import MOMENT, Scope, Span
 from readtrack.models import FlushRun, Tracked
 from readtrack.reports.breakdowns import Stage, hashes, stages
@@ -20,7 +21,7 @@ from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import breakdowns, counters, keys, scripts, skips, trending
+from readtrack.store import breakdowns, counters, keys, scripts, skips, trending, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
@@ -107,20 +108,22 @@ class Numbers:
         return history.sums(names, since=first, until=self.asked.span.hours.stop)
 
     @cached_property
-    def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]], int]:
-        """Redis's answers, in one round trip: hours of models, heads of the trending lists, skips, views of now."""
-        now = buckets.hour_index(buckets.now())
+    def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]], list[Any]]:
+        """Redis's answers, in one round trip: hours of models, heads of the trending lists, skips, what is now."""
+        at = buckets.now()
+        now = buckets.hour_index(at)
         calls: list[Any] = []
         if self.has_chart and not self.asked.is_listed:
             _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
             calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
-        names = [subject_of(row) for row in self._listed] if self.asked.is_listed else self.labels
         heads = trending.lists(self._heads)
-        recent = trending.recent(names, RECENT, at=buckets.now())
-        by_hour = skips.by_hour(HOURS, at=buckets.now())
-        found = fail_open(scripts.run_all, [], by_hour, *heads, *recent, *calls)
+        if self.asked.is_listed:
+            recent = trending.recent([subject_of(row) for row in self._listed], RECENT, at=at)
+        else:
+            recent = uniques.of_minutes(self.labels, RECENT, at=at)
+        found = fail_open(scripts.run_all, [], skips.by_hour(HOURS, at=at), *heads, *recent, *calls)
         ends = [1, 1 + len(heads), 1 + len(heads) + len(recent)]
-        return found[ends[2] :], found[ends[0] : ends[1]], found[0] if found else [], sum(found[ends[1] : ends[2]])
+        return found[ends[2] :], found[ends[0] : ends[1]], found[0] if found else [], found[ends[1] : ends[2]]
 
     @property
     def _heads(self) -> int:
@@ -244,10 +247,12 @@ class Numbers:
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
         reads = breakdowns.read(self.first, self.kinds) if self.kinds else []
-        found: dict[Name, Hash] = {}
+        union, found = self._union, dict[Name, Hash]()
 
         def run(*calls: Call[Any]) -> list[Any]:
-            answers = scripts.run_all(*calls, *reads)
+            answers = scripts.run_all(*calls, *reads, *union)
+            if union:
+                self.recent = answers.pop()
             found.update((name, one) for some in answers[len(calls) :] for name, one in some.items() if one.counts)
             return answers[: len(calls)]
 
@@ -351,9 +356,18 @@ class Numbers:
         return self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views
 
     @property
-    def recent(self) -> int:
-        """The views of the last minutes."""
-        return self._answers[3]
+    def _union(self) -> list[Call[int]]:
+        """The call that counts the people of several partitions, for the second round trip."""
+        if self.asked.is_listed or conf.PARTITIONS == 1 or not self._answers[3]:
+            return []
+        return [uniques.count_together(keys.minute_visitors(keys.tags()[0], "", ""), self._answers[3])]
+
+    @cached_property
+    def recent(self) -> int | None:
+        """The different visitors of the last minutes; of objects that filters name, the views. None if not known."""
+        if not self.is_live:
+            return None
+        return fail_open(scripts.run_all, [None], *self._union)[0] if self._union else sum(self._answers[3])
 
     @property
     def is_live(self) -> bool:

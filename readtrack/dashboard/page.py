@@ -120,8 +120,16 @@ def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) 
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": list(_chips(found, here)),
-        "recent": exact(found.recent) if found.is_live else tables.NOT_KNOWN,
-        **({"figures": _figures(found), **_chart(found, chart), **_flush(found.last_flush)} if chart else {}),
+        **(
+            {
+                "figures": _figures(found),
+                "recent": text(found.recent, "number"),
+                **_chart(found, chart),
+                **_flush(found.last_flush),
+            }
+            if chart
+            else {}
+        ),
         "tables": [_shown(table, scope, here) for table in shown.values()],
         "values": list(scope.values),
         "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],

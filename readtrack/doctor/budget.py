@@ -131,7 +131,7 @@ def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
     count *= prod(times[part] for part in parts & times.keys())
     share = views / count if count else 0  # of a key, in its slot
     members = {
-        "HyperLogLog": min(numbers.visitors, share, MOST),  # it grows no further
+        "HyperLogLog": min(share, numbers.visitors if "subject" in parts else share, MOST),  # it grows no further
         "set": min(numbers.visitors, share),
         "set of integers": share,
         "sorted set": 1 if "subject" in parts else touched,

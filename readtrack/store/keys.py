@@ -156,6 +156,7 @@ def by_tag(items: Iterable[Item], tag_of: Callable[[Any], str] = tag) -> Mapping
 total = Key("views:total:{subject}", "string", 0, "views, absolute and live")
 hour = Key("views:hour:{hour}:{subject}", "string", DAY, "views of one subject in an hour")
 model_hour = Key("views:hour:{hour}:{model}", "string", 2 * DAY, "views of a model in an hour; their sum is the site's")
+minute_visitors = Key("visitors:minute:{minute}:{model}", "HyperLogLog", 6 * MINUTE, "visitors of a model in a minute")
 hll = Key("views:hll:{subject}", "HyperLogLog", 0, "unique visitors: strategy hll")
 scratch = Key("views:hll:{subject}:stored", "HyperLogLog", 0, "exists only inside a script, during a merge")
 unique = Key("views:unique:{subject}", "set", 0, "unique visitors: strategy set")
@@ -221,10 +222,12 @@ def viewed(
         start + trending_bucket.template % (own, minute),
     ]
     for subject in subjects:
+        label = subject.partition(":")[0]
         names += (
             start + total.template % (own, subject),
             start + hour.template % (own, hour_bucket, subject),
-            start + model_hour.template % (own, hour_bucket, subject.partition(":")[0]),
+            start + model_hour.template % (own, hour_bucket, label),
+            start + minute_visitors.template % (own, minute, label),
             start + hll.template % (own, subject),
             start + window.template % (own, who, subject),
         )

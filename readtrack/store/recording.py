@@ -23,7 +23,7 @@ SHARED = 3  # keys of a hit, before those of each view
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
-_LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl)
+_LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl, keys.minute_visitors.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
 
 
@@ -138,7 +138,7 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     # Not a generator, which would cost every hit half a microsecond.
     if hit.dimensions or any(map(_profile, [subject.partition(":")[0] for subject in hit.views])):
         return Call("record", *_with_options(hit, names, args), decode)
-    args += (6 if visitor.fallback_id or hit.stand_in else 5, len(hit.views), *hit.views)
+    args += (7 if visitor.fallback_id or hit.stand_in else 6, len(hit.views), *hit.views)
     return Call("record", names, args, decode)
 
 
@@ -179,10 +179,10 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
     views: list[dict[str, Any]] = []
     names, own = plain[:SHARED], plain[SHARED:]
     for subject, some in zip(hit.views, scripts.sliced(own, len(own) // len(hit.views)), strict=True):
-        total, own_hour, model_hour, _, *strings = some
+        total, own_hour, model_hour, minute, _, *strings = some
         owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
         entries = [windows.entry(subject, visitor=who, hit=hit) for who in owners]
-        names += (total, own_hour, model_hour)
+        names += (total, own_hour, model_hour, minute)
         names += [name for sets, _ in entries for name in sets] or strings
         views.append({"members": [str(member) for _, member in entries]})
     args[0] = slices * windows.length() if slices else args[0]

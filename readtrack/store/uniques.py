@@ -167,8 +167,22 @@ def count_sketches(names: Sequence[str]) -> int:
         return int(connect().pfcount(*names))
     parts = (some for group in groups.values() for some in scripts.sliced(group))
     found = scripts.run_all(*(Call("read", some, (), list) for some in parts))
-    sketches = [sketch for sketch in chain.from_iterable(found) if sketch]
-    return scripts.run(Call("count_sketches", [f"{names[0]}:stored", f"{names[0]}:union"], sketches, int))
+    return scripts.run(count_together(names[0], [sketch for sketch in chain.from_iterable(found) if sketch]))
+
+
+def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
+    """Counts the visitors of sketches out of several partitions; `name` is a key of the partition that does it."""
+    return Call("count_sketches", [f"{name}:stored", f"{name}:union"], sketches, int)
+
+
+def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[Any]]:
+    """Counts the different visitors of models in the last minutes. Several partitions have a sketch as their result."""
+    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(minutes, until=at)]
+    calls = []
+    for tag in keys.tags() if labels else ():
+        names = [keys.minute_visitors(tag, slot, label) for slot in slots for label in labels]
+        calls.append(Call("visitors_now", [f"{names[0]}:union", *names], (int(bool(tag)),), lambda found: found))
+    return calls
 
 
 def union(names: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from readtrack import buckets, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
 from readtrack.dashboard import numbers
 from readtrack.dashboard.page import TABS
@@ -24,6 +24,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, Note
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
+from readtrack.store.recording import mark_robots
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start
@@ -460,13 +461,43 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admi
         assert [place for place, row in enumerate(rows) if "Sale" in row["notes"]] == [expected]
 
 
-def test_views_of_the_last_five_minutes_are_live(admin_client: Client, start_redis: Start) -> None:
-    post, other, product = factories.post(), factories.post(), Product.objects.create(name="x")
-    valkey, now = start_redis(), buckets.now()
-    for obj, minutes in ((post, 0), (post, 3), (other, 0), (product, 0), (post, 7)):
-        tracker.record(factories.hit(subject_of(obj), at=now - minutes * buckets.MINUTE))
-    for given, expected in (({}, "4"), ({"model": "site.post"}, "3"), ({"object": subject_of(post)}, "2")):
-        assert admin_client.get(DASHBOARD, given).context["recent"] == expected
+@pytest.mark.parametrize("partitions", [1, 4])
+@pytest.mark.parametrize("options", [{}, {"UNIQUE": "none", "UNIQUE_DAYS": 2, "WINDOW_STORE": "compact"}])
+def test_people_now_are_the_different_visitors_of_the_last_five_minutes(
+    options: dict[str, Any], partitions: int, admin_client: Client, wire: Wire, redis: Any, settings: Settings
+) -> None:
+    settings.READTRACK = {"PARTITIONS": partitions, "RATE_LIMIT": 0, **options}
+    posts, product, now = [factories.post() for _ in range(5)], Product.objects.create(name="x"), buckets.now()
+    ann, bob, eve, robot = map(Visitor, ("ann", "bob", "eve", "robot"))
+    reload = Visitor("cookie that is not kept", fallback_id="ann", new_cookie="x")
+    mark_robots([robot.id])
+    for obj, visitor, minutes in (
+        *((post, ann, 3) for post in posts),
+        *((post, bob, 7) for post in posts),
+        *((obj, eve, 8) for obj in (posts[0], product)),
+        *((posts[0], visitor, 0) for visitor in (ann, bob, robot, reload)),
+    ):
+        tracker.record(factories.hit(subject_of(obj), visitor=visitor, at=now - minutes * buckets.MINUTE))
+    assert sum(reports.views([*posts, product]).values()) == 12
+    tracker.record(factories.hit(subject_of(product), visitor=ann))
+    tracker.refresh_trending()
+    for given, people in (({}, "2"), ({"model": "site.post"}, "2"), ({"model": "site.product"}, "1")):
+        with wire.counted() as trips:
+            page = admin_client.get(DASHBOARD, given)
+        assert (page.context["recent"], "People now" in page.text, trips[0] <= 2) == (people, True, True)
+    page = admin_client.get(DASHBOARD, {"object": subject_of(posts[0])})
+    assert (page.context["recent"], "views in the last five minutes" in page.text) == ("1", True)
+    sketches = redis.keys("visitors:minute:*")
+    assert sketches
+    assert all(0 < redis.ttl(name) <= 360 for name in sketches)
+
+
+def test_without_redis_nobody_knows_how_many_people_there_are(admin_client: Client, start_redis: Start) -> None:
+    valkey, post = start_redis(), factories.post()
+    counts.view(post)
+    given: dict[str, str]
+    for given in ({}, {"object": subject_of(post)}):
+        assert admin_client.get(DASHBOARD, given).context["recent"] == "1"
     valkey.stop()
     assert admin_client.get(DASHBOARD).context["recent"] == NOT_KNOWN
 

@@ -20,6 +20,7 @@ from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys
 from readtrack.store.trending import refresh_trending
+from readtrack.subjects import counted_models
 from tests.conftest import Start
 from tests.support import factories
 
@@ -131,6 +132,13 @@ def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
     projected = budget.budget(posts=10, visitors=5, views=100, categories=3, readers=1000).projected
     assert set(used) <= projected.keys()
     assert projected.keys().isdisjoint(unused)
+
+
+def test_visitors_of_a_minute_are_those_of_a_whole_model() -> None:
+    each = [budget.budget(posts=10, active=1.0, visitors=1, views=views).projected for views in (1440, 10**8)]
+    kinds = [one[keys.minute_visitors.pattern] for one in each]
+    assert kinds[0].keys == kinds[1].keys == 6 * len(counted_models())
+    assert (kinds[0].each < 300, kinds[1].each > 12_000) == (True, True)
 
 
 def test_a_row_that_is_added_to_the_key_table_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:

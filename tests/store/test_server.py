@@ -26,6 +26,7 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
         "viewed:{visitor}:{subject}": 6,
         "rate:{visitor}": 3,
         "trending:bucket:{minute}": 1,
+        "visitors:minute:{minute}:{model}": 1,
         "other": 2,
     }
     assert kinds["other"].total > 1000

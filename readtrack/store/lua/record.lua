@@ -2,9 +2,9 @@
 -- Guarantees: a view counts once per visitor, subject and window, even if this is sent twice, because every
 -- counter comes after the window's SET NX.
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
---       per view: total, hour, model's hour, hll, window[, window of the visitor's fallback id, or the stand-in's]
+--       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's fallback id, or the stand-in's]
 -- ARGV: window (s), rate limit, rate window (s) or what rate.lua returned, visitor, rate that marks a robot,
---       lifetimes of an hour, of a model's hour and of a bucket (s), length of the prefix of keys,
+--       lifetimes of an hour, of a model's hour, of a bucket and of a minute's visitors (s), length of the prefix of keys,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
 --       keys per view, number of views, subject of each view[, options]
@@ -15,18 +15,19 @@
 --   pass: lifetime of a pass through the funnel (s);
 --   slices: 0 if windows are strings, else the number of sets that make up a window, which then lives `window` seconds;
 --   views: per view {members: one per identity (slices only), effects: {{name, number of its first key, argument}, ...}}
--- The keys of a view are then total, hour, model's hour, and its windows or the sets of each identity, newest first;
+-- The keys of a view are then the first four, and its windows or the sets of each identity, newest first;
 -- the stand-in is the identity behind the others.
 -- The keys of effects come after those of all views.
 local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
-local SHARED, FIXED = 3, 13
+local SHARED, FIXED = 3, 14
 local rate, unsettled, bucket = KEYS[1], KEYS[2], KEYS[3]
 local window, limit, rate_window, visitor = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local hour_life, model_hour_life, bucket_life, prefix = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
-local newcomers, script, width, views = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
+local hour_life, model_hour_life, bucket_life, minute_life = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local prefix, newcomers, script = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local width, views = tonumber(ARGV[13]), tonumber(ARGV[14])
 local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
-local counters = options and 3 or 4
+local counters = options and 4 or 5
 local identities = options and options.identities or script == 2 and 1 or width - counters
 local slices = options and options.slices or 0
 local is_in_slices, is_confirmed_in_slices, apply
@@ -206,12 +207,16 @@ for view = 1, views do
       call('EXPIRE', KEYS[key + 2], model_hour_life)
       mark(string.sub(KEYS[key + 2], prefix + 1))
     end
-    if not options then redis.pcall('PFADD', KEYS[key + 3], visitor) end
+    if not options then redis.pcall('PFADD', KEYS[key + 4], visitor) end
     -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
     if call('ZINCRBY', bucket, 1, subject) == '1' then call('EXPIRE', bucket, bucket_life) end
     if options then apply(view) end
   elseif hits <= newcomers and outcome[view] ~= BROKEN then
     open_refused(view, key + counters)
+  end
+  -- Each hit that is refused for the lack of a cookie has an id of its own, so they would be as many people.
+  if total or outcome[view] == REPEAT and newcomers == 0 then
+    if redis.pcall('PFADD', KEYS[key + 3], visitor) == 1 then call('EXPIRE', KEYS[key + 3], minute_life) end
   end
 end
 
