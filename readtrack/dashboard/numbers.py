@@ -365,9 +365,8 @@ class Numbers:
     @cached_property
     def recent(self) -> int | None:
         """The different visitors of the last minutes; of objects that filters name, the views. None if not known."""
-        if not self.is_live:
-            return None
-        return fail_open(scripts.run_all, [None], *self._union)[0] if self._union else sum(self._answers[3])
+        counts = fail_open(scripts.run_all, [], *self._union) if self._union else self._answers[3]
+        return sum(counts) if self.is_live and counts else None
 
     @property
     def is_live(self) -> bool:
