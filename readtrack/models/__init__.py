@@ -3,6 +3,8 @@
 from datetime import date, datetime, timedelta
 from uuid import uuid4
 
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -11,6 +13,9 @@ from readtrack import buckets
 from readtrack.models.tracked import CountField as CountField
 from readtrack.models.tracked import Tracked as Tracked
 from readtrack.models.tracked import TrackedQuerySet as TrackedQuerySet
+
+if not apps.is_installed("readtrack"):
+    raise ImproperlyConfigured('readtrack is used, but not installed: add "readtrack" to INSTALLED_APPS.')
 
 SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
 
