@@ -14,6 +14,7 @@ from readtrack.flush import resets
 from readtrack.hits import readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
+from readtrack.models.tracked import Tracked, mark_stored
 from readtrack.request import Recorder
 from readtrack.store import clock, day_keys, scripts
 from readtrack.store.buffer import hit_buffer
@@ -112,9 +113,12 @@ apublish = sync_to_async(publish)
 
 
 def reset_views(obj: Model) -> None:
-    """Sets the object's counts to zero in Redis and SQL. The instance keeps the counts that it was loaded with.
+    """Sets the object's counts to zero in Redis, in SQL and in the instance. Other instances keep those they have.
 
     Raises redis.RedisError or django.db.Error; then call it again. If the transaction is rolled back, SQL keeps its
     counts until the next flush sets them to zero. Raises TypeError for an object that has no counts.
     """
     resets.reset([counted_subject_of(obj)])
+    if isinstance(obj, Tracked):
+        obj.view_count = obj.visitor_count = 0
+        mark_stored(obj)
