@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
@@ -76,11 +77,12 @@ def country(request: HttpRequest) -> str:
 
 
 def referrer(request: HttpRequest) -> str:
-    """Returns the host of the page that links here, or `direct`."""
+    """Returns the host of the page that links here, `internal` for one of this host, or `direct`."""
     header = request.headers.get("Referer", "")
     try:
-        return (urlsplit(header).hostname or "") if header else "direct"
-    except ValueError:
+        host = (urlsplit(header).hostname or "") if header else "direct"
+        return "internal" if host and host == urlsplit(f"//{request.get_host()}").hostname else host
+    except (ValueError, DisallowedHost):
         return ""
 
 

@@ -73,10 +73,15 @@ def test_a_user_agent_says_device_browser_and_system(
         ("android-app://com.example/", "com.example"),
         ("nonsense", None),
         ("http://[", None),
+        ("https://testserver:8443/other/", "internal"),  # a page of this host
     ],
 )
 def test_the_referrer_is_a_host(settings: Settings, referer: str | None, host: str | None) -> None:
     assert values(settings, "referrer", **({"Referer": referer} if referer else {})).get("referrer") == host
+
+
+def test_a_host_that_django_refuses_has_no_referrer(settings: Settings) -> None:
+    assert values(settings, "referrer", Host="a b", Referer="https://example.com/") == {}
 
 
 def test_the_country_is_found_by_address(settings: Settings) -> None:
