@@ -193,7 +193,9 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         allowed = self.has_view_permission(request)
-        return self._page(request, gettext("Dashboard"), {}, allowed=allowed, **(extra_context or {}))
+        chosen = Scope.parse(request.GET).chosen.get("object", "")
+        links = [(gettext("Page of this object"), self._url("readtrack_object", chosen))] if chosen else []
+        return self._page(request, gettext("Dashboard"), {}, allowed=allowed, links=links, **(extra_context or {}))
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
@@ -202,7 +204,9 @@ class DashboardAdmin(ReadOnlyAdmin):
         if parsed is None:
             raise Http404
         obj = get_object_or_404(parsed[0]._default_manager.all(), pk=parsed[1])
+        among = f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'object': chosen})}"
         links = [
+            (gettext("Dashboard"), among if self.has_view_permission(request) else ""),
             (gettext("View on site"), address_of(obj)),
             (gettext("All by this author"), self._report(request, obj)),
         ]
@@ -218,8 +222,8 @@ class DashboardAdmin(ReadOnlyAdmin):
             return f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'author': author})}"
         return self._url("readtrack_author") if is_author(request.user, author) and not conf.VIEW_NUMBERS else ""
 
-    def _url(self, name: str) -> str:
-        return reverse(f"admin:{name}", current_app=self.admin_site.name)
+    def _url(self, name: str, *args: str) -> str:
+        return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
 
     def author_view(self, request: HttpRequest) -> Any:
         """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""

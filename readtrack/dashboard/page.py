@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from readtrack import buckets
+from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import Numbers
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
@@ -26,7 +27,7 @@ from readtrack.models import FlushRun
 from readtrack.numerals import exact
 from readtrack.sql import runs
 from readtrack.sql.popular import By
-from readtrack.subjects import counted_models, label_of, parse_subject, read_state_models
+from readtrack.subjects import counted_models, enters_funnel, label_of, parse_subject, read_state_models
 
 TEMPLATE = "admin/readtrack/dashboard.html"
 # Of the chart's axis, in the letters of Django's template filter `date`.
@@ -66,7 +67,7 @@ def dashboard(
 
     `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
     template needs besides. Notes on the chart are of the whole site. Raises PermissionDenied where `may_view` returns
-    False.
+    False, and Http404 for a file of a table that the page lacks.
     """
     if not may_view(request):
         raise PermissionDenied
@@ -75,6 +76,7 @@ def dashboard(
         for one in _tabs(scope).values():
             if name in one.tables:
                 return tables.export(tables.table_named(name)(_numbers(scope, one, has_notes=has_notes)), kind)
+        raise Http404
     chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes)
     return TemplateResponse(request, template, {**context, **chosen})
 
@@ -92,6 +94,8 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     found = {**TABS, "sources": sources}
     if "object" in scope.fixed:  # the others would have one row
         found["numbers"] = TABS["numbers"]._replace(tables=TABS["numbers"].tables[:1])
+    if not conf.FUNNEL:
+        found["reading"] = TABS["reading"]._replace(tables=TABS["reading"].tables[:1], kinds=["reading"])
     return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
 
 
@@ -106,6 +110,9 @@ def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) 
     found = _numbers(scope, tabs[tab], has_notes=has_notes)
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
     chart = shown.pop("over-time", None)
+    steps = shown["funnel"].values("count")[1:] if "funnel" in shown else ()
+    if "funnel" in shown and not any(steps) and not any(map(enters_funnel, scope.models)):
+        del shown["funnel"]  # the site uses none
     scope = found.scope if chart else scope
     here = {} if tab == "numbers" else {"tab": tab}
     return {

@@ -189,6 +189,8 @@ def _among(found: Numbers) -> str:
 
 def _of_objects(found: Numbers) -> str:
     """Returns what counts of all time are about."""
+    if "object" in found.asked.chosen:
+        return _("Views of all time.")
     return ngettext(
         "Views of all time of the most viewed object of the period.",
         "Views of all time of the %(count)s most viewed objects of the period together.",
@@ -226,7 +228,7 @@ def funnel(found: Numbers) -> Table:
         Column("rate", _("Of the first stage"), "share"),
         Column("step_rate", _("Of the stage before"), "share"),
     ]
-    some = found.funnel if conf.FUNNEL else []
+    some = found.funnel
     rows = [Row((one.name, one.count, one.rate, one.step_rate)) for one in some if some[0].count]
     return Table("funnel", _("Funnel"), _of_objects(found), columns, rows, _("Nothing yet."), shown=len(rows))
 
@@ -270,10 +272,10 @@ def trending(found: Numbers) -> Table:
     return Table(
         "trending",
         _("Trending now"),
-        _("Live views of the last hour, some 30 seconds old."),
+        _("Views of the last hour: some 30 seconds old with a scheduler, up to 10 minutes without."),
         columns,
         rows,
-        _("No views in the last hour, as of half a minute ago.") if found.is_live else _("Not known without Redis."),
+        _("No views in the last hour, as of the last renewal.") if found.is_live else _("Not known without Redis."),
     )
 
 
@@ -297,7 +299,7 @@ def not_counted(found: Numbers) -> Table:
     ]
     caption = _("Of the whole site, whatever the filters. Redis keeps them for 48 hours.")
     empty = (
-        _("Every hit of the last 48 hours in this period counted.") if found.is_live else _("Not known without Redis.")
+        _("No hit of this period was refused in the last 48 hours.") if found.is_live else _("Not known without Redis.")
     )
     return Table("not-counted", _("Not counted"), caption, columns, rows, empty, shown=len(REASONS))
 
@@ -376,14 +378,18 @@ def _csv(table: Table) -> Iterator[str]:
 
 
 def _cell(value: Any) -> Any:
-    value = title_of(value) if isinstance(value, Model) else value
+    value = title_of(value) if isinstance(value, Model) else _rounded(value)
     if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
         return f"'{value}"
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
+def _rounded(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
 def _json(table: Table) -> Iterator[str]:
     yield json.dumps({"table": table.name, "columns": [column.name for column in table.columns]})[:-1] + ', "rows": ['
     for number, row in enumerate(table.rows):
-        yield (", " if number else "") + json.dumps(row.values, default=title_of)
+        yield (", " if number else "") + json.dumps([*map(_rounded, row.values)], default=title_of)
     yield "]}"

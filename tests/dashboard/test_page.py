@@ -24,6 +24,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, Note
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
+from readtrack.store import skips
 from readtrack.store.recording import mark_robots
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
@@ -202,7 +203,17 @@ def test_a_file_of_a_table_has_all_rows_and_json_has_the_same_values(admin_clien
     assert rows[1][:2] == [posts[0].title, "2"]
     assert found["columns"] == rows[0]
     assert [[title, str(views)] for title, views, *_ in found["rows"]] == [row[:2] for row in rows[1:]]
-    assert admin_client.get(DASHBOARD, {"table": "no", "format": "csv"}).context["tables"]
+    for name in ("no", "", "by-nothing"):
+        assert admin_client.get(DASHBOARD, {"table": name, "format": "csv"}).status_code == 404
+
+
+def test_a_share_in_a_file_has_four_digits(admin_client: Client) -> None:
+    skip_buffer.count(skips.key_of(buckets.now()), ["bot", "bot", "repeat"])
+    skip_buffer.send_rest()
+    rows = list(csv.reader(StringIO(exported(admin_client, "not-counted", "csv"))))
+    found = json.loads(exported(admin_client, "not-counted", "json"))
+    assert [row[2] for row in rows[1:]] == ["0.6667", "0.3333"]
+    assert [row[2] for row in found["rows"]] == [0.6667, 0.3333]
 
 
 def test_a_flush_that_failed_says_why(admin_client: Client) -> None:
@@ -232,7 +243,7 @@ def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(admin_client: 
     for tab in ("numbers", "refused"):
         page = admin_client.get(DASHBOARD, {"tab": tab}).text
         assert "Not known without Redis." in page
-    for falsehood in ("No views in the last hour", "Every hit"):
+    for falsehood in ("No views in the last hour", "No hit"):
         assert falsehood not in page
 
 
@@ -265,7 +276,7 @@ def test_with_redis_back_the_dashboard_is_live_again(
     valkey.start()
     page = content(admin_client.get(DASHBOARD, {"tab": "refused"}).text)
     assert "Redis does not answer" not in page
-    assert "Every hit of the last 48 hours" in page
+    assert "No hit of this period was refused in the last 48 hours." in page
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -378,8 +389,8 @@ def test_sources_of_an_object_and_of_those_that_were_viewed_are_of_all_time(
     rows = list(csv.reader(StringIO(exported(admin_client, "by-referrer", "csv"))))
     assert rows == [
         ["referrer", "views", "share"],
-        ["direct", "2", "0.6666666666666666"],
-        ["a.example", "1", "0.3333333333333333"],
+        ["direct", "2", "0.6667"],
+        ["a.example", "1", "0.3333"],
     ]
 
 
@@ -419,8 +430,25 @@ def test_the_funnel_has_its_rates(admin_client: Client, settings: Settings) -> N
         first = 5 if has_funnels else 4
         assert [row[:2] for row in found] == [["view", str(first)], ["click", "1"], ["convert", "0"]]
         assert found[1][2] == ("20 %" if has_funnels else "25 %")
-    settings.READTRACK = {"FUNNEL": ()}
-    assert shown(admin_client, tab="reading")["funnel"] == []
+
+
+def test_a_site_that_uses_no_funnel_has_no_empty_table_of_it(admin_client: Client, settings: Settings) -> None:
+    counts.view(factories.post())
+    for given in ({}, {"FUNNEL": ()}, {"FUNNEL": (), "FUNNELS": True}):
+        settings.READTRACK = given
+        assert "funnel" not in shown(admin_client, tab="reading", model="site.post")
+    assert admin_client.get(DASHBOARD, {"table": "funnel", "format": "csv"}).status_code == 404
+    settings.READTRACK = {"FUNNELS": True}
+    assert shown(admin_client, tab="reading", model="site.post")["funnel"] == []
+
+
+def test_captions_of_one_object_speak_of_no_others(admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"FUNNELS": True, "DIMENSIONS": ["device"]}
+    post = factories.post()
+    for tab in ("sources", "reading"):
+        for address in (f"{DASHBOARD}object/site.post:{post.pk}/?", f"{DASHBOARD}?object=site.post:{post.pk}&"):
+            tables = admin_client.get(f"{address}tab={tab}").context["tables"]
+            assert "objects" not in tables[-1]["table"].caption
 
 
 def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
