@@ -22,13 +22,13 @@ class ImportRefusedError(RuntimeError):
     """There is nothing to import, another import of the same source came first, or Redis lost its data meanwhile."""
 
 
-def resume(
-    record: Import, *, digest: Callable[[int], str | None] = lambda position: "", dry_run: bool = False
-) -> tuple[int, int]:
-    """Returns where the import goes on, and the size of a batch that has to be passed over.
+Digest = Callable[[int], str | None]  # of the source up to a position; None if the source ends sooner
 
-    Finishes a batch that was added in Redis; a dry run only looks. `digest` returns the digest of the source up to a
-    position, or None if the source ends sooner.
+
+def resume(record: Import, *, digest: Digest = lambda position: "", dry_run: bool = False) -> tuple[int, int]:
+    """Finishes a batch that was added in Redis. Returns where the import goes on, and the size of a batch passed over.
+
+    A dry run only looks.
     """
     if record.pk is None:
         return 0, 0

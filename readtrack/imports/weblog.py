@@ -16,15 +16,14 @@ from readtrack.doctor.findings import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, visitors
 from readtrack.hits.hit import Reason, judged
-from readtrack.imports import ledger
+from readtrack.imports import ledger, urls
 from readtrack.imports.lines import Line, parser
 from readtrack.imports.logs import LogFile
-from readtrack.imports.urls import Urls
 from readtrack.models import FlushRun, Import
-from readtrack.store import imports
 from readtrack.store.imports import Batch
 
-LINES = 1_000  # judged together, so that their objects are looked up together
+LINES = 1_000  # between two looks at the progress
+KNOWN_PATHS = 200_000  # whose subjects are cached
 PATIENCE = 200_000  # lines after which the position is stored even if little counted
 LIMIT = 500_000  # visits in windows: they take some 100 MB
 LATEST = datetime.max.replace(tzinfo=timezone.utc)
@@ -111,7 +110,8 @@ class Importer:
     def __post_init__(self) -> None:
         self.report = Report()
         self._parse = parser(self.form, self.fields)
-        self._urls, self._windows, self._batch = Urls(), LogDeduplicator(), Batch()
+        self._subject = lru_cache(maxsize=KNOWN_PATHS)(urls.subject)
+        self._windows, self._batch = LogDeduplicator(), Batch()
         self._lines = 0  # new ones that show an object
         self._addresses: set[str] = set()  # of these lines, as long as there are few
         self._records: dict[str, Import] = {}  # of the logs that were imported before, and in this run, by source
@@ -146,15 +146,18 @@ class Importer:
     def _take(self, file: LogFile) -> None:
         lines, read, unsaved, end = file.lines(), 0, 0, 0
         while some := list(islice(lines, LINES)):
-            self._judge(file, some)
+            for raw, end in some:
+                is_new = end > file.position  # others only move the windows
+                reason = self._judge(file, raw, is_new=is_new)
+                if reason or not is_new:
+                    self.report.skipped[reason if is_new else "imported before"] += 1
+            self.report.lines += len(some)
             self.progress(file.read - read)
-            read, end, unsaved = file.read, some[-1][1], unsaved + len(some)
+            read, unsaved = file.read, unsaved + len(some)
             if self._batch.is_full or unsaved >= PATIENCE:
                 self._save(file, end)
                 unsaved = 0
         self._save(file, end)
-        if not self.dry_run:
-            imports.finish(file.record.source)
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
 
@@ -180,63 +183,42 @@ class Importer:
         if not self.dry_run and position > file.record.position:
             ledger.add(file.record, batch, position=position, digest=file.digest)
 
-    def _judge(self, file: LogFile, some: Sequence[tuple[bytes, int]]) -> None:
-        """Puts into the batch what counts of these lines. Those imported before only move the windows."""
-        wanted: list[tuple[Line, Report]] = []
-        self.report.lines += len(some)
-        for raw, end in some:
-            report = self.report
-            if end <= file.position:
-                report.skipped["imported before"] += 1
-                report = Report()  # which nobody reads
-            line = self._parse(raw)
-            if line is None:
-                report.skipped["malformed"] += 1
-            elif reason := self._refusal(file, line):
-                report.skipped[reason] += 1
-            else:
-                wanted.append((line, report))
-        subjects = self._urls.subjects(line.path for line, _ in wanted)
-        for line, report in wanted:
-            self._count(line, subjects[line.path], report=report)
-
-    def _refusal(self, file: LogFile, line: Line) -> str | None:
-        """Returns the reason why the line cannot count, whatever its path shows; None if it can."""
-        since, until = self.since, self.until
-        if (since and line.at < since) or (until and line.at >= until):
+    def _judge(self, file: LogFile, raw: bytes, *, is_new: bool) -> str:
+        """Puts a new line into the batch if it counts. Returns the reason if it does not count, or ""."""
+        line = self._parse(raw)
+        if line is None:
+            return "malformed"
+        if (self.since and line.at < self.since) or (self.until and line.at >= self.until):
             return "outside the times"
         file.see(line.at)
-        return judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True)
+        if reason := judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
+            return reason
+        subject = self._subject(line.path)
+        if subject:
+            return self._visit(line, subject, is_new=is_new)
+        if subject is None and is_new:
+            pattern, found = _pattern(line.path), self.report.not_resolved
+            found[pattern if pattern in found or len(found) < PATTERNS else OTHERS] += 1
+        return "" if subject is None else "no such object"
 
-    def _count(self, line: Line, subject: str | None, *, report: Report) -> None:
-        if subject is None:
-            pattern = _pattern(line.path)
-            has_room = pattern in report.not_resolved or len(report.not_resolved) < PATTERNS
-            report.not_resolved[pattern if has_room else OTHERS] += 1
-            return
-        if not subject:
-            report.skipped["no such object"] += 1
-            return
+    def _visit(self, line: Line, subject: str, *, is_new: bool) -> str:
         address = line.address
         if line.forwarded:
             address = addresses.network({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": line.forwarded}) or address
         if not address or (line.agent is None and not self.count_robots):
-            report.skipped["no agent" if address else "no address"] += 1
-            return
-        if report is self.report:
+            return "no agent" if address else "no address"
+        if is_new:
             self._lines += 1
             if len(self._addresses) <= FEW_ADDRESSES:
                 self._addresses.add(address)
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
-            report.skipped["excluded"] += 1
-            return
+            return "excluded"
         visitor = visitors.logged(address, line.agent or "", at=line.at)
-        if reason := self._windows.refusal(visitor.fallback_id, subject, line.at.timestamp()):
-            report.skipped[reason] += 1
-            return
-        report.counted += 1
-        if report is self.report:
+        reason = self._windows.refusal(visitor.fallback_id, subject, line.at.timestamp())
+        if is_new and not reason:
+            self.report.counted += 1
             self._batch.add(subject, visitor=visitor.id, at=line.at)
+        return reason or ""
 
     def _note(self, files: Sequence[LogFile]) -> None:
         """Notes what may make the counts wrong."""

@@ -85,8 +85,8 @@ def totals(source: str, subjects: Iterable[str], *, done: int) -> dict[str, int]
 
 def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> list[Call[bool]]:
     """Announces the batch between the two positions. Answers False if another import has gone further."""
-    tags = keys.by_tag(subjects)
-    return [Call("intend", [keys.importing(tag, source)], (before, after), bool) for tag in tags]
+    args = (before, after, keys.importing.seconds)
+    return [Call("intend", [keys.importing(tag, source)], args, bool) for tag in keys.by_tag(subjects)]
 
 
 def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -> list[Call[Applied]]:
@@ -130,11 +130,3 @@ def add_visitors(batch: Batch) -> list[Call[int]]:
             words = [word for _, *words in some for word in words]
             calls.append(Call("add_visitors", [key for key, *_ in some], words, int))
     return calls
-
-
-def finish(source: str) -> None:
-    """Lets the position expire, because SQL has it."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag in keys.tags():
-        pipeline.expire(keys.importing(tag, source), keys.importing.seconds)
-    pipeline.execute()

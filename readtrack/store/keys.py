@@ -200,7 +200,7 @@ flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot 
 flush_full = Key("flush:full", "string", 0, "start of the last full flush that ended well (µs)")
 flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, by when that was first seen (µs)")
 flush_layout = Key("flush:partitions", "string", 0, "PARTITIONS that flushes know; a flush with others does nothing")
-importing = Key("import:{source}", "hash", DAY, "position of an import; expires once it is finished")
+importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch")
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
 
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from django.test.utils import CaptureQueriesContext, override_settings
+from django.test.utils import override_settings
 from django.urls import set_script_prefix
 
 from readtrack.checks.values import wrong_types
-from readtrack.imports.urls import Urls
+from readtrack.imports.urls import subject
 from tests.site.models import Page, Post, Product, Review
 from tests.support import factories
 
@@ -31,11 +30,6 @@ def _site() -> Iterator[None]:
 @pytest.fixture
 def post() -> Post:
     return factories.post(pk=4, title="Hello, world", category=factories.category(name="shelf"))
-
-
-def subject(path: str) -> str | None:
-    """Returns the subject that a path shows; "" if it does not exist, None if no view tells."""
-    return Urls().subjects([path])[path]
 
 
 @pytest.mark.usefixtures("post")
@@ -142,29 +136,6 @@ def test_a_site_below_a_path_is_found() -> None:
         assert subject("/site/posts/4/") == "site.post:4"
     finally:
         set_script_prefix("/")
-
-
-def test_many_paths_are_looked_up_with_one_query_a_view_and_remembered() -> None:
-    posts = [factories.post() for _ in range(20)]
-    urls, paths = Urls(), [f"/posts/{post.pk}/" for post in posts]
-    with CaptureQueriesContext(connection) as queries:
-        found = urls.subjects(paths * 2)
-        assert urls.subjects(paths) == found
-    assert len(queries) == 1
-    assert list(found.values()) == [f"site.post:{post.pk}" for post in posts]
-
-
-def test_a_full_cache_is_emptied() -> None:
-    urls = Urls(limit=2)
-    with CaptureQueriesContext(connection) as queries:
-        urls.subjects(["/posts/1/"])
-        urls.subjects(["/posts/1/", "/posts/2/"])
-        assert len(queries) == 2
-        urls.subjects(["/posts/3/"])
-        urls.subjects(["/posts/3/"])
-        assert len(queries) == 3
-        assert urls.subjects(["/posts/1/", "/posts/3/"]) == {"/posts/1/": "", "/posts/3/": ""}
-    assert len(queries) == 4
 
 
 @pytest.mark.parametrize(("rules", "is_fitting"), [({"plain": "site.Post"}, True), (["plain"], False)])

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test.utils import override_settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext, override_settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
@@ -50,6 +51,14 @@ def stored() -> dict[int, tuple[int, int]]:
     return {
         pk: (views, visitors) for pk, views, visitors in Post.objects.values_list("pk", "view_count", "visitor_count")
     }
+
+
+@pytest.mark.usefixtures("post")
+def test_a_path_is_looked_up_once_in_an_import(write: Write) -> None:
+    path = write(line(), line(after=1), line("/posts/2/"), line(after=2), line("/posts/2/"))
+    with CaptureQueriesContext(connection) as queries:
+        take(path, dry_run=True)
+    assert sum('FROM "site_post"' in query["sql"] for query in queries) == 2
 
 
 @pytest.mark.usefixtures("post")

@@ -164,7 +164,6 @@ def test_an_import_that_is_killed_between_two_partitions_goes_on(
     if loses:
         redis.delete(others[0].keys[0])
     assert ledger.resume(record) == (100, 100 if loses else 0)
-    imports.finish("log")
     lacking = sum(keys.tag(subject) == keys.tag_in(others[0].keys[0]) for subject in batch.views) if loses else 0
     assert sum(stored()) == 8 - lacking
     assert sum(point.views for point in reports.series(Post)) == 8 - lacking
