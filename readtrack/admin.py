@@ -1,6 +1,6 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -35,7 +35,7 @@ from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of_counts, counted_subject_of, has_read_state, news_links, parse_subject
 
 SHOWN = 10  # rows that a confirmation names
-SLICE = 500  # rows that are changed at a time
+SLICE = 500  # rows that are changed at a time, of millions perhaps
 
 
 def _action(name: str, description: Any, loss: Any, change: Callable[[Any], object]) -> Any:
@@ -57,9 +57,11 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
             }
             return TemplateResponse(request, "admin/readtrack/confirm.html", context)
         try:
-            for some in _slices(rows):
+            some = [*rows[:SLICE]]
+            while some:
                 change(some)
                 LogEntry.objects.log_actions(request.user.pk, some, CHANGE, title)  # type: ignore[arg-type]  # signed in
+                some = [*rows.filter(pk__gt=some[-1].pk)[:SLICE]]
         except RedisError:
             words = gettext("Redis does not answer, so not all of it is done. Please do it again.")
             modeladmin.message_user(request, words, messages.ERROR)
@@ -69,14 +71,6 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
 
     act.__name__ = name  # by which the form knows it
     return act
-
-
-def _slices(rows: QuerySet[Any]) -> Iterator[list[Any]]:
-    """Yields the rows, which are ordered by primary key, some at a time: they may be millions."""
-    some = [*rows[:SLICE]]
-    while some:
-        yield some
-        some = [*rows.filter(pk__gt=some[-1].pk)[:SLICE]]
 
 
 reset_counts = _action(
@@ -141,13 +135,10 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """An admin of rows that only the app writes."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    has_delete_permission = has_change_permission
+    has_add_permission = has_delete_permission = has_change_permission
 
 
 @admin.register(Note)
@@ -210,10 +201,9 @@ class DashboardAdmin(ReadOnlyAdmin):
             (gettext("View on site"), address_of(obj)),
             (gettext("All by this author"), self._report(request, obj)),
         ]
+        shown = [pair for pair in links if pair[1]]
         allowed = may_view_numbers(request.user, obj)
-        return self._page(
-            request, title_of(obj), {"object": chosen}, allowed=allowed, links=[pair for pair in links if pair[1]]
-        )
+        return self._page(request, title_of(obj), {"object": chosen}, allowed=allowed, links=shown)
 
     def _report(self, request: HttpRequest, obj: Any) -> str:
         """Returns the address of the report of the object's author; "" for those who may not see it."""

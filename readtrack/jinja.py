@@ -23,9 +23,15 @@ class ReadTrackExtension(Extension):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        functions = (view_count, read_count, readtrack_panel, readtrack_text, readtrack_script)
-        environment.globals.update({function.__name__: function for function in functions})
-        environment.globals.update(unread_dot=_placing(DOT), unread_count=_placing(UNREAD))
+        environment.globals.update(
+            view_count=view_count,
+            read_count=lambda obj: breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else "",
+            unread_dot=_placing(DOT),
+            unread_count=_placing(UNREAD),
+            readtrack_panel=pass_context(lambda context, obj: filling.panel(obj, context)),
+            readtrack_text=readtrack_text,
+            readtrack_script=pass_context(lambda context: filling.script(context)),
+        )
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
@@ -55,24 +61,7 @@ def _placing(kind: str) -> Callable[[Context, Any], SafeString]:
     return pass_context(lambda context, obj: filling.left(Placeholder.of(kind, obj), context))
 
 
-def read_count(obj: Any) -> int | str:
-    """`{{ read_count(post) }}`"""
-    return breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else ""
-
-
-@pass_context
-def readtrack_panel(context: Context, obj: Any) -> SafeString:
-    """`{{ readtrack_panel(post) }}`"""
-    return filling.panel(obj, context)
-
-
 @pass_context
 def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
     """`{{ readtrack_text(post, html) }}`: the text, marked."""
     return filling.text(obj, conditional_escape(text), context, selector=selector)
-
-
-@pass_context
-def readtrack_script(context: Context) -> str:
-    """`{{ readtrack_script() }}`, at the end of `<body>`."""
-    return filling.script(context)

@@ -103,8 +103,11 @@ def write_chunk(
             ahead = row_counts.stored(model, list(written.ahead))
             run.lifted += _lift(_with_visitors({rows[pk]: row for pk, row in ahead.items()}))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
-        if written.missing:
-            _remove_orphans([rows[pk] for pk in written.missing])
+        for some in scripts.parted([rows[pk] for pk in written.missing]):
+            # Those whose row was missing before and is still missing.
+            if ripe := scripts.run(flushes.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
+                scripts.run(lifecycle.remove(ripe), patient=True)
+                archive.delete(ripe)
         if locked := {rows[pk] for pk in written.locked}:
             run.locked += len(locked)
             counters.change(locked)
@@ -162,14 +165,6 @@ def _write(
 def _lift(stored: Mapping[str, Stored]) -> int:
     answers: list[int] = scripts.run_all(*counters.lift(stored), patient=True)
     return sum(answers)
-
-
-def _remove_orphans(subjects: list[str]) -> None:
-    """Removes the keys of subjects whose row was missing before and is still missing."""
-    for some in scripts.parted(subjects):
-        if ripe := scripts.run(flushes.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
-            scripts.run(lifecycle.remove(ripe), patient=True)
-            archive.delete(ripe)
 
 
 def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:

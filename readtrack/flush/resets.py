@@ -1,9 +1,6 @@
-"""Setting a subject to zero, in Redis and in SQL, for good.
+"""Setting a subject to zero, in Redis and in SQL, for good."""
 
-A flush that read the old count may write it after the reset. So Redis notes the reset for a day. Meanwhile settling and
-lifting give that subject nothing back, and every flush lowers its row to the live count. SQL notes the reset as well:
-if an old snapshot of Redis is restored, the counts that it holds from before the reset are removed.
-"""
+# docs/explanation/flush.md says what a reset holds against.
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence

@@ -1,12 +1,8 @@
-"""Flushes counts from Redis to SQL: absolute numbers, which only rise.
-
-Redis is the live truth, SQL the durable one. A count only grows, so the two merge by maximum:
+"""Flushes counts from Redis to SQL: absolute numbers, which only rise, so the two merge by maximum.
 
 - settle: a counter that began anew in Redis lacks what SQL had counted; SQL's count is added to it, once;
 - write: rows that store less than the settled total are raised to it; unsettled totals are left out;
 - lift: settled totals below SQL's count are raised to it (an old snapshot was restored, a replica lagged).
-
-Several flushes at once, and flushes that are killed anywhere, have the same result as one whole flush.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
@@ -40,11 +36,9 @@ Kind = FlushRun.Kind
 def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int) -> FlushRun:
     """Writes every total that Redis holds, or only those that changed. Returns the saved record of what was done.
 
-    A part such as "2/8", the second of eight, is every eighth of the partitions, from the second one on.
-    The minute buckets since the last flush that ended well tell what changed. If they do not reach back that far,
-    or Redis was restored from a snapshot, everything is written. `progress` is called with the number of totals just
-    read. Raises redis.RedisError or django.db.Error; what was written until then stays, and the next flush does
-    the rest.
+    A part such as "2/8" is every eighth of the partitions, from the second one on. If the minute buckets do not reach
+    back to the last good flush, or Redis was restored from a snapshot, everything is written. `progress` is called
+    with numbers of totals. Raises redis.RedisError or django.db.Error; the next flush does the rest.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:

@@ -157,8 +157,10 @@ class Tracked(models.Model):
         table: Any = super()
         write = partial(table._save_table, raw, cls, force_insert, force_update, using, update_fields)
         has_counts = self._meta.get_field("view_count").model is cls
-        if raw and has_counts:
-            self._lower_no_count(using)
+        if raw and has_counts:  # a fixture may be old, or from before the row had counts
+            row = type(self)._base_manager.using(using).filter(pk=self.pk).values(*COUNTS).first()
+            for name, count in (row or {}).items():
+                setattr(self, name, max(count, getattr(self, name)))
         if raw or cls is not self._meta.concrete_model:
             updated = bool(write())
             if has_counts:
@@ -174,12 +176,6 @@ class Tracked(models.Model):
                 mark_stored(self)
             row_saved.send(created=not updated, **about)
         return updated
-
-    def _lower_no_count(self, using: str | None) -> None:
-        """Takes over higher counts of the row, because a fixture may be old, or from before the row had counts."""
-        row = type(self)._base_manager.using(using).filter(pk=self.pk).values(*COUNTS).first()
-        for name, count in (row or {}).items():
-            setattr(self, name, max(count, getattr(self, name)))
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
         """Returns True if a save is news. `changed` names those of `news_fields` and `news_for` that it changed."""

@@ -31,18 +31,14 @@ class Stage:
 def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
     """Returns the stages in their order, of one object or of several together, in at most two round trips.
 
-    A hash that Redis lost takes a query and another round trip. Where views do not enter the funnel (FUNNELS,
-    `has_funnel`), the live count is the first stage.
+    Where views do not enter the funnel (FUNNELS, `has_funnel`), the live count is the first stage.
     """
     if not conf.FUNNEL:
         return []
     several = [objs] if isinstance(objs, Model) else list(objs)
     found = hashes([subject_of(obj) for obj in several], ["funnel"])
-    return stages(found, {subject_of(obj): count for obj, count in views(_outside(several)).items()})
-
-
-def _outside(objs: Iterable[Model]) -> list[Model]:
-    return [obj for obj in objs if not enters_funnel(type(obj))]
+    outside = [obj for obj in several if not enters_funnel(type(obj))]
+    return stages(found, {subject_of(obj): count for obj, count in views(outside).items()})
 
 
 def stages(found: Mapping[Name, Counter[str]], viewed: Mapping[str, int]) -> list[Stage]:
@@ -74,8 +70,7 @@ class Reading:
 def reading(objs: Model | Iterable[Model]) -> Reading:
     """Returns the reads, live, of one object or of several together, in at most two round trips.
 
-    A hash that Redis lost takes a query and another round trip. Views are all views, so a ratio is low where the text
-    was marked later than it was published, or where the script is blocked.
+    Views are all views: a ratio is low where the text was marked after it was published, or the script is blocked.
     """
     several = [objs] if isinstance(objs, Model) else list(objs)
     found = _summed(hashes([subject_of(obj) for obj in several], ["reading"]).values())
@@ -103,8 +98,7 @@ def median(found: Counter[str]) -> int:
 def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     """Returns the views by value of the dimension, of one object or of several together, most frequent value first.
 
-    Takes one round trip; a hash that Redis lost takes a query and another round trip. Raises ValueError for a
-    dimension that DIMENSIONS lacks.
+    Takes one round trip. Raises ValueError for a dimension that DIMENSIONS lacks.
     """
     dimensions.check(dimension)
     several = [objs] if isinstance(objs, Model) else objs
@@ -115,9 +109,9 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
 def hashes(
     subjects: Sequence[str], kinds: Sequence[str], live: Mapping[Name, Hash] | None = None
 ) -> dict[Name, Counter[str]]:
-    """Returns the counts by kind and subject; while Redis is down, those that SQL stores.
+    """Returns the counts by kind and subject; a hash that Redis lost takes a query and another round trip.
 
-    `live` is what Redis has, where a caller has asked already.
+    `live` is what Redis has, where a caller has asked already. While Redis is down they are those that SQL stores.
     """
     found = dict(fail_open(breakdowns.hashes, {}, subjects, kinds) if live is None else live)
     names = [(kind, subject) for kind in kinds for subject in subjects]

@@ -1,8 +1,4 @@
-"""Charts of the past: adds the views of a batch to the history of their subjects and of their models.
-
-A view of the past raises the row of its hour and all later rows. No view is in a chart twice: rows that the flush
-writes after the batch was added in Redis are told by their value, and hours of models that Redis counts are left out.
-"""
+"""Charts of the past: adds the views of a batch to the history of their subjects and of their models."""
 
 import json
 from collections import Counter, defaultdict
@@ -44,11 +40,7 @@ def batch_of(part: str) -> tuple[Batch, datetime]:
 
 
 def fill(part: str, limits: Mapping[str, int]) -> None:
-    """Raises the history by the part. `limits` are the totals of its subjects right after the batch was added.
-
-    A row that is inserted begins with the counts of the row before it. Call it once, in the transaction that confirms
-    the batch.
-    """
+    """Raises the history by the part, once, in the transaction that confirms it. `limits` are its subjects' totals."""
     found = json.loads(part)
     gained: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
     for subject, hour, count in found["hours"] if conf.HISTORY else ():
@@ -68,17 +60,7 @@ def fill(part: str, limits: Mapping[str, int]) -> None:
         return
     # Other writers of sums wait, because this would neither see nor raise a row that they insert meanwhile.
     lock_epoch()
-    connection = databases.of(History)
-    with connection.cursor() as cursor:
-        if connection.vendor != "postgresql":
-            cursor.executemany(_statement("insert_hours_portable"), [gain[1:3] * 3 for gain in gains])
-            cursor.executemany(_statement("raise_hours_portable"), gains)
-            return
-        views, subjects, *others = zip(*gains, strict=True)
-        columns = [databases.array(views), list(subjects), *map(databases.array, others)]
-        cursor.execute(_statement("insert_hours"), columns)
-        cursor.execute(_statement("raise_hours"), [*columns, list(dict.fromkeys(subjects))])
-
-
-def _statement(name: str) -> str:
-    return databases.STATEMENTS[name].format_map(databases.words(History))
+    words = databases.words(History)
+    with databases.of(History).cursor() as cursor:
+        cursor.executemany(databases.STATEMENTS["insert_hours"].format_map(words), [gain[1:3] * 3 for gain in gains])
+        cursor.executemany(databases.STATEMENTS["raise_hours"].format_map(words), gains)

@@ -1,8 +1,4 @@
-"""History in partitions of a month each, on PostgreSQL, so that old months go without a row being deleted.
-
-The table from before becomes the first partition. It holds all hours until the month after next, and the baselines,
-and it stays. No step keeps a page or a flush waiting for longer than a change of the catalogue takes.
-"""
+"""History in partitions of a month each, on PostgreSQL, so that old months go without a row being deleted."""
 
 import re
 import sys
@@ -20,7 +16,6 @@ from readtrack.sql import daily, databases
 
 AHEAD = 2  # months after the present one that have a partition: as long may full flushes be missing
 FIRST, BOUND = "_past", "past"  # suffix of the first partition, and the name of its constraint
-NO_WAIT = "SET LOCAL lock_timeout = '5s'"  # others queue behind whoever waits to change a table
 
 
 class Part(NamedTuple):
@@ -33,7 +28,10 @@ class Part(NamedTuple):
 
 
 def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
-    """Makes the table of history the first partition of a new one. Outside a transaction nobody waits for its scans."""
+    """Makes the table of history the first partition of a new one, with all hours until the month after next.
+
+    Outside a transaction no page or flush waits for longer than a change of the catalogue takes.
+    """
     table, until = History._meta.db_table, _month(at, AHEAD)
     first = table + FIRST
     with connection.cursor() as cursor:
@@ -43,13 +41,8 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
         concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
         cursor.execute(f"CREATE INDEX {concurrently} ON {table} USING brin (hour)")
         with transaction.atomic(using=connection.alias):
-            cursor.execute(NO_WAIT)
-            cursor.execute(f"ALTER TABLE {table} RENAME TO {first}")
-            cursor.execute(f"CREATE TABLE {table} (LIKE {first}) PARTITION BY RANGE (hour)")
-            cursor.execute(f"ALTER TABLE {table} ADD PRIMARY KEY (subject, hour)")
-            cursor.execute(f"ALTER TABLE {table} ATTACH PARTITION {first} FOR VALUES FROM (MINVALUE) TO ({until})")
-            cursor.execute(f"CREATE INDEX ON {table} USING brin (hour)")
-            cursor.execute(f"ALTER TABLE {first} DROP CONSTRAINT {BOUND}")
+            words = {"table": table, "first": first, "until": until, "bound": BOUND}
+            cursor.execute(databases.STATEMENTS["divide"].format_map(words))
             _renew_view(connection, table=table)
 
 

@@ -1,8 +1,4 @@
-"""SQL's side of flushes: the record of each, the newest epoch of Redis, and resets.
-
-A Redis was restored from a snapshot if neither of its two epochs is the one that SQL knows. A Redis that lost
-everything begins a list of its own, which SQL knows nothing of: none of its marks can be in SQL.
-"""
+"""SQL's side of flushes: the record of each, the newest epoch of Redis, and resets."""
 
 from collections.abc import Iterable
 from datetime import date, timedelta
@@ -71,7 +67,7 @@ def known_epochs(epochs: Iterable[Epoch]) -> dict[str, Epoch]:
 
 
 def is_sound(epoch: Epoch) -> bool:
-    """Returns False for the epoch of a Redis that went back: SQL may hold what it has on its list."""
+    """Returns False for the epoch of a Redis that went back: neither of its two epochs is the one that SQL knows."""
     known = known_epochs([epoch]).get(epoch.tag)
     return known is None or known.current in (epoch.current, epoch.previous)
 
