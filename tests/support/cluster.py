@@ -81,6 +81,16 @@ class ValkeyCluster:
         return bool(self.ask(number, "ROLE")[0] == "master")
 
     @contextmanager
+    def configured(self, number: int, name: str, value: str) -> Iterator[None]:
+        """Gives one server another value of a directive, and its own one back at the end."""
+        before = self.ask(number, "CONFIG GET", name)[name]
+        self.ask(number, "CONFIG SET", name, value)
+        try:
+            yield
+        finally:
+            self.ask(number, "CONFIG SET", name, before)
+
+    @contextmanager
     def moved(self, slot: int, source: int, target: int) -> Iterator[None]:
         """Moves a slot with its keys, and back at the end."""
         self.move(slot, source, target)
@@ -122,6 +132,11 @@ class ValkeyCluster:
         finally:
             for number in (source, target):
                 self.ask(number, "CLUSTER", "SETSLOT", slot, "STABLE")
+
+    def detach(self, number: int) -> None:
+        """Cuts the replica of a primary off, so that it lags behind from now on."""
+        self.ask(number, "ACL", "SETUSER", "default", "-psync", "-sync")
+        self.ask(number, "CLIENT", "KILL", "TYPE", "replica")
 
     def empty(self) -> None:
         """Removes all keys."""
