@@ -14,6 +14,7 @@ from django.utils.translation import override
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
 from readtrack.hits import dimensions, exclusions, visitors
+from readtrack.hits.bots import user_agent_of
 from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling, panel
 from readtrack.page.placeholders import PAGE_MARK, PANEL_MARK, TEXT_MARK
@@ -144,7 +145,9 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         seen.reads.clear()
     is_left = seen.has_seen
     # The page itself was skipped already.
-    outcome = tracker.skip(skipped, reason, is_alone=not is_left) if reason and not seen.is_script else Outcome()
+    outcome = Outcome()
+    if reason and not seen.is_script:
+        outcome = tracker.skip(skipped, reason, is_alone=not is_left, agent=user_agent_of(request))
     if not is_left:
         return outcome
     counted = _count(request, response, user)

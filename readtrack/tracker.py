@@ -12,6 +12,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import readers, visitors
+from readtrack.hits.bots import name_of
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models.tracked import Tracked, mark_stored
@@ -20,7 +21,7 @@ from readtrack.store import clock, day_keys, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
-from readtrack.store.skips import skip_buffer
+from readtrack.store.skips import NAMED, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
 from readtrack.subjects import (
     category_subjects,
@@ -36,10 +37,16 @@ from readtrack.unread.publishing import publish_to as publish_to
 from readtrack.unread.publishing import resend as resend
 
 
-def skip(views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None) -> Outcome:
-    """Counts refused views; with `is_alone=False` they wait for the request's hit. A lost Redis is no error."""
+def skip(
+    views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None, agent: str | None = None
+) -> Outcome:
+    """Counts refused views; with `is_alone=False` they wait for the request's hit. A lost Redis is no error.
+
+    Those of a robot are counted by its name, too, if the user agent is given.
+    """
     skipped = dict.fromkeys(views, reason)
-    skip_buffer.add(skipped.values(), at=buckets.now(at))
+    names = [NAMED + name_of(agent)] * len(skipped) if reason == "bot" and agent is not None else []
+    skip_buffer.add([*skipped.values(), *names], at=buckets.now(at))
     if is_alone and skip_buffer.is_due and not (conf.BUFFER and hit_buffer.send_skips()):
         skip_buffer.send_rest()
     return Outcome(skipped=skipped)

@@ -50,7 +50,7 @@ TABS: Mapping[str, Tab] = {
     "sources": Tab(gettext_lazy("Where from"), ()),  # a table for each dimension of the site
     "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel"), ("reading", "funnel"), "reads"),
     "sections": Tab(gettext_lazy("Categories"), ("sections",), is_of_site=True),
-    "refused": Tab(gettext_lazy("Not counted"), ("not-counted",), is_of_site=True),
+    "refused": Tab(gettext_lazy("Not counted"), ("not-counted", "robots"), is_of_site=True),
 }
 
 

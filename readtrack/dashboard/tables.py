@@ -4,7 +4,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from django.contrib.auth import get_user_model
@@ -24,6 +24,7 @@ from readtrack.reports.breakdowns import median
 from readtrack.sql import history
 from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
+from readtrack.store.skips import NAMED, OTHER
 from readtrack.subjects import news_links, owner, read_state_models, subject_column, subject_of
 
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
@@ -281,27 +282,39 @@ def trending(found: Numbers) -> Table:
 
 def not_counted(found: Numbers) -> Table:
     """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
-    columns = [
-        Column("reason", _("Reason"), "text"),
-        Column("hits", _("Hits")),
-        Column("share", _("Share"), "share"),
-        Column("trend", _("By the hour"), "trend"),
-    ]
+    rows = _refused(found, lambda name: REASONS.get(name))
+    caption = _("Of the whole site, whatever the filters. Redis keeps them for 48 hours.")
+    empty = _("No hit of this period was refused in the last 48 hours.")
+    first = Column("reason", _("Reason"), "text")
+    return _hourly(found, Table("not-counted", _("Not counted"), caption, [first], rows, empty, shown=len(REASONS)))
+
+
+def robots(found: Numbers) -> Table:
+    """Returns the hits of robots in the period, by the names in their user agents; of the hours that Redis keeps."""
+    others = {OTHER: _("other robots"), f"{NAMED}none": _("without a user agent")}
+    rows = _refused(found, lambda name: others.get(name, name[len(NAMED) :]) if name.startswith(NAMED) else None)
+    caption = _("By the names that they give themselves: some 50 an hour. Of the whole site, whatever the filters.")
+    empty = _("No robot of this period was refused in the last 48 hours.")
+    first = Column("robot", _("Robot"), "text")
+    return _hourly(found, Table("robots", _("Robots"), caption, [first], rows, empty, shown=2 * SHOWN))
+
+
+def _refused(found: Numbers, label: Callable[[Any], Any]) -> list[Row]:
+    """Returns the rows of skips that have a label, with their hits, share and hours, most hits first."""
     now = buckets.hour_index(buckets.now())
     span = found.asked.span.hours if found.asked.before else range(now + 1)
     hours = [skips for back, skips in enumerate(found.skips) if now - back in span][::-1]
-    sums = {reason: sum(skips[reason] for skips in hours) for reason in REASONS}
-    total = sum(sums.values())
-    ordered = sorted((reason for reason in REASONS if sums[reason]), key=lambda reason: -sums[reason])
-    rows = [
-        Row((str(REASONS[reason]), sums[reason], sums[reason] / total, [skips[reason] for skips in hours]))
-        for reason in ordered
-    ]
-    caption = _("Of the whole site, whatever the filters. Redis keeps them for 48 hours.")
-    empty = (
-        _("No hit of this period was refused in the last 48 hours.") if found.is_live else _("Not known without Redis.")
-    )
-    return Table("not-counted", _("Not counted"), caption, columns, rows, empty, shown=len(REASONS))
+    sums = sum(hours, Counter())
+    some = {name: words for name in sums if (words := label(name))}
+    total = sum(sums[name] for name in some)
+    ordered = sorted(some, key=lambda name: (-sums[name], str(some[name])))
+    return [Row((str(some[name]), sums[name], sums[name] / total, [one[name] for one in hours])) for name in ordered]
+
+
+def _hourly(found: Numbers, table: Table) -> Table:
+    columns = [Column("hits", _("Hits")), Column("share", _("Share"), "share")]
+    columns = [*table.columns, *columns, Column("trend", _("By the hour"), "trend")]
+    return replace(table, columns=columns, empty=table.empty if found.is_live else _("Not known without Redis."))
 
 
 def address_of(obj: Any) -> str:
@@ -342,6 +355,7 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
     "funnel": funnel,
     "sections": sections,
     "not-counted": not_counted,
+    "robots": robots,
 }
 
 

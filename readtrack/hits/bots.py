@@ -3,6 +3,7 @@
 import logging
 import re
 from configparser import ConfigParser
+from functools import lru_cache
 from importlib.resources import files
 
 from django.http import HttpRequest
@@ -15,10 +16,13 @@ LONGEST = 512  # characters of a user agent that are read; a visitor may send an
 
 _agents = ConfigParser(interpolation=None)
 _agents.read_string(files("readtrack.hits").joinpath("agents.ini").read_text(encoding="utf-8"))
-PEOPLE, ANDROID, HARMLESS, MORE_BOTS = (
+PEOPLE, ANDROID, HARMLESS, ROBOTS, BROWSERS, MORE_BOTS = (
     re.compile("|".join(_agents[name]["patterns"].split("\n")[1:]), re.IGNORECASE)
-    for name in ("people", "android", "harmless", "more bots")
+    for name in ("people", "android", "harmless", "robots", "browsers", "more bots")
 )
+ADDRESS = re.compile(r"(?<!\S)\S*(?:://|@|www\.)\S*")
+WORD = re.compile(r"[a-z][\w.-]*", re.IGNORECASE | re.ASCII)
+LONGEST_NAME = 30  # characters
 
 logger = logging.getLogger("readtrack")
 
@@ -44,6 +48,15 @@ def is_bot(user_agent: str) -> bool:
 def is_named(user_agent: str) -> bool:
     """Returns True if the site's BOTS name the user agent, and its NOT_BOTS do not."""
     return _matches("BOTS", user_agent) and not _matches("NOT_BOTS", user_agent)
+
+
+@lru_cache(maxsize=1024)
+def name_of(user_agent: str) -> str:
+    """Returns the name of the robot in its user agent: letters, digits and `_.-`; "none" without agent, or "other"."""
+    text = ADDRESS.sub(" ", ANDROID.sub("", user_agent))
+    words = [word for word in WORD.findall(text) if not BROWSERS.fullmatch(word)]
+    found = [word for word in words if ROBOTS.search(word)] or [word for word in words if f"{word}/" in text] or words
+    return found[0][:LONGEST_NAME].rstrip(".-") if found else "other" if user_agent.strip() else "none"
 
 
 def _is_judged_bot(user_agent: str) -> bool:

@@ -1,4 +1,4 @@
-"""Skips: hits that did not count, by hour and reason."""
+"""Skips: hits that did not count, by hour and reason, and robots by name."""
 
 import atexit
 import os
@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Any
 
 from readtrack import buckets
-from readtrack.hits.addresses import Notice, watch
-from readtrack.hits.hit import REASONS, Reason
+from readtrack.hits.addresses import watch
+from readtrack.hits.hit import REASONS
 from readtrack.store import keys, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
@@ -21,7 +21,11 @@ HOURS = 48  # hours of skips that are kept while Redis is down; older ones are d
 SILENT = -1  # in place of the answer of a server that does not answer
 INTERVAL = 1.0  # seconds between two sendings
 
-Skips = Counter[tuple[str, Reason | Notice]]  # by key, which names the hour, and reason; notices travel with them
+NAMED = "bot:"  # before the name of a robot
+OTHER = f"{NAMED}other"
+MOST = 64  # reasons, notices and names of an hour; robots can make up names, and further ones are "other"
+
+Skips = Counter[tuple[str, str]]  # by key, which names the hour, and reason; names and notices travel with them
 
 
 class SkipBuffer:
@@ -40,20 +44,21 @@ class SkipBuffer:
         self.skips: Skips = Counter()
         self._sent = -INTERVAL
 
-    def add(self, reasons: Iterable[Reason], *, at: datetime) -> None:
-        """Adds a skip of each reason, and what the watch over addresses noticed since the last call."""
+    def add(self, reasons: Iterable[str], *, at: datetime) -> None:
+        """Adds skips by reason, robots by name, and what the watch over addresses noticed since the last call."""
         if watch.found:
             notices, watch.found = watch.found, set()
-            reasons = (*reasons, *notices)  # type: ignore[arg-type]
+            reasons = (*reasons, *notices)
         self.count(key_of(at), reasons)  # now, because another tenant's hit may send them
 
-    def count(self, key: str, names: Iterable[Reason | Notice]) -> None:
-        """Adds a skip or a notice of each name to those of a key."""
+    def count(self, key: str, names: Iterable[str]) -> None:
+        """Adds a skip, a robot or a notice of each name to those of a key."""
         with self._lock:
             for name in names:
-                self.skips[key, name] += 1
+                is_further = len(self.skips) >= MOST and name.startswith(NAMED) and (key, name) not in self.skips
+                self.skips[key, OTHER if is_further else name] += 1
             while len(self.skips) > HOURS * len(REASONS):
-                del self.skips[min(self.skips)]
+                del self.skips[min(self.skips, key=lambda one: (not one[1].startswith(NAMED), one))]
 
     @property
     def is_due(self) -> bool:
@@ -86,21 +91,21 @@ with suppress(AttributeError):  # Windows has no fork
     os.register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 
-def skips_by_reason(hours: int, *, at: datetime) -> Counter[Reason | Notice]:
-    """Returns the skips of the last hours, and how often each notice of addresses came. Raises redis.RedisError."""
-    found: Counter[Reason | Notice] = Counter()
+def skips_by_reason(hours: int, *, at: datetime) -> Counter[str]:
+    """Returns the skips of the last hours, robots by name, and notices of addresses. Raises redis.RedisError."""
+    found: Counter[str] = Counter()
     for skips in scripts.run(by_hour(hours, at=at)):
         found.update(skips)
     return found
 
 
-def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[Reason | Notice]]]:
-    """Reads the skips and notices of each of the last hours, the latest first."""
+def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
+    """Reads the skips, robots and notices of each of the last hours, the latest first."""
     tag = keys.tags()[0]
     names = [keys.skips(tag, buckets.hour_bucket(at - back * buckets.HOUR)) for back in range(hours)]
 
-    def decode(answer: list[list[list[bytes]]]) -> list[Counter[Reason | Notice]]:
-        return [Counter(dict(scripts.pairs(fields))) for fields in (answer[0] if answer else [[]] * hours)]  # type: ignore[arg-type]
+    def decode(answer: list[list[list[bytes]]]) -> list[Counter[str]]:
+        return [Counter(dict(scripts.pairs(fields))) for fields in (answer[0] if answer else [[]] * hours)]
 
     return Call("hashes", [keys.unsettled(tag), *names], names, decode)
 
@@ -112,7 +117,7 @@ def key_of(at: datetime) -> str:
 
 
 def _count(skips: Skips) -> Call[int]:
-    args: list[str | int] = [keys.skips.ttl]
+    args: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
     for (_, reason), count in skips.items():
         args += (reason, count)
     return Call("skip", [key for key, _ in skips], args, int, SILENT)

@@ -31,6 +31,7 @@ from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Article, Gadget, Manual, Page, Post, Product
 from tests.support import counts, factories
+from tests.support.factories import BROWSER
 from tests.support.pseudo import unmarked
 from tests.support.wire import Wire
 
@@ -313,6 +314,39 @@ def test_hits_that_did_not_count_are_shown_by_reason_and_hour(admin_client: Clie
     rows = json.loads(exported(admin_client, "not-counted", "json", period="today"))["rows"]
     assert rows[0][:3] == ["seen by the same visitor already", 2, 1.0]
     assert rows[0][3][-1] == 2
+
+
+@pytest.mark.parametrize("buffer", [0, 0.01])
+def test_robots_that_were_refused_have_names(buffer: float, admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"BUFFER": buffer}
+    path = f"/posts/{factories.post().pk}/"
+    for agent in ("Mozilla/5.0 (compatible; bingbot/2.0)", "curl/8.5.0", "curl/8.6.0", "", BROWSER):
+        factories.browser(headers={"User-Agent": agent}).get(path)
+    skip_buffer.send()
+    for number in range(20):
+        tracker.skip(["a"], "bot", is_alone=False, agent=f"Made-up-{number}/1.0")
+    yesterday = buckets.now() - buckets.DAY
+    tracker.skip(["a", "b"], "bot", is_alone=False, agent="GPTBot/1.0", at=yesterday)
+    tracker.skip(["a"], "rate", is_alone=False, agent="GPTBot/1.0", at=yesterday)
+    skip_buffer.send()
+    day = f"{yesterday:%Y-%m-%d}"
+    found = shown(admin_client, tab="refused")
+    assert ["robot, by its user agent", "26", "96 %", ""] in found["not-counted"]
+    assert len(found["robots"]) == 20
+    assert found["robots"][:2] == [["GPTBot", "2", "8 %", ""], ["curl", "2", "8 %", ""]]
+    rows = json.loads(exported(admin_client, "robots", "json", period="today"))["rows"]
+    assert {row[0]: row[1] for row in rows} == {
+        **{f"Made-up-{number}": 1 for number in range(20)},
+        "curl": 2,
+        "bingbot": 1,
+        "without a user agent": 1,
+    }
+    assert shown(admin_client, tab="refused", **{"from": day, "to": day})["robots"] == [["GPTBot", "2", "100 %", ""]]
+    long_ago = {"from": "2020-01-01", "to": "2020-01-02"}
+    assert (
+        "No robot of this period was refused in the last 48 hours."
+        in admin_client.get(DASHBOARD, {"tab": "refused", **long_ago}).text
+    )
 
 
 def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_client: Client) -> None:

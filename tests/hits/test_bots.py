@@ -1,5 +1,7 @@
 """Robots are recognised by their user agent and by the settings."""
 
+import re
+
 import pytest
 from django.core import checks
 from django.test import Client
@@ -74,6 +76,39 @@ PEOPLE = [
     "w3m/0.5.3+git20190105",
     "Links (2.8; Linux 3.5.0 i686; GNU C 4.9; text)",
 ]
+
+
+NAMES = {
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.4; +https://openai.com/gptbot)": "GPTBot",
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot": (
+        "ChatGPT-User"
+    ),
+    "Mozilla/5.0 (Linux; Android 6.0.1; C Bot Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 "
+    "Mobile Safari/537.36 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": "Googlebot",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/121.0 Safari/537.36": (
+        "HeadlessChrome"
+    ),
+    "Mozilla/5.0 (pc-x86_64-linux-gnu) Siege/3.0.8": "Siege",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 "
+    "Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)": "Applebot",
+    "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)": "facebookexternalhit",
+    "python-requests/2.32": "python-requests",
+    "<b>eve@example.com</b> https://example.com/?token=1 curl/8 me@example.com": "curl",
+    "X" * 500 + "bot": "X" * 30,
+    BROWSER: "other",
+    "=1+1 \N{BULLET}": "other",
+    " ": "none",
+}
+
+
+@pytest.mark.parametrize("user_agent", NAMES)
+def test_a_robot_has_the_name_that_it_gives_itself(user_agent: str) -> None:
+    assert bots.name_of(user_agent) == NAMES[user_agent]
+
+
+@pytest.mark.parametrize("user_agent", ROBOTS)
+def test_names_of_robots_are_short_and_of_few_characters(user_agent: str) -> None:
+    assert re.fullmatch(r"[A-Za-z][\w.-]{2,29}", bots.name_of(user_agent), re.ASCII)
 
 
 def refuses_firefox(user_agent: str) -> bool:

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from datetime import datetime, timedelta
 from importlib.resources import files
 from threading import Thread
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -15,7 +17,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits.hit import REASONS
 from readtrack.store import connection, keys
-from readtrack.store.skips import HOURS, skip_buffer
+from readtrack.store.skips import HOURS, MOST, key_of, skip_buffer
 from tests.support import factories
 
 HOUR = timedelta(hours=1)
@@ -93,6 +95,41 @@ def test_the_number_of_waiting_skips_is_bounded(noon: datetime) -> None:
     assert len(skip_buffer.skips) <= HOURS * len(REASONS)
     skip_buffer.send()
     assert reports.skips(48, at=noon)["bot"] == 48
+
+
+@pytest.mark.parametrize("sendings", [1, 20])
+def test_robots_can_fill_neither_redis_nor_the_process_with_names(sendings: int, redis: Any, noon: datetime) -> None:
+    tracker.skip(["a"], "repeat", at=noon)
+    for _ in range(sendings):
+        for number in range(200):
+            tracker.skip(["a"], "bot", is_alone=False, at=noon, agent=f"Made-up-{_}-{number}/1.0")
+        assert len(skip_buffer.skips) <= MOST + 2
+        skip_buffer.send()
+    tracker.skip(["a"], "bot", is_alone=False, at=noon, agent="Made-up-0-0/1.0")
+    tracker.skip(["a"], "status", is_alone=False, at=noon)
+    skip_buffer.send()
+    found = redis.hgetall("views:skips:2026112012")
+    robots = {name: int(count) for name, count in found.items() if name.startswith("bot:")}
+    assert (found["bot"], found["repeat"], found["status"]) == (str(200 * sendings + 1), "1", "1")
+    assert (sum(robots.values()), robots["bot:Made-up-0-0"]) == (200 * sendings + 1, 2)
+    assert len(found) <= MOST + 2
+
+
+def test_while_redis_is_gone_names_give_way_to_reasons(settings: Settings, noon: datetime) -> None:
+    settings.READTRACK = {"CIRCUIT": 0.0}
+    settings.CACHES = NOWHERE
+    for number in range(HOURS * len(REASONS)):
+        skip_buffer.count(key_of(noon), [f"bot:{number}"])
+        if number % MOST == 0:
+            skip_buffer.send_rest()
+            skip_buffer.skips, rest = Counter(), skip_buffer.skips  # as while they are on their way
+            skip_buffer.count(key_of(noon), ["anonymous", "bot"])
+            skip_buffer.skips.update(rest)
+    for back in range(HOURS):
+        skip_buffer.count(key_of(noon - back * HOUR), REASONS)
+    assert len(skip_buffer.skips) == HOURS * len(REASONS)
+    assert {name for _, name in skip_buffer.skips} == {*REASONS}
+    assert skip_buffer.skips[key_of(noon), "bot"] == skip_buffer.skips[key_of(noon), "anonymous"] > 1
 
 
 def test_threads_lose_nothing(noon: datetime) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from demo_project.blog.models import Category, Post
 from demo_project.blog.past import CAMPAIGN, VIRAL, Curve, Story, Visit, curves, refusals, tallied, visits
+from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
 from readtrack import tracker
 from readtrack.models import Breakdown, History, Note
@@ -81,9 +82,9 @@ def _reads(drawn: Mapping[Story, Curve]) -> list[History]:
 
 
 def _add_refusals_and_readers(now: datetime) -> None:
-    for reason, at in refusals(now):
-        tracker.skip([""], reason, is_alone=False, at=at)
-    skip_buffer.send_rest()
     rng, sections = Random(2029), Category.objects.all()
+    for reason, at in refusals(now):
+        tracker.skip([""], reason, is_alone=False, at=at, agent=robot(rng))
+    skip_buffer.send_rest()
     for user in User.objects.filter(username__in=[f"reader{number}" for number in READERS]).order_by("pk"):
         tracker.mark_read(user, [section for section in sections if rng.random() < 0.9 - section.pk % 8 / 10])
