@@ -24,6 +24,7 @@ from tests.doctor.conftest import found
 from tests.site.models import Post, Product
 from tests.support import factories
 from tests.support.counts import stored, view
+from tests.support.depth import examples
 from tests.support.waiting import comes_true
 
 Lock = Callable[..., Callable[[], None]]
@@ -144,7 +145,7 @@ def test_a_thousand_saves_in_one_transaction_and_full_flushes_are_no_deadlock(or
 
     def save() -> None:
         try:
-            for _ in range(3):
+            for _ in range(examples(1)):
                 with transaction.atomic():
                     for post in posts:
                         post.save()

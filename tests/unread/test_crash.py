@@ -59,7 +59,7 @@ def save(victim: Any, *, step: int, category: Any, count: int) -> int:
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_process_that_is_killed_at_every_step_of_a_save_loses_no_news(victim: Any, count: int) -> None:
     user, lost = factories.user(), 0
-    for step in itertools.count(1, STRIDE):
+    for step in itertools.count(1, min(STRIDE, 7)):  # or none falls between the commit and Redis
         category = factories.category()
         tracker.mark_read(user, [category])
         code = save(victim, step=step, category=category, count=count)

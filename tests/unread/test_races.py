@@ -293,7 +293,7 @@ PAUSES = st.lists(st.integers(0, 3), min_size=6, max_size=6)
 
 @every_strategy
 @pytest.mark.django_db(transaction=True)
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(visits=st.lists(PAUSES, min_size=3, max_size=3), writers=st.lists(PAUSES, min_size=3, max_size=3))
 def test_a_category_is_read_only_by_readers_whose_pages_showed_all_of_it(
     threads: ThreadPoolExecutor,
