@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from itertools import count, repeat
 from pathlib import Path
 from statistics import median
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, sleep
 
 from demo_project.engines.process import Child, free_port
 
@@ -74,7 +74,7 @@ class Server:
                 with socket.create_connection(("127.0.0.1", self.port), 1):
                     return self
             except OSError:
-                pass
+                sleep(0.01)
         raise RuntimeError(f"granian did not start: {self.child.last_lines()}")
 
     def __exit__(self, *error: object) -> None:
