@@ -27,7 +27,7 @@ def session(user: Any) -> str:
     return factories.browser(user).cookies["sessionid"].value
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def display(request: pytest.FixtureRequest, django_db_setup: None) -> Iterator[Browser]:
     """Starts a real browser."""
     with real_browser(is_whole=getattr(request, "param", False)) as browser:

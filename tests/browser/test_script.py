@@ -197,24 +197,6 @@ def test_a_page_that_is_fetched_while_the_mouse_is_over_a_link_counts_once_it_is
     assert views() == 1
 
 
-@pytest.mark.parametrize("display", [True], ids=["whole"], indirect=True)
-def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, views: Callable[[], int]) -> None:
-    for number, user in enumerate(people()):
-        page = reader(user=user)
-        plain(page, post)
-        check_dots(page, user, post)
-        page.evaluate("window.stays = true")
-        page.click("#list")
-        tracker.record(factories.hit(f"site.post:{post.pk}"))
-        tracker.mark_unread(Category.objects.filter(post=post))
-        with told(page):
-            page.go_back(wait_until="commit")  # a page that was kept is not loaded again
-        assert page.evaluate("window.stays")
-        expect(page.locator("#views")).to_have_text(f"{2 * number + 2} views")
-        expect(page.locator("#dot .readtrack-dot:visible")).to_have_count(1 if user else 0)
-    assert views() == 2 * READERS
-
-
 @pytest.mark.parametrize(
     "policy", ["default-src 'self'", "default-src 'none'; script-src 'nonce-{}'; connect-src 'self'"]
 )
@@ -289,3 +271,22 @@ def test_a_view_that_the_network_lost_is_told_again(reader: Reader, post: Post, 
         page.goto(f"/shared/{post.pk}/")
     assert comes_true(lambda: views() == 1)
     assert len(lost) == 1
+
+
+# Last, because it starts another browser.
+@pytest.mark.parametrize("display", [True], ids=["whole"], indirect=True)
+def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, views: Callable[[], int]) -> None:
+    for number, user in enumerate(people()):
+        page = reader(user=user)
+        plain(page, post)
+        check_dots(page, user, post)
+        page.evaluate("window.stays = true")
+        page.click("#list")
+        tracker.record(factories.hit(f"site.post:{post.pk}"))
+        tracker.mark_unread(Category.objects.filter(post=post))
+        with told(page):
+            page.go_back(wait_until="commit")  # a page that was kept is not loaded again
+        assert page.evaluate("window.stays")
+        expect(page.locator("#views")).to_have_text(f"{2 * number + 2} views")
+        expect(page.locator("#dot .readtrack-dot:visible")).to_have_count(1 if user else 0)
+    assert views() == 2 * READERS

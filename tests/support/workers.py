@@ -14,6 +14,7 @@ REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
 # One worker runs all tests of these files, because they share a server or a browser that takes seconds to start.
 TOGETHER = {
     "tests/demo/test_run.py": "a running demo",
+    "tests/browser/test_reading.py": "a browser",
     "tests/browser/test_script.py": "a browser",
     "tests/browser/test_firefox.py": "Firefox",
 } | dict.fromkeys((f"tests/demo/test_{name}.py" for name in ("browser", "shoot", "site", "traffic")), "the demo site")
