@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from gettext import c2py
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def of_template(source: str) -> Iterator[Key]:
         yield key(call, [ast.literal_eval(text) for text in texts if text])
 
 
+@cache
 def marked() -> set[Key]:
     """Returns the texts that are marked for translation in code and templates."""
     code = (one for path in PACKAGE.rglob("*.py") for one in of_code(path.read_text()))

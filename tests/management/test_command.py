@@ -122,17 +122,19 @@ import django
 from django.core.management import call_command
 django.setup()
 call_command("migrate", verbosity=0)
-call_command("readtrack", "{}", "--json")
+call_command("readtrack", "budget", "--json")
+print("---")
+call_command("readtrack", "doctor", "--json")
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "words_of_it"), [("doctor", "1 total looked at"), ("budget", "views:total:{subject}")]
-)
-def test_commands_work_without_docstrings(redis: Redis, name: str, words_of_it: str) -> None:
+def test_commands_work_without_docstrings(redis: Redis) -> None:
     redis.set("views:total:site.post:1", 7)
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": "sqlite://"}
-    words = [sys.executable, "-OO", "-c", OPTIMISED.format(name)]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == (1 if name == "doctor" else 0), done.stderr  # a new site has warnings
-    assert words_of_it in str(json.loads(done.stdout))
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", OPTIMISED], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr  # the doctor has warnings for a new site
+    budget, doctor = map(json.loads, done.stdout.split("---\n"))
+    assert "views:total:{subject}" in str(budget)
+    assert "1 total looked at" in str(doctor)
