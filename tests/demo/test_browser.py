@@ -279,6 +279,24 @@ def test_the_dashboard_fits_a_phone_in_each_language(tab: Callable[[str], Page],
             assert all(right - left >= 120 for left, right, _ in titles.evaluate_all(BOXES))
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_below_moves_when_the_chart_is_drawn_again(tab: Callable[[str], Page], width: int) -> None:
+    page = tab("admin")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/post/2/")
+    without_script(page)
+    below, tops = page.locator(".readtrack-summary"), list[float]()
+    for _ in range(2):
+        page.goto(f"{DASHBOARD}?period=28")
+        expect(page.locator(".readtrack-charts[aria-busy]")).to_have_count(0)
+        [box] = below.evaluate_all("some => some.map(one => one.getBoundingClientRect().top)")
+        tops.append(box)
+        page.unroute("**/readtrack/dashboard*.js")
+    values = page.locator(".readtrack-live-chart .u-legend .u-value")
+    expect(values).to_have_text([""] * 5)
+    assert abs(tops[1] - tops[0]) < 3
+
+
 def test_pointing_at_the_chart_shows_its_values(tab: Callable[[str], Page]) -> None:
     page = tab("admin")
     heard = complaints(page)

@@ -14,7 +14,7 @@
   };
 
   // Canvas takes no variables, so a change of the scheme draws anew.
-  const draw = (host, data, language) => {
+  const draw = (host, data, language, height = 280) => {
     const { lines, text, grid } = colours(host);
     const labels = JSON.parse(host.dataset.labels);
     const number = new Intl.NumberFormat(language);
@@ -39,14 +39,14 @@
     const options = {
       hooks: { draw: [mark] },
       width: host.clientWidth,
-      height: 280,
+      height,
       cursor: { focus: { prox: 24 } },
       scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(4, most)] } },
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), host.dataset.zone),
       series: [
         {
           label: labels[0],
-          value: (_, time, __, place) => (time === null ? "–" : [day.format(time * 1000), notes[place]].filter(Boolean).join(": ")),
+          value: (_, time, __, place) => (place == null ? "" : [day.format(time * 1000), notes[place]].filter(Boolean).join(": ")),
         },
         ...NAMES.map((name, place) => ({
           label: labels[data.columns.indexOf(name)],
@@ -54,7 +54,7 @@
           width: name === "before" ? 1.5 : 2.5,
           dash: DASHES[place],
           points: { show: times.length === 1 },
-          value: (_, count) => (count === null || count === undefined ? "–" : number.format(count)),
+          value: (_, count, __, place) => (place == null ? "" : count == null ? "–" : number.format(count)),
         })),
       ],
       axes: [
@@ -69,18 +69,23 @@
   const start = async (host) => {
     const charts = host.closest(".readtrack-charts");
     const language = document.documentElement.lang || undefined;
-    host.hidden = false;
     charts.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(host.dataset.url, { headers: { Accept: "application/json" } });
       if (!answer.ok) throw new Error(answer.status);
       const data = await answer.json();
+      const { bottom } = charts.getBoundingClientRect();
+      host.hidden = false;
       let plot = draw(host, data, language);
       charts.classList.add("readtrack-is-drawn");
-      const again = () => { plot.destroy(); plot = draw(host, data, language); };
+      await null; // uPlot sets its sizes in a microtask
+      // As high as the drawing of the server with its legend, so that nothing below moves.
+      const height = Math.max(160, Math.round(280 + bottom - charts.getBoundingClientRect().bottom));
+      plot.setSize({ width: host.clientWidth, height });
+      const again = () => { plot.destroy(); plot = draw(host, data, language, height); };
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
       new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-      new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: 280 })).observe(charts);
+      new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height })).observe(charts);
     } catch {
       host.hidden = true; // the drawing of the server is there
     } finally {
