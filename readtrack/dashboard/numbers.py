@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 
 from django.db.models import Case, Model, When
 from django.utils import timezone
@@ -26,6 +27,8 @@ from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
 from readtrack.subjects import enters_funnel, label_of, rows_by_model, subject_column, subject_of
+
+By = popular.By | Literal["growth"]
 
 CANDIDATES = 60  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
@@ -52,6 +55,11 @@ class Entry:
     before: Counts
     points: Sequence[int]
 
+    @property
+    def growth(self) -> int:
+        """Returns how many views more there were than in the period before."""
+        return self.now.views - self.before.views
+
 
 class Numbers:
     """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips."""
@@ -60,7 +68,7 @@ class Numbers:
         self,
         scope: Scope,
         *,
-        by: popular.By = "views",
+        by: By = "views",
         kinds: Sequence[str] = (),
         has_chart: bool = True,
         has_notes: bool = True,
@@ -148,21 +156,30 @@ class Numbers:
 
     @cached_property
     def _best(self) -> list[str]:
-        """Subjects with the most in the period, out of a list or of its history; none for long periods without."""
+        """Subjects with the most in the period, out of a list or of its history; none for long periods without.
+
+        By growth they are those with the most views, in the order of an upper bound of it.
+        """
         if not self.asked.before or not self.labels:
             return []
-        span, column = self.asked.span.hours, popular.COLUMNS[self.by]
+        span, column = self.asked.span.hours, "views" if self.by == "growth" else popular.COLUMNS[self.by]
         labels = [history.of_reads(label) if self.by == "reads" else label for label in self.labels]
-        names: list[str] = []
+        best: list[tuple[str, int]] = []
+        earlier: dict[str, int] = {}
+        before = {"since": self.asked.before.hours.start, "until": self.asked.before.hours.stop}
         # The lists lack the running hour, which is in the trending one, but not for filters.
         if self.asked.is_present and not (self.asked.is_listed and len(span) <= DAY):
             back = buckets.hour_index(buckets.now()) - span.start
             if days := next((days for days in popular.DAYS if days * 24 >= back), None):
-                names = [name for name, *_ in popular.entries(*labels, days=days, by=column)[:MOST]]
+                best = [(name, bound) for name, bound, *_ in popular.entries(*labels, days=days, by=column)[:MOST]]
+                earlier = popular.rises([name for name, _ in best], **before) if self.by == "growth" else {}
         elif len(span) <= popular.QUARTER:
             found = popular.most(labels, since=span.start, until=span.stop)
-            names = [name for name, _ in sorted(found, key=lambda one: getattr(one[1], column), reverse=True)]
-        return [name.removeprefix(history.of_reads("")) for name in names]
+            best = sorted(((name, getattr(one, column)) for name, one in found), key=itemgetter(1), reverse=True)[:MOST]
+            gains = popular.gains([name for name, _ in best], **before) if self.by == "growth" else {}
+            earlier = {name: one.views for name, one in gains.items()}
+        best.sort(key=lambda one: one[1] - earlier.get(one[0], 0), reverse=True)
+        return [name.removeprefix(history.of_reads("")) for name, _ in best]
 
     @cached_property
     def _listed(self) -> list[Any]:
@@ -234,7 +251,7 @@ class Numbers:
                 sums = sums._replace(views=max(sums.views, self._live[1].get(subject, 0)))
             entry = Entry(row, subject, sums, _total(before), [point.views for point in now])
             found.append((entry, points))
-        found.sort(key=lambda pair: getattr(pair[0].now, self.by), reverse=True)
+        found.sort(key=lambda pair: getattr(pair[0] if self.by == "growth" else pair[0].now, self.by), reverse=True)
         self._points = [points for _, points in found]
         return [entry for entry, _ in found]
 

@@ -19,14 +19,13 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
-from readtrack.dashboard.numbers import Numbers
+from readtrack.dashboard.numbers import By, Numbers
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Table, change, text
 from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun
 from readtrack.numerals import exact
 from readtrack.sql import runs
-from readtrack.sql.popular import By
 from readtrack.subjects import counted_models, enters_funnel, label_of, parse_subject, read_state_models
 
 TEMPLATE = "admin/readtrack/dashboard.html"
@@ -47,6 +46,7 @@ class Tab(NamedTuple):
 
 TABS: Mapping[str, Tab] = {
     "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending")),
+    "growth": Tab(gettext_lazy("Grew most"), ("grew-most",), by="growth"),
     "sources": Tab(gettext_lazy("Where from"), ()),  # a table for each dimension of the site
     "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel"), ("reading", "funnel"), "reads"),
     "sections": Tab(gettext_lazy("Categories"), ("sections",), is_of_site=True),
@@ -90,7 +90,8 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     sources = TABS["sources"]._replace(
         tables=[f"by-{name}" for name in names], kinds=[f"views:{name}" for name in names]
     )
-    missing = {"sources": not names, "sections": not read_state_models()}
+    is_single = scope.before is None or "object" in scope.chosen or bool(scope.values)
+    missing = {"sources": not names, "sections": not read_state_models(), "growth": is_single}
     found = {**TABS, "sources": sources}
     if "object" in scope.fixed:  # the others would have one row
         found["numbers"] = TABS["numbers"]._replace(tables=TABS["numbers"].tables[:1])

@@ -153,6 +153,28 @@ def most_viewed(found: Numbers) -> Table:
     return Table("most-viewed", _("Most viewed"), _among(found), columns, rows, _("No views in this period."))
 
 
+def grew_most(found: Numbers) -> Table:
+    """Returns the objects with the most views more than in the period before."""
+    columns = [
+        Column("title", _("Title"), "text"),
+        Column("growth", _("More views")),
+        Column("views", _("Views")),
+        Column("before", _("Views, the period before")),
+        Column("change", pgettext("of a number", "Change"), "change"),
+        Column("trend", _("Trend"), "trend"),
+    ]
+    rows = [
+        _row(one, (one.growth, one.now.views, one.before.views, change(one.now.views, one.before.views), one.points))
+        for one in found.entries
+        if one.growth > 0
+    ]
+    caption = _among(found)
+    if not caption and not found.asked.is_listed:
+        caption = _("Among the %(count)s objects with the most views in the period.") % {"count": exact(MOST)}
+    empty = _("Nothing was viewed more often than in the period before.")
+    return Table("grew-most", _("Grew most"), caption, columns, rows, empty)
+
+
 def _with_values(found: Numbers) -> Table:
     values = found.scope.values
     columns = [Column("title", _("Title"), "text"), *(Column(name, value) for name, value in values.items())]
@@ -350,6 +372,7 @@ DIMENSIONS = {
 TABLES: Mapping[str, Callable[[Numbers], Table]] = {
     "over-time": over_time,
     "most-viewed": most_viewed,
+    "grew-most": grew_most,
     "trending": trending,
     "really-read": really_read,
     "funnel": funnel,

@@ -11,7 +11,8 @@ from operator import or_
 from typing import Any, Literal
 
 from django.db import transaction
-from django.db.models import Max, Min, Q, Sum
+from django.db.models import Max, Min, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from readtrack import buckets
 from readtrack.models import History, Popular
@@ -79,6 +80,18 @@ def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowC
         gained = _gains("{}", among, some, since=since, until=until)
         found.update((column, counts) for column, _, counts in gained)
     return found
+
+
+def rises(columns: Sequence[str], *, since: int, until: int) -> dict[str, int]:
+    """Returns the views of listed subjects in these hours, by two rows of each; fewer where a reset was in between."""
+
+    def before(hour: int) -> Any:
+        past = databases.rows(History).filter(subject=OuterRef("subject"), hour__lt=hour).order_by("-hour")
+        return Coalesce(Subquery(past.values("views")[:1]), 0)
+
+    rows = databases.rows(Popular).filter(subject__in=columns).order_by()
+    found = rows.values_list("subject", before(since), before(until)).distinct()
+    return {subject: max(0, last - first) for subject, first, last in found}
 
 
 def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[str, dict[int, RowCounts]]:

@@ -281,7 +281,8 @@ def test_with_redis_back_the_dashboard_is_live_again(
 
 
 @pytest.mark.parametrize(
-    ("period", "filtered"), [("today", ""), ("7", ""), ("all", ""), ("year", "object"), ("all", "category")]
+    ("period", "filtered"),
+    [("today", ""), ("7", ""), ("all", ""), ("year", "object"), ("all", "category"), ("7", "category")],
 )
 def test_a_page_costs_at_most_five_queries_and_two_round_trips(
     period: str, filtered: str, admin_client: Client, wire: Wire
@@ -563,6 +564,47 @@ def test_without_redis_nobody_knows_how_many_people_there_are(admin_client: Clie
         assert admin_client.get(DASHBOARD, given).context["recent"] == "1"
     valkey.stop()
     assert admin_client.get(DASHBOARD).context["recent"] == NOT_KNOWN
+
+
+@pytest.mark.parametrize("since", [6, 7])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
+    since: int, *, filtered: bool, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "CANDIDATES", 3)
+    category = factories.category()
+    steady = [factories.post(title=f"steady {number}", category=category) for number in range(5)]
+    fell, rose, new = (factories.post(title=title, category=category) for title in ("fell", "rose", "new"))
+    for posts, before, now in ((steady, 1000, 1001), ([fell], 3000, 900), ([rose], 100, 150), ([new], 0, 40)):
+        for post in posts:
+            if before:
+                history.store({subject_of(post): RowCounts(0, 0)}, hour=buckets.hour_index(buckets.now()) - 30 * 24)
+                add_views(post, 10, before)
+            add_views(post, 2, now)
+    flush()
+    today = buckets.now()
+    period = {"from": f"{today - timedelta(days=since):%Y-%m-%d}", "to": f"{today:%Y-%m-%d}"}  # with a list, or without
+    if since == 7:
+        period["to"] = f"{today - buckets.DAY:%Y-%m-%d}"
+    given = {"tab": "growth", **period, **({"category": subject_of(category)} if filtered else {"model": "site.post"})}
+    found = shown(admin_client, **given)["grew-most"]
+    assert found[:2] == [["rose", "50", "150", "100", "+50 %", ""], ["new", "40", "40", "0", NOT_KNOWN, ""]]
+    rows = list(csv.DictReader(StringIO(exported(admin_client, "grew-most", "csv", **given))))
+    assert [(row["title"], row["growth"]) for row in rows[:2]] == [("rose", "50"), ("new", "40")]
+    assert {row["growth"] for row in rows[2:]} == {"1"}
+    caption = admin_client.get(DASHBOARD, given).context["tables"][0]["table"].caption
+    assert ("Among the 1,000 objects with the most views in the period." in caption) is not filtered
+
+
+def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    post = factories.post()
+    counts.view(post)
+    page = admin_client.get(DASHBOARD, {"tab": "growth", "from": "2020-01-01", "to": "2020-01-02"})
+    assert "Nothing was viewed more often than in the period before." in page.text
+    given: dict[str, str]
+    for given in ({"period": "all"}, {"object": subject_of(post)}, {"device": "phone"}):
+        assert "Grew most" not in admin_client.get(DASHBOARD, {"tab": "growth", **given}).text
 
 
 @pytest.mark.parametrize("days_ago", [0, 20])
