@@ -28,7 +28,7 @@ from readtrack.subjects import (
     subject_of_row,
 )
 
-NOTED = keys.reset.seconds * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
+NOTED = keys.reset.ttl * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
 
 
 def reset(subjects: Sequence[str]) -> None:

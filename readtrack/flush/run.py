@@ -28,7 +28,7 @@ from readtrack.store.flushes import FlushMemory
 # than that hides changes from this flush for a minute; the next full flush makes it good.
 OVERLAP = timedelta(minutes=3)
 AHEAD = timedelta(minutes=2)
-REACH = timedelta(seconds=keys.trending_bucket.seconds) - timedelta(minutes=5)  # buckets this old exist for sure
+REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)  # buckets this old exist for sure
 
 Kind = FlushRun.Kind
 

@@ -15,7 +15,7 @@ from readtrack.sql.history import of_reads
 from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
-from readtrack.store.trending import MINUTES, top_subjects
+from readtrack.store.trending import top_subjects
 from readtrack.subjects import (
     AnyModel,
     counted_models,
@@ -171,7 +171,7 @@ def _counts(subjects: Sequence[str], known: Mapping[str, Any], hours: range, *, 
 
 
 class Trend(NamedTuple):
-    """A trending object, and its views in these hours or minutes."""
+    """A trending object, and its views in these hours."""
 
     obj: Model
     views: int
@@ -180,16 +180,14 @@ class Trend(NamedTuple):
 def trending(
     limit: int = 10,
     *,
-    minutes: int = MINUTES,
     hours: int | None = None,
     model: type[Model] | None = None,
     at: datetime | None = None,
 ) -> list[Trend]:
-    """Returns the most viewed objects of the last hour or of fewer minutes, most viewed first; none that are deleted.
+    """Returns the most viewed objects of the last hour, most viewed first; none that are deleted.
 
     The list is some 30 seconds old, because a task computes it. With `hours` (24, 168, 720 or 2160) they are those of
-    `most_viewed` in the last days, of one model or of all. Raises ValueError for others, or unless `minutes` is 1 to
-    60.
+    `most_viewed` in the last days, of one model or of all. Raises ValueError for others.
     """
     if hours is not None:
         if hours not in [days * 24 for days in DAYS]:
@@ -198,10 +196,8 @@ def trending(
         lists: list[Any] = [most_viewed(one, limit, days=hours // 24) for one in models]
         trends = (Trend(obj, obj.in_period) for objs in lists for obj in objs)
         return sorted(trends, key=attrgetter("views"), reverse=True)[:limit]
-    if not 1 <= minutes <= MINUTES:
-        raise ValueError(f"Trending is kept for 1 to {MINUTES} minutes.")
     label = label_of(model) if model else ""
-    found = fail_open(top_subjects, [], limit, at=buckets.now(at), minutes=minutes, label=label)
+    found = fail_open(top_subjects, [], limit, at=buckets.now(at), label=label)
     pks_by_model = rows_by_model(subject for subject, _ in found)
     rows = [row for model, pks in pks_by_model.items() for row in model._default_manager.filter(pk__in=pks)]
     objs = {subject_of(row): row for row in rows}

@@ -20,7 +20,7 @@ from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import counted_models, label_of, subject_column, subject_of
 
-OBJECT_HOURS = keys.hour.seconds // keys.HOUR  # hours of a subject that Redis keeps
+OBJECT_HOURS = keys.hour.ttl // keys.HOUR  # hours of a subject that Redis keeps
 
 
 class Point(NamedTuple):

@@ -42,7 +42,7 @@ def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bo
     """Takes the visitor to the stage of the subject's funnel; the answer is True if that was new."""
     reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
     passes = keys.passes(subject, visitor)
-    return _step("funnel", subject, reached, passes, life=keys.funnel_pass.seconds, visitor=visitor, at=at)
+    return _step("funnel", subject, reached, passes, life=keys.funnel_pass.ttl, visitor=visitor, at=at)
 
 
 def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from math import inf
 from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
 from struct import pack
-from threading import Event, Lock
+from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 from redis.exceptions import RedisError as RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from readtrack.conf import conf
 from readtrack.signals import redis_failed
@@ -24,10 +25,6 @@ NEARLY = 0.98  # share of a page's time that is as good as all, because each cha
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-
-
-class SlowError(RedisError):
-    """Redis answers in time, but pages wait for it longer than half of TIMEOUT."""
 
 
 class SilentError(RedisError):
@@ -66,7 +63,7 @@ class Circuit:
         if self.slow_since is None:
             self.slow_since = now
         elif now - self.slow_since > conf.TIMEOUT:
-            self.open(SlowError(f"pages wait {waited * 1000:.0f} ms for it"))
+            self.open(RedisTimeoutError(f"pages wait {waited * 1000:.0f} ms for it"))
 
 
 circuit = Circuit()
@@ -172,26 +169,6 @@ def kernel_limit(sock: socket, seconds: float) -> None:
         sock.setsockopt(SOL_SOCKET, option, value)
 
 
-_absence: ContextVar[Event | None] = ContextVar("absence", default=None)
-
-
-@contextmanager
-def noticing_absence() -> Iterator[Event]:
-    """Yields an event that is set if any `fail_open` in the block returns its default."""
-    absence = Event()
-    token = _absence.set(absence)
-    try:
-        yield absence
-    finally:
-        _absence.reset(token)
-
-
-def note_absence() -> None:
-    """Notes that a number is missing because Redis, or a server of it, is."""
-    if absence := _absence.get():
-        absence.set()
-
-
 def fail_open(
     call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
@@ -206,5 +183,4 @@ def fail_open(
         else:
             circuit.opened = None
             return result
-    note_absence()
     return default

@@ -17,7 +17,7 @@ from readtrack.store.scripts import Call
 
 Wanted = TypeVar("Wanted", str, tuple[str, int])
 
-MODEL_HOURS = keys.model_hour.seconds // keys.HOUR  # hours that Redis keeps
+MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
 is_number = re.compile(rb"[0-9]{1,18}").fullmatch  # of a counter; all databases store it
 BUCKETS_AT_ONCE = 8  # in one round trip, because a busy minute has thousands of members
@@ -153,7 +153,7 @@ def change(subjects: Iterable[str]) -> None:
         # A transaction, so that the bucket is never without its expiry.
         pipeline: Any = connect(patient=True).pipeline()
         pipeline.zadd(bucket, dict.fromkeys(some, 0), nx=True)
-        pipeline.expire(bucket, keys.trending_bucket.seconds)
+        pipeline.expire(bucket, keys.trending_bucket.ttl)
         pipeline.execute()
 
 
@@ -202,7 +202,7 @@ def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[
             scratch = keys.scratch if strategy.has_sketch else keys.earlier
             names += (keys.total(subject), strategy.key(subject), scratch(subject))
         counts = [(field, str(count)) for field, count in one.counts.items()]
-        life = keys.model_hour.seconds if kind == "hour" else 0
+        life = keys.model_hour.ttl if kind == "hour" else 0
         counters.append({"name": name, "subject": subject, "life": life, "counts": counts})
         if one.visitors and not strategy.has_sketch:
             counters[-1]["visitors"] = (one.visitors, strategy.command)

@@ -85,7 +85,7 @@ def totals(source: str, subjects: Iterable[str], *, done: int) -> dict[str, int]
 
 def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> list[Call[bool]]:
     """Announces the batch between the two positions. Answers False if another import has gone further."""
-    args = (before, after, keys.importing.seconds)
+    args = (before, after, keys.importing.ttl)
     return [Call("intend", [keys.importing(tag, source)], args, bool) for tag in keys.by_tag(subjects)]
 
 
@@ -108,11 +108,11 @@ def _hours(tag: str, hours: Mapping[tuple[str, int], int], *, at: datetime) -> I
     models: Counter[tuple[str, int]] = Counter()
     for (subject, hour), count in hours.items():
         models[subject.partition(":")[0], hour] += count
-        if (ends := hour * keys.HOUR + keys.hour.seconds) > at.timestamp():
+        if (ends := hour * keys.HOUR + keys.hour.ttl) > at.timestamp():
             yield keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject), "", count, ends
     for (model, hour), count in models.items():
         if hour >= first_hour(at):
-            name, ends = keys.hour_name(model + tag, hour), hour * keys.HOUR + keys.model_hour.seconds
+            name, ends = keys.hour_name(model + tag, hour), hour * keys.HOUR + keys.model_hour.ttl
             yield keys.prefix() + name, name, count, ends
 
 

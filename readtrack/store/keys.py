@@ -13,7 +13,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -38,35 +37,22 @@ PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 LONGEST_TENANT = 100  # characters of a tenant's name in a prefix
 
 
-@dataclass(frozen=True)
 class Key:
     """One kind of key. `ttl` is in seconds, 0 for a key that stays; where a setting decides, `ttl` names it."""
 
-    pattern: str
-    type: str
-    ttl: int | str
-    why: str
-    family: str = field(init=False, repr=False)  # the beginning of the pattern, before the tag
-    template: str = field(init=False, repr=False)
-    owner: int | None = field(init=False, repr=False)  # place of the part that tells the partition
-
-    def __post_init__(self) -> None:
-        family, parts = str(FAMILY.match(self.pattern)[0]), PART.findall(self.pattern)  # type: ignore[index]
-        owner = next((parts.index(name) for name in ("subject", "visitor") if name in parts), None)
-        template = PART.sub("%s", f"{family}{{tag}}{self.pattern[len(family) :]}")
-        for name, value in {"family": family, "template": template, "owner": owner}.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, pattern: str, type: str, ttl: Any, why: str) -> None:  # noqa: A002 - as the docs call it
+        self.pattern, self.type, self.ttl, self.why = pattern, type, ttl, why
+        parts = PART.findall(pattern)
+        self.family: str = FAMILY.match(pattern)[0]  # type: ignore[index]  # the beginning, before the tag
+        self.template = PART.sub("%s", f"{self.family}{{tag}}{pattern[len(self.family) :]}")
+        # The place of the part that tells the partition.
+        self.owner = next((parts.index(name) for name in ("subject", "visitor") if name in parts), None)
 
     def __call__(self, *parts: Any) -> str:
         """Returns the name of one key: the prefix, and the pattern with the parts filled in."""
         if self.owner is not None:
             parts = (tag(parts[self.owner]) if conf.PARTITIONS > 1 else "", *parts)
         return prefix() + self.template % parts
-
-    @property
-    def seconds(self) -> int:
-        """The lifetime of a key whose lifetime no setting decides."""
-        return int(self.ttl)
 
     @property
     def overhead(self) -> int:
@@ -99,18 +85,14 @@ def test_prefix() -> str:
 
 def prefix() -> str:
     """Returns the beginning of every key."""
-    return f"{test_prefix()}{_tenant_prefix() if '.' in conf.PREFIX else conf.PREFIX}"
+    function = tenant_function() if "." in conf.PREFIX else None
+    return test_prefix() + (conf.PREFIX if function is None else _encoded(str(function())))
 
 
 @cached_setting()
 def tenant_function() -> Callable[[], Any] | None:
     """Returns the function that PREFIX is the path of; None for a prefix that is no path. Raises ImportError."""
     return import_string(conf.PREFIX) if PATH.fullmatch(conf.PREFIX) else None
-
-
-def _tenant_prefix() -> str:
-    function = tenant_function()
-    return conf.PREFIX if function is None else _encoded(str(function()))
 
 
 @lru_cache(maxsize=1024)
@@ -183,8 +165,6 @@ skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, b
 trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute")
 trending_copy = Key("trending:entered:{minute}", "sorted set", 80 * MINUTE, "what the list took from that bucket")
 trending_top = Key("trending:top", "sorted set", 10 * MINUTE, "sum of the last 60 buckets; member “” is the newest one")
-trending_top_of = Key("trending:top:{minutes}", "sorted set", 10 * MINUTE, "the same of fewer minutes, on demand")
-trending_fresh = Key("trending:fresh:{minutes}", "string", 30, "1: somebody computes the list of so many minutes")
 trending_lock = Key("trending:lock", "string", 30, "held by the process that computes the lists")
 read_bits = Key("category:{subject}:read", "bitmap", 0, "one bit by user id: 1 has read; removed by a publication")
 seen_counters = Key("category:{subject}:seen", "numbers", 0, "4 bytes by user id: publications seen, plus 1")
@@ -239,11 +219,6 @@ def viewed(
 def passes(subject: str, visitor: Visitor) -> tuple[str, ...]:
     """Returns the keys of the visitor's pass through the funnel: one for each id that the visitor is known by."""
     return tuple(funnel_pass(who, subject) for who in (visitor.id, visitor.fallback_id) if who)
-
-
-def days(subject: str, *, dates: Sequence[str]) -> tuple[str, ...]:
-    """Returns the key of the merged visitors of these days (oldest first), and the key of each day."""
-    return last_days(len(dates), dates[-1], subject), *(day_visitors(date, subject) for date in dates)
 
 
 def state(subject: str, kind: str) -> str:
@@ -315,7 +290,7 @@ def kind_of(key: str) -> str:
     """Returns the pattern of a key's row; "other" for a key that is not ours."""
     if not key.startswith(prefix()):
         return "other"
-    name = key[len(prefix()) :]
+    name = TAG.sub("", key[len(prefix()) :], count=1)
     return next((pattern for pattern, expression in _expressions() if expression.fullmatch(name)), "other")
 
 
@@ -323,15 +298,5 @@ def kind_of(key: str) -> str:
 def _expressions() -> list[tuple[str, re.Pattern[str]]]:
     """Returns the patterns as expressions, those with the most literal text first."""
     parts = {"subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
-
-    def expression(text: str) -> str:
-        return re.sub(r"\\{(\w+)\\}", lambda part: parts.get(part[1], "[^:{]*"), re.escape(text))
-
-    ordered = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
-    return [
-        (
-            row.pattern,
-            re.compile(f"{expression(row.family)}({TAG.pattern})?{expression(row.pattern[len(row.family) :])}"),
-        )
-        for row in ordered
-    ]
+    texts = sorted((row.pattern for row in KEYS), key=lambda text: len(PART.sub("", text)), reverse=True)
+    return [(text, re.compile(PART.sub(lambda part: parts.get(part[1], "[^:{]*"), text))) for text in texts]

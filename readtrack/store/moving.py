@@ -17,8 +17,7 @@ OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_la
 OF_SITE = (keys.day_key, keys.skips)
 BY_SUBJECT = (keys.reset, keys.trending_bucket)  # sorted sets of subjects: the entries move, each to its partition
 BY_ORDINAL = (keys.ordinal_read_bits, keys.ordinal_seen_counters)
-BEGUN_ANEW = (keys.trending_top, keys.trending_top_of)
-NOT_MOVED = (keys.flush_layout, keys.trending_fresh, keys.trending_lock, keys.budget)
+NOT_MOVED = (keys.flush_layout, keys.trending_lock, keys.budget)
 
 
 def known_layout() -> int:
@@ -134,5 +133,5 @@ def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str
     elif row in OF_SITE:
         new = tags[:1]
     elif row not in OF_PARTITION or (tag and number >= made):
-        return [name] if tag in tags and row not in BEGUN_ANEW else []
+        return [name] if tag in tags and row is not keys.trending_top else []
     return [name.replace(tag, one, 1) if tag else name[:family] + one + name[family:] for one in new]

@@ -21,7 +21,7 @@ from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
 
 COUNTED_AT_ONCE = 100  # bitmaps; the server takes a millisecond to count one of 100,000,000 readers
-PUBLISHED_FOR = keys.published.seconds * 1_000_000  # µs that the time of a publication is kept
+PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publication is kept
 
 
 class Publication(NamedTuple):

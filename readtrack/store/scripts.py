@@ -19,7 +19,7 @@ from redis.sentinel import MasterNotFoundError
 
 from readtrack.conf import cached_setting, conf
 from readtrack.store import keys
-from readtrack.store.circuit import SilentError, note_absence
+from readtrack.store.circuit import SilentError
 from readtrack.store.cluster import Address, Cluster
 from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
@@ -28,10 +28,6 @@ NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-class DemotedError(RedisConnectionError):
-    """The server became a replica under our connection; a new connection leads to its successor."""
 
 
 @dataclass(slots=True)  # not frozen, which would cost a hit as much as one command costs the server
@@ -83,7 +79,6 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         if isinstance(answer, Exception):
             if patient or calls[index].absent is ... or not isinstance(answer, SilentError):
                 raise answer
-            note_absence()
             calls = (*calls[:index], calls[index].silent(), *calls[index + 1 :])
     try:
         return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
@@ -238,9 +233,10 @@ def _exchange(
             try:
                 answers.append(connection.read_response())
             except ResponseError as error:
-                # Redis before 7 wraps the error of a refused command in one of its own.
+                # Of a server that became a replica; a new connection leads to its successor. Redis before 7 wraps the
+                # error of a refused command in one of its own.
                 if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
-                    raise DemotedError(str(error)) from error
+                    raise RedisConnectionError(str(error)) from error
                 answers.append(error)  # the answers after it have to be read all the same
     except BaseException:
         # A late answer would be taken for the answer to the next question. Connections by Sentinel would also stay

@@ -111,7 +111,7 @@ def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
         pipeline = client.pipeline(transaction=True)  # so that the key is never without its expiry
         for command in _commands(row.type, name, max(1, count)):
             pipeline.execute_command(*command)
-        pipeline.expire(name, keys.budget.seconds).memory_usage(name, samples=0)
+        pipeline.expire(name, keys.budget.ttl).memory_usage(name, samples=0)
         try:
             sizes[row] = (pipeline.execute()[-1] or 0) + row.overhead
         finally:

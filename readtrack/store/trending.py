@@ -1,4 +1,4 @@
-"""Trending: views by subject in the last minutes. A task updates the hour's list; others are computed on demand."""
+"""Trending: views by subject in the last hour, by a list that a task updates."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -13,39 +13,35 @@ from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-MINUTES = 60  # the longest window, because a minute's bucket is kept little longer
+MINUTES = 60  # because a minute's bucket is kept little longer
 GAP = 8  # minutes without a refresh that the list can slide over; after a longer gap it begins anew
 LOOKED_AT = 10_000  # subjects looked through to find those of one model
 
 Result = TypeVar("Result")
 
 
-def top_subjects(limit: int, *, at: datetime, minutes: int = MINUTES, label: str = "") -> list[tuple[str, int]]:
+def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str, int]]:
     """Returns the most viewed subjects, of one model or of all. One caller computes a missing list, others get []."""
-    # Whoever asks first within 30 seconds computes a list of fewer minutes anew; the others read the old one.
-    fresh = "" if minutes == MINUTES else keys.trending_fresh("", minutes)
-    if fresh and connect().set(fresh, 1, nx=True, ex=keys.trending_fresh.seconds):
-        _compute(minutes, at, patient=False)
 
     def read() -> list[tuple[str, int]] | None:
-        return best(scripts.run_all(*lists(limit, minutes=minutes, label=label)), limit)
+        return best(scripts.run_all(*lists(limit, label=label)), limit)
 
     def begin() -> list[tuple[str, int]] | None:
         found = read()
         if found is not None:  # another caller finished it meanwhile
             return found
-        _compute(minutes, at, patient=False)
+        _compute(at, patient=False)
         return read()
 
     found = read()
     return (found if found is not None else _alone(begin)) or []
 
 
-def lists(limit: int, *, minutes: int = MINUTES, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
+def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
     """Reads the heads of the partitions' lists; None for a list that nobody has computed yet."""
     args = (max(0, limit), f"{label}:" if label else "", LOOKED_AT)
     decode = lambda found: None if found is None else scripts.pairs(found)  # noqa: E731
-    return [Call("top", [_list(tag, minutes)], args, decode, []) for tag in keys.tags()]
+    return [Call("top", [keys.trending_top(tag)], args, decode, []) for tag in keys.tags()]
 
 
 def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
@@ -63,31 +59,24 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
 
 def refresh_trending(*, at: datetime | None = None) -> int:
     """Updates the list of the hour, unless another process does. Returns the number of subjects in it."""
-    return _alone(lambda: _compute(MINUTES, buckets.now(at), patient=True)) or 0
+    return _alone(lambda: _compute(buckets.now(at), patient=True)) or 0
 
 
-def _list(tag: str, minutes: int) -> str:
-    return keys.trending_top(tag) if minutes == MINUTES else keys.trending_top_of(tag, minutes)
-
-
-def _compute(minutes: int, at: datetime, *, patient: bool) -> int:
+def _compute(at: datetime, *, patient: bool) -> int:
     slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(MINUTES + GAP, until=at)]
     args = (int(at.timestamp()) // 60, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl)
     calls = []
     for tag in keys.tags():
-        names = [_list(tag, minutes), *(keys.trending_bucket(tag, slot) for slot in slots[-minutes:])]
-        if minutes == MINUTES:
-            names += [keys.trending_copy(tag, slot) for slot in slots]
-            calls.append(Call("trend", names, args, int))
-        else:
-            calls.append(Call("sum_minutes", names, (keys.trending_top_of.ttl,), int))
+        names = [keys.trending_top(tag), *(keys.trending_bucket(tag, slot) for slot in slots[-MINUTES:])]
+        names += [keys.trending_copy(tag, slot) for slot in slots]
+        calls.append(Call("trend", names, args, int))
     return sum(scripts.run_all(*calls, patient=patient))
 
 
 def _alone(work: Callable[[], Result]) -> Result | None:
     """Returns the result of the work; None while another process does it. The lock of a killed process expires."""
     word = secrets.token_hex(8)
-    if not connect().set(keys.trending_lock(""), word, nx=True, ex=keys.trending_lock.seconds):
+    if not connect().set(keys.trending_lock(""), word, nx=True, ex=keys.trending_lock.ttl):
         return None
     try:
         return work()

@@ -105,11 +105,11 @@ class DailySets(Strategy):
 
     key, name, command = keys.daily, "daily", "GET"
     rows, answers = (keys.unique_day, keys.daily), "exact for a day, who has seen what on it; two days at most"
-    covers_days = keys.unique_day.seconds // keys.DAY
+    covers_days = keys.unique_day.ttl // keys.DAY
 
     def effect(self, subject: str, hit: Hit) -> Effect:
         day = keys.unique_day(buckets.day_bucket(hit.at), subject)
-        return Effect(self.name, (day, self.key(subject)), keys.unique_day.seconds)
+        return Effect(self.name, (day, self.key(subject)), keys.unique_day.ttl)
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return bool(connect().sismember(keys.unique_day(day, subject), visitor))
@@ -277,5 +277,7 @@ def _own_days(subjects: Sequence[str], days: int) -> Strategy | None:
 
 def _recent(subjects: Sequence[str], *, days: int, at: datetime, is_together: bool = False) -> Call[list[int]]:
     dates = buckets.day_buckets(days, until=at)
-    names = [name for subject in subjects for name in keys.days(subject, dates=dates)]
+    names: list[str] = []
+    for subject in subjects:
+        names += (keys.last_days(days, dates[-1], subject), *(keys.day_visitors(date, subject) for date in dates))
     return Call("visitors_since", names, (days, keys.last_days.ttl, int(is_together)), list)

@@ -81,7 +81,7 @@ def test_a_funnel_moves_on_without_a_view(post: Post, only_changed: bool) -> Non
     tracker.step(post, "click", visitor=Visitor("a"))
     flush(only_changed=only_changed)
     assert dict(Breakdown.objects.values_list("field", "count")) == {"view": 1, "click": 1}
-    assert reports.trending(minutes=5) == []
+    assert reports.trending() == []
 
 
 def test_hashes_out_of_an_old_snapshot_are_lifted_by_the_next_flush_whatever_was_viewed(

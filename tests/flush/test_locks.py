@@ -83,7 +83,7 @@ def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is
     assert flush().locked == 1
     [bucket] = redis.keys("trending:bucket:*")
     assert redis.zrange(bucket, 0, -1, withscores=True) == [(subject_of(post), 0)]
-    assert 0 < redis.ttl(bucket) <= keys.trending_bucket.seconds
+    assert 0 < redis.ttl(bucket) <= keys.trending_bucket.ttl
     release()
     assert flush(only_changed=True).written == 1
 

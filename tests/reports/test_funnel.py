@@ -181,7 +181,7 @@ def test_with_redis_gone_there_is_nothing_and_no_error(settings: Settings, visit
     assert reports.trending() == []
 
 
-def test_trending_takes_minutes_and_a_model(noon: Any) -> None:
+def test_trending_takes_a_model(noon: Any) -> None:
     post, other = factories.post(), factories.post()
     counted = Counted.objects.create()
     for obj, minute in ((post, 0), (post, 0), (post, 0), (other, 20), (other, 20), (counted, 20)):
@@ -189,12 +189,5 @@ def test_trending_takes_minutes_and_a_model(noon: Any) -> None:
         tracker.record(factories.hit(subject_of(obj), at=at))
     at = noon.replace(minute=20)
     assert [(trend.obj, trend.views) for trend in reports.trending(at=at)] == [(post, 3), (other, 2), (counted, 1)]
-    assert [trend.obj for trend in reports.trending(1, minutes=10, at=at)] == [other]
     assert [trend.obj for trend in reports.trending(model=Counted, at=at)] == [counted]
     assert [trend.obj for trend in reports.trending(model=Post, at=at)] == [post, other]
-
-
-@pytest.mark.parametrize("arguments", [{"minutes": 0}, {"minutes": 61}])
-def test_a_window_that_is_not_kept_is_refused(arguments: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="1 to 60 minutes"):
-        reports.trending(minutes=arguments["minutes"])

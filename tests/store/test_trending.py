@@ -180,33 +180,6 @@ def test_the_lock_is_given_back_when_computing_fails(
     assert not redis.exists("trending:lock")
 
 
-def test_fewer_minutes_are_a_list_of_their_own(redis: Redis, noon: datetime) -> None:
-    view(redis, "site.post:1", noon - 20 * MINUTE, 9)
-    view(redis, "site.post:2", noon - 14 * MINUTE, 2)
-    assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
-    view(redis, "site.post:2", noon)
-    assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 2)]
-    assert 0 < redis.ttl("trending:fresh:15") <= 30
-    redis.delete("trending:fresh:15")  # as its life ends
-    assert top_subjects(10, at=noon, minutes=15) == [("site.post:2", 3)]
-    refresh_trending(at=noon)
-    assert top_subjects(10, at=noon) == [("site.post:1", 9), ("site.post:2", 3)]
-
-
-def test_the_task_leaves_lists_of_fewer_minutes_to_those_who_ask(redis: Redis, noon: datetime) -> None:
-    top_subjects(10, at=noon, minutes=5)
-    assert 590 < redis.ttl("trending:top:5") <= 600
-    redis.delete("trending:top:5")
-    refresh_trending(at=noon)
-    assert not redis.exists("trending:top:5")
-
-
-def test_a_list_of_fewer_minutes_whose_maker_died_is_computed_by_the_next(redis: Redis, noon: datetime) -> None:
-    view(redis, "site.post:1", noon)
-    redis.set("trending:fresh:5", 1, ex=30)
-    assert top_subjects(10, at=noon, minutes=5) == [("site.post:1", 1)]
-
-
 def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime) -> None:
     for number in range(1_200):
         view(redis, f"site.post:{number}", noon, 2)

@@ -184,7 +184,7 @@ def test_answers_that_stay_slow_open_the_circuit_though_they_are_in_time(
         texts.append(browser.get(f"/posts/{post.pk}/").text)
     assert 2 <= len(texts) <= 4
     assert all(">8<" in text for text in texts)  # each in time
-    assert "SlowError: pages wait" in caplog.text
+    assert "TimeoutError: pages wait" in caplog.text
     with wire.counted() as trips:
         browser.get(f"/posts/{post.pk}/")
     assert trips == [0]
