@@ -234,20 +234,16 @@ def news_links(model: type[Model]) -> list[Any]:
     return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
 
 
-def author_of(obj: Model) -> str:
-    """Returns the primary key of the object's author as text; "" without one."""
-    return _author(obj, obj.__class__)
+def author_of(obj: Model, model: type[Model] | None = None) -> str:
+    """Returns the primary key of the author whom the model names, by default the object's, as text; "" without one."""
+    field = author_field(model or obj.__class__)
+    key = getattr(obj, field.attname) if field else None
+    return "" if key is None else str(key)
 
 
 def author_of_counts(obj: Model) -> str:
     """Returns the author whom the model that owns the object's counts names: a child shares its parent's numbers."""
-    return _author(obj, owner(obj.__class__))
-
-
-def _author(obj: Model, model: type[Model]) -> str:
-    field = author_field(model)
-    key = getattr(obj, field.attname) if field else None
-    return "" if key is None else str(key)
+    return author_of(obj, owner(obj.__class__))
 
 
 def author_field(model: type[Model]) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import chain
 from operator import itemgetter
 
 from django.db.models import Count, Min
@@ -11,7 +12,7 @@ from readtrack.conf import conf
 from readtrack.doctor.findings import Context, Finding, counted, duration, finding
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
-from readtrack.store import server
+from readtrack.store import counters, server
 from readtrack.store.counters import Total
 from readtrack.subjects import rows_by_model, tracked_models
 from readtrack.unread import publishing
@@ -90,7 +91,7 @@ def drift(context: Context) -> Finding:
 
 
 def _different(totals: Mapping[str, Total], *, since: datetime) -> list[str]:
-    """Returns the subjects whose count in SQL is higher, or lower by more than the views since then."""
+    """Returns the subjects whose count in SQL is higher, or lower although there was no view since then."""
     if not totals:
         return []
     stored: dict[str, int] = {}
@@ -98,5 +99,6 @@ def _different(totals: Mapping[str, Total], *, since: datetime) -> list[str]:
         stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
     now = buckets.now() + buckets.MINUTE  # because the web servers' clocks, which name the buckets, may be fast
     minutes = buckets.minute_starts(int((now - since) / buckets.MINUTE) + 2, until=now)
-    recent = server.recent(list(totals), minutes=minutes)
-    return [subject for subject, count in stored.items() if not 0 <= totals[subject].views - count <= recent[subject]]
+    viewed = set(chain.from_iterable(counters.changed(minutes)))
+    behind = {subject: totals[subject].views - count for subject, count in stored.items()}
+    return [subject for subject, views in behind.items() if views < 0 or (views > 0 and subject not in viewed)]

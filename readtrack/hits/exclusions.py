@@ -14,15 +14,13 @@ from readtrack.conf import cached_setting, conf, function_problem
 from readtrack.hits import addresses
 from readtrack.hits.visitors import says_true
 
-LISTS = ("groups", "permissions", "paths", "networks")
-
 
 class Rules(NamedTuple):
     """EXCLUDE, without the keys and values that a system check reports."""
 
     problems: list[tuple[str, Any]]
-    staff: bool
-    function: str
+    staff: list[bool]
+    function: list[str]
     groups: list[str]
     permissions: list[str]
     paths: list[re.Pattern[str]]
@@ -32,24 +30,20 @@ class Rules(NamedTuple):
 @cached_setting()
 def rules() -> Rules:
     """Returns the rules of EXCLUDE."""
-    given = {str(key): value for key, value in conf.EXCLUDE.items()}
-    staff, function = given.pop("staff", False), given.pop("function", "")
-    found: dict[str, list[Any]] = {}
-    problems = [] if isinstance(staff, bool) else [("staff", staff)]
-    for name in LISTS:
-        values, found[name] = given.pop(name, ()), []
-        for value in values if isinstance(values, (list, tuple)) else [values]:
+    problems: list[tuple[str, Any]] = []
+    found: dict[str, list[Any]] = {name: [] for name in Rules._fields[1:]}
+    for name, given in conf.EXCLUDE.items():
+        for value in given if isinstance(given, (list, tuple)) else [given]:
             try:
                 found[name].append(_rule(name, value))
-            except (ValueError, re.error):
-                problems.append((name, value))
-    is_function = function == "" or not function_problem(function)
-    problems += [] if is_function else [("function", function)]
-    return Rules([*problems, *given.items()], staff is True, function if is_function else "", **found)
+            except (KeyError, ValueError, re.error):
+                problems.append((str(name), value))
+    return Rules(problems, **found)
 
 
 def _rule(name: str, value: Any) -> Any:
-    if not isinstance(value, str) or (name == "permissions" and "." not in value):
+    fits = isinstance(value, bool if name == "staff" else str)
+    if not fits or (name == "permissions" and "." not in value) or (name == "function" and function_problem(value)):
         raise ValueError(value)
     if name == "paths":
         return re.compile(value)
@@ -80,14 +74,14 @@ def is_excluded_line(path: str, address: str) -> bool:
 def _is_named(request: HttpRequest, user: Any | None) -> bool:
     own = rules()
     if user is not None and (
-        (own.staff and getattr(user, "is_staff", False))
+        (True in own.staff and getattr(user, "is_staff", False))
         or any(map(user.has_perm, own.permissions))  # a query or two
         or (own.groups and user.groups.filter(name__in=own.groups).exists())
     ):
         return True
     client = addresses.network(request.META) if own.networks else ""
     is_within = is_excluded_line(request.path, client)
-    return is_within or (own.function != "" and import_string(own.function)(request) is True)
+    return is_within or any(import_string(function)(request) is True for function in own.function)
 
 
 def _is_from_admin(request: HttpRequest) -> bool:

@@ -76,7 +76,7 @@ def reader_of(context: Any) -> Reader | None:
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the response in UTF-8 if a template may have left placeholders in it, b"" for a stream, else None."""
+    """Returns the response's bytes if a template may have left placeholders in it, b"" for a stream, else None."""
     if getattr(response, "file_to_stream", None) is not None:  # the server may send the file by itself
         return None
     kind = response.get("Content-Type", "")
@@ -90,8 +90,6 @@ def text_of(response: Any) -> bytes | None:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error):  # the header is wrong
             return None
-    if not kind.endswith("utf-8") and response.charset.lower() != "utf-8":
-        content = _recoded(content, response.charset, "utf-8")
     return content if MARK in content else None
 
 
@@ -151,9 +149,10 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
         response.streaming_content = replace(response.streaming_content)
         return
     reader = cache(find_reader)
-    content = filled(content, reader, is_json="json" in response.get("Content-Type", ""), run=run)
-    if response.charset.lower() != "utf-8":
-        content = _recoded(content, "utf-8", response.charset)
+    kind = response.get("Content-Type", "")
+    # Of other charsets the letters that all have in common, and numbers in place of the others.
+    charset = "utf-8" if kind.endswith("utf-8") or response.charset.lower() == "utf-8" else "ascii"
+    content = filled(content, reader, is_json="json" in kind, charset=charset, run=run)
     if response.get("Content-Encoding", "") == "gzip":
         content = compress_string(content, max_random_bytes=PADDING)
     response.content = content
@@ -175,18 +174,12 @@ def keep_apart(response: Any, *, is_personal: bool) -> None:
         del response[name]
 
 
-def _recoded(content: bytes, source: str, target: str) -> bytes:
-    try:
-        return content.decode(source).encode(target, "xmlcharrefreplace")
-    except (LookupError, UnicodeError):  # an unknown charset, or content in another one
-        return content
-
-
 def filled(
     content: bytes,
     find_reader: FindReader,
     *,
     is_json: bool = False,
+    charset: str = "utf-8",
     branches: list[bool] | None = None,
     run: Run | None = None,
 ) -> bytes:
@@ -202,14 +195,19 @@ def filled(
     dots = {entry.subject for entry in waiting.values() if entry.kind in OF_READERS}
     reader = find_reader() if dots else None
     state = live.page_state(counts=counts, dots=list(dots), reader=reader, run=run)
-    html = placeholders.rendered(waiting, state)
-    if is_json:
-        html = {text: json.dumps(shown)[1:-1] for text, shown in html.items()}
+    html = {
+        text: (json.dumps(shown)[1:-1] if is_json else shown).encode(charset, "xmlcharrefreplace")
+        for text, shown in placeholders.rendered(waiting, state).items()
+    }
     return b"".join(_shown(content, waiting, html, state, [] if branches is None else branches))
 
 
 def _shown(
-    content: bytes, waiting: dict[bytes, Placeholder], html: dict[bytes, str], state: live.PageState, open_: list[bool]
+    content: bytes,
+    waiting: dict[bytes, Placeholder],
+    html: dict[bytes, bytes],
+    state: live.PageState,
+    open_: list[bool],
 ) -> Iterator[bytes]:
     """Yields the parts of the content that are not in a hidden branch of `if_unread`."""
     end = 0
@@ -219,7 +217,7 @@ def _shown(
         if entry is None or match.start() < end:
             continue
         if all(open_):
-            yield content[end : match.start()] + html[text].encode()
+            yield content[end : match.start()] + html[text]
         end = match.start() + len(text)
         if entry.kind == IF:
             open_.append(state.unread.get(entry.subject, 0) > 0)

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf
 from operator import methodcaller
 from threading import Event
@@ -56,18 +57,14 @@ class Cluster(Redis):
         if self.is_patient:
             self.refresh()
         self.address(None)
-        return [self._server(address)[0] for address in self._primaries]
-
-    def node(self, address: Address) -> Redis:
-        """Returns the client of one server."""
-        return self._server(address)[0]
+        return [self.server(address)[0] for address in self._primaries]
 
     def address(self, key: str | bytes | None) -> Address:
         """Returns the server of the key; for None one that answers. Raises SilentError if nobody knows one."""
         if not self._primaries:
             self.refresh()
         if key is None:
-            found = min(self._primaries, key=lambda one: self._server(one)[1].opened or 0, default=None)
+            found = min(self._primaries, key=lambda one: self.server(one)[1].opened or 0, default=None)
         else:
             found = self._slots[key_slot(key.encode() if isinstance(key, str) else key)]
         if found is None:
@@ -78,7 +75,7 @@ class Cluster(Redis):
 
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
         """Returns the answer of that server. Raises SilentError, at once if the server failed a moment ago."""
-        client, circuit = self._server(address)
+        client, circuit = self.server(address)
         left = inf if self.is_patient else time_left()
         if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
             raise SilentError(f"{circuit.name} failed a moment ago")
@@ -137,7 +134,7 @@ class Cluster(Redis):
 
     def _ask(self) -> bool:
         self._known.rotate()
-        for address in sorted(self._known, key=lambda one: self._server(one)[1].opened or 0):
+        for address in sorted(self._known, key=lambda one: self.server(one)[1].opened or 0):
             try:
                 found = self.at(address, lambda client: client.execute_command("CLUSTER", "SLOTS"))  # type: ignore[no-untyped-call]
             except RedisError:
@@ -159,7 +156,8 @@ class Cluster(Redis):
                 return True
         return False
 
-    def _server(self, address: Address) -> tuple[Redis, Circuit]:
+    def server(self, address: Address) -> tuple[Redis, Circuit]:
+        """Returns the client of one server, and its circuit."""
         if address not in self._servers:
             self._servers[address] = self._client_of(address), Circuit("Redis at {}:{}".format(*address))
         return self._servers[address]
@@ -302,14 +300,11 @@ class ClusterPipeline(Pipeline):
         if is_transaction and stack:
             return self._cluster.served(stack[0][0][1], ask)
 
-        def ask_some(address: Address, places: Sequence[int], _: Callable[[], None]) -> list[Any]:
-            return self._cluster.at(address, lambda client: ask(client, places, raise_on_error=False))
-
-        def ask_again(place: int) -> Any:
-            args, options = stack[place]
-            return self._cluster.execute_command(*args, **options)
-
-        answers = self._cluster.spread([args[1] for args, _ in stack], ask_some, ask_again)
+        answers = self._cluster.spread(
+            [args[1] for args, _ in stack],
+            lambda address, places, _: self._cluster.at(address, partial(ask, some=places, raise_on_error=False)),
+            lambda place: self._cluster.execute_command(*stack[place][0], **stack[place][1]),
+        )
         if errors := [answer for answer in answers if isinstance(answer, Exception) and raise_on_error]:
             raise errors[0]
         return answers

@@ -6,13 +6,11 @@ from contextlib import contextmanager
 from functools import cache, partial
 from math import inf
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
-from django.utils.module_loading import import_string
-from django_redis.cache import RedisCache
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
 from redis import BlockingConnectionPool, ConnectionPool, Redis
@@ -169,16 +167,14 @@ CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
     """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
 
-    _clusters: ClassVar[dict[str, Cluster]] = {}  # by URL and options, because Django makes a cache for each request
-
-    def connect(self, url: str) -> Cluster:
-        """Returns the client that the cache itself uses."""
+    def connect(self, url: str) -> Redis:
+        """Returns the client that the cache itself uses, one for all because Django makes a cache for each request."""
 
         def client_of(address: Address) -> Redis:
             return _client(self, self.get_connection_pool(self.make_connection_params(url)), address)
 
-        name = f"{url} {self.options}"
-        return self._clusters.get(name) or self._clusters.setdefault(name, Cluster([address_in(url)], client_of))
+        name = (f"{url} {self.options}", PATIENCE)
+        return _clients.get(name) or _clients.setdefault(name, Cluster([address_in(url)], client_of))
 
     def disconnect(self, connection: Cluster) -> None:
         connection.disconnect()
@@ -193,8 +189,10 @@ def address_in(url: str) -> Address:
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
-        factory = _factory(conf.CACHE)
-        if isinstance(factory, ClusterFactory) or "Cluster" in type(caches[conf.CACHE]).__name__:  # of other libraries
+        cache, factory = caches[conf.CACHE], _factory(conf.CACHE)
+        if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
+            return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
+        if isinstance(factory, ClusterFactory) or "Cluster" in type(cache).__name__:  # of other libraries
             _refuse_one_partition()
         if isinstance(factory, ConnectionFactory):
             pool = _pool(conf.CACHE, timeout=1)
@@ -204,12 +202,6 @@ def misconfiguration() -> str:
     except (AttributeError, ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
         return f"{type(error).__name__}: {error}"  # AttributeError: a cache that has no client
     return ""
-
-
-def has_clients(backend: str) -> bool:
-    """Returns True for a backend that gives clients of Redis; Django's own RedisCache does not."""
-    found = import_string(backend)
-    return issubclass(found, RedisCache) or any(hasattr(found, name) for name in ("client", "get_client"))
 
 
 def _factory(alias: str) -> Any:
@@ -281,7 +273,7 @@ def _refuse_one_partition() -> None:
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 
-_clients: dict[tuple[str, float], Redis] = {}  # by alias and time-out
+_clients: dict[tuple[str, float], Redis] = {}  # by alias, or a cluster's URL and options, and time-out
 
 
 def connect(*, patient: bool = False) -> Redis:
@@ -329,8 +321,6 @@ def _close(*, setting: str, **kwargs: Any) -> None:
             client = _clients.popitem()[1]
             pool: Any = client if isinstance(client, Cluster) else client.connection_pool
             pool.disconnect(inuse_connections=False)
-        while ClusterFactory._clusters:
-            ClusterFactory._clusters.popitem()[1].disconnect(inuse_connections=False)
         circuit.opened = circuit.slow_since = None
 
 

@@ -77,11 +77,8 @@ def will_count(hit: Hit) -> list[str]:
     pipeline: Any = connect().pipeline(transaction=False)
     pipeline.get(keys.rate(visitor.rate_id))
     for subject in hit.views:
-        for who in identities:
-            names, member = windows.entry(subject, visitor=who, hit=hit)
-            for name in names if windows.is_compact() else ():
-                pipeline.sismember(name, member)
-            pipeline.exists(keys.window(who, subject))
+        for name, member in windows.of_view(subject, identities=identities, hit=hit):
+            pipeline.exists(name) if member == "" else pipeline.sismember(name, member)
     hits, *seen = pipeline.execute()
     if int(hits or 0) >= (conf.RATE_LIMIT or NO_LIMIT):
         return []

@@ -26,6 +26,7 @@ from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
 NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
+Command = tuple[Any, ...]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -39,10 +40,6 @@ class Call(Generic[Result]):
     args: Sequence[str | int | bytes]
     decode: Callable[[Any], Result]
     absent: Any = ...  # a page's result where one server of a cluster is silent; without one the call fails
-
-    def silent(self) -> "Call[Result]":
-        """Returns a call whose result is the one for a silent server."""
-        return Call("", (), (), lambda _: self.absent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +67,23 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         return []
     connections = _connections(patient)
     ask: Callable[..., list[Any]] = _answers if type(connections) is Connections else _spread
-    answers = ask(connections, calls)
+    commands: list[Command] = [
+        ("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args) for call in calls
+    ]
+    answers = ask(connections, commands)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
-        again = ask(connections, [calls[index] for index in unknown], command="EVAL", script=_source)
+        again = ask(connections, [("EVAL", _source(calls[index].script), *commands[index][2:]) for index in unknown])
         answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
-    for index, answer in enumerate(answers):
-        if isinstance(answer, Exception):
-            if patient or calls[index].absent is ... or not isinstance(answer, SilentError):
-                raise answer
-            calls = (*calls[:index], calls[index].silent(), *calls[index + 1 :])
+    results = []
     try:
-        return [call.decode(answer) for call, answer in zip(calls, answers, strict=True)]
+        for call, answer in zip(calls, answers, strict=True):
+            if not isinstance(answer, Exception):
+                results.append(call.decode(answer))
+            elif patient or call.absent is ... or not isinstance(answer, SilentError):
+                raise answer
+            else:
+                results.append(call.absent)
     except WRONG_TYPE as error:
         # Where one answer was that to another question, the next ones would be, too.
         for made in _made:
@@ -89,6 +91,7 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
                 made.pool.release(made.idle.pop())
             made.pool.disconnect(inuse_connections=False)
         raise AnswerError(f"{type(error).__name__}: {error}") from error
+    return results
 
 
 @cached_setting("CACHES")
@@ -98,7 +101,7 @@ def _connections(patient: bool, address: Address | None = None) -> Any:  # noqa:
     if isinstance(client, Cluster):
         if address is None:
             return client
-        client = client.node(address)
+        client = client.server(address)[0]
     pool = client.connection_pool
     # A pool by Sentinel must have its connections back, to close those to an earlier primary.
     connections = Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, [])
@@ -164,50 +167,32 @@ def _digest(script: str) -> str:
 
 
 def _answers(
-    connections: Connections,
-    calls: Sequence[Call[Any]],
-    *,
-    command: str = "EVALSHA",
-    script: Callable[[str], object] = _digest,
-    meanwhile: Callable[[], None] | None = None,
+    connections: Connections, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None
 ) -> list[Any]:
-    """Returns the server's answer to each call; an error of a script is an answer, too.
-
-    `meanwhile` is called once the calls are sent.
-    """
-    commands: list[Any] = [(command, script(call.script), len(call.keys), *call.keys, *call.args) for call in calls]
+    """Returns the server's answer to each command, errors too. `meanwhile` is called once they are sent."""
     packed = b"".join(map(pack_command, commands))
     try:
-        return _exchange(connections, packed, len(calls), meanwhile)
+        return _exchange(connections, packed, len(commands), meanwhile)
     except MasterNotFoundError:
         raise  # every Sentinel was asked, and none will know better at once
     except RedisConnectionError:
         # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
         # after a window that only the first one enters, and everything else sets or merges.
-        return _exchange(connections, packed, len(calls), meanwhile, is_again=True)
+        return _exchange(connections, packed, len(commands), meanwhile, is_again=True)
 
 
-def _spread(
-    cluster: Cluster,
-    calls: Sequence[Call[Any]],
-    *,
-    command: str = "EVALSHA",
-    script: Callable[[str], object] = _digest,
-) -> list[Any]:
-    """Returns the answer to each call by the server of its keys; all are sent before any answer is waited for."""
+def _spread(cluster: Cluster, commands: Sequence[Command]) -> list[Any]:
+    """Returns the answer to each command by the server of its keys; all are sent before any answer is waited for."""
 
     def ask(address: Address, places: Sequence[int], meanwhile: Callable[[], None]) -> list[Any]:
-        connections, some = _connections(cluster.is_patient, address), [calls[place] for place in places]
-        return cluster.at(
-            address, lambda _: _answers(connections, some, command=command, script=script, meanwhile=meanwhile)
-        )
+        connections, some = _connections(cluster.is_patient, address), [commands[place] for place in places]
+        return cluster.at(address, lambda _: _answers(connections, some, meanwhile))
 
-    def ask_again(place: int) -> Any:
-        call = calls[place]
-        return cluster.execute_command(command, script(call.script), len(call.keys), *call.keys, *call.args)
-
-    anywhere = next((call.keys[0] for call in calls if call.keys), None)
-    return cluster.spread([call.keys[0] if call.keys else anywhere for call in calls], ask, ask_again)
+    names = [command[3] if command[2] else None for command in commands]
+    anywhere = next(filter(None, names), None)
+    return cluster.spread(
+        [name or anywhere for name in names], ask, lambda place: cluster.execute_command(*commands[place])
+    )
 
 
 def _exchange(

@@ -5,14 +5,12 @@ import timeit
 from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 
 from redis.exceptions import ResponseError
 from redis.utils import str_if_bytes
 
-from readtrack import buckets
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import connect, servers
 from readtrack.store.counters import Total
@@ -149,17 +147,3 @@ def broken_totals() -> tuple[int, list[str]]:
         broken += [name for name, text in found if text is None or not counters.is_number(text)]
     # One without a string is of another type, or was removed meanwhile.
     return len(subjects), [name for name in broken if client.exists(name)]
-
-
-def recent(subjects: Sequence[str], *, minutes: Sequence[datetime]) -> dict[str, int]:
-    """Returns the views of each subject in those minutes."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    groups = keys.by_tag(subjects)
-    for tag, some in groups.items():
-        for minute in minutes:
-            pipeline.zmscore(keys.trending_bucket(tag, buckets.minute_bucket(minute)), some)
-    answers, found = iter(pipeline.execute()), dict[str, int]()
-    for some in groups.values():
-        columns = zip(*islice(answers, len(minutes)), strict=True)
-        found.update((one, sum(map(int, filter(None, column)))) for one, column in zip(some, columns, strict=True))
-    return found

@@ -6,7 +6,6 @@ from datetime import datetime
 from heapq import nlargest
 from itertools import chain
 from operator import itemgetter
-from typing import TypeVar
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
@@ -17,8 +16,6 @@ MINUTES = 60  # because a minute's bucket is kept little longer
 GAP = 8  # minutes without a refresh that the list can slide over; after a longer gap it begins anew
 LOOKED_AT = 10_000  # subjects looked through to find those of one model
 
-Result = TypeVar("Result")
-
 
 def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str, int]]:
     """Returns the most viewed subjects, of one model or of all. One caller computes a missing list, others get []."""
@@ -26,15 +23,10 @@ def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str
     def read() -> list[tuple[str, int]] | None:
         return best(scripts.run_all(*lists(limit, label=label)), limit)
 
-    def begin() -> list[tuple[str, int]] | None:
+    if (found := read()) is None:
+        _alone(lambda: _compute(at, patient=False) if read() is None else 0)  # another caller may have finished it
         found = read()
-        if found is not None:  # another caller finished it meanwhile
-            return found
-        _compute(at, patient=False)
-        return read()
-
-    found = read()
-    return (found if found is not None else _alone(begin)) or []
+    return found or []
 
 
 def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
@@ -59,7 +51,7 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
 
 def refresh_trending(*, at: datetime | None = None) -> int:
     """Updates the list of the hour, unless another process does. Returns the number of subjects in it."""
-    return _alone(lambda: _compute(buckets.now(at), patient=True)) or 0
+    return _alone(lambda: _compute(buckets.now(at), patient=True))
 
 
 def _compute(at: datetime, *, patient: bool) -> int:
@@ -73,11 +65,11 @@ def _compute(at: datetime, *, patient: bool) -> int:
     return sum(scripts.run_all(*calls, patient=patient))
 
 
-def _alone(work: Callable[[], Result]) -> Result | None:
-    """Returns the result of the work; None while another process does it. The lock of a killed process expires."""
+def _alone(work: Callable[[], int]) -> int:
+    """Returns the result of the work; 0 while another process does it. The lock of a killed process expires."""
     word = secrets.token_hex(8)
     if not connect().set(keys.trending_lock(""), word, nx=True, ex=keys.trending_lock.ttl):
-        return None
+        return 0
     try:
         return work()
     finally:

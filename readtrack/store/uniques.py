@@ -252,9 +252,6 @@ def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime
         return 0
     if strategy := _own_days(subjects, days):
         return strategy.recent(subjects, days=buckets.day_buckets(days, until=at))
-    parts = scripts.parted(subjects)
-    if len(parts) == 1:
-        return int(scripts.run(_recent(subjects, days=days, at=at, is_together=True))[0])
     recent_visitors(subjects, days=days, at=at)  # merges the sketches of each
     date = buckets.day_bucket(at)
     return count_sketches([keys.last_days(days, date, subject) for subject in subjects])
@@ -275,9 +272,9 @@ def _own_days(subjects: Sequence[str], days: int) -> Strategy | None:
     )
 
 
-def _recent(subjects: Sequence[str], *, days: int, at: datetime, is_together: bool = False) -> Call[list[int]]:
+def _recent(subjects: Sequence[str], *, days: int, at: datetime) -> Call[list[int]]:
     dates = buckets.day_buckets(days, until=at)
     names: list[str] = []
     for subject in subjects:
         names += (keys.last_days(days, dates[-1], subject), *(keys.day_visitors(date, subject) for date in dates))
-    return Call("visitors_since", names, (days, keys.last_days.ttl, int(is_together)), list)
+    return Call("visitors_since", names, (days, keys.last_days.ttl), list)

@@ -229,9 +229,7 @@ def test_an_async_stream_is_filled_in_too() -> None:
     assert async_to_sync(read)() == b"views: 1,234"
 
 
-@pytest.mark.parametrize(
-    ("charset", "separator"), [("iso-8859-1", "\xa0"), ("utf-16", "\xa0"), ("UTF-8", "\xa0"), ("ascii", "&#160;")]
-)
+@pytest.mark.parametrize(("charset", "separator"), [("iso-8859-1", "&#160;"), ("UTF-8", "\xa0"), ("ascii", "&#160;")])
 def test_a_page_in_another_charset_is_filled_in_too(charset: str, separator: str, rf: Any) -> None:
     text = f"a{Placeholder('exact', 'site.post:1', 1234)}"
 

@@ -366,7 +366,7 @@ def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
 def circuit_of(cluster: ValkeyCluster, number: int) -> Circuit:
     """Returns the circuit of a server for pages."""
     client: Any = connect()
-    found: Circuit = client._server(("127.0.0.1", cluster.servers[number].port))[1]
+    found: Circuit = client.server(("127.0.0.1", cluster.servers[number].port))[1]
     return found
 
 
