@@ -1,9 +1,6 @@
 """Really read: what it takes, and what a page's script tells of the text on it.
 
-A text is read once its end was on screen, and the page was visible and in focus for at least 85 % of the time that
-somebody takes who reads 238 words a minute. Both numbers are those of Site Kit's event `read_article`
-(google/site-kit-wp#13287). There must be trusted signs of a person of two kinds, because crawlers scroll and do nothing
-else (discourse/discourse#42498).
+The rules and their sources are in docs/howto/reading.md.
 """
 
 import re

@@ -136,10 +136,9 @@ def may_query(content: bytes) -> bool:
 
 
 def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run | None = None) -> None:
-    """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip.
+    """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip, by `run`.
 
-    `run` takes it. Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the
-    script.
+    Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the script.
     """
     is_shared = find_reader is None
     find_reader = find_reader or (lambda: None)

@@ -25,11 +25,7 @@ from readtrack.subjects import parse_subject, subject_column
 
 
 def placed(response: Any, content: bytes, user: Any | None) -> bytes:
-    """Returns the content with the first panel in it, if the user may see it. Others are removed as it is filled in.
-
-    The page is made anew for each reader, or comes out of a cache with the placeholder in it; caches outside of the
-    middleware are told to keep it for nobody.
-    """
+    """Returns the content with the first panel in it, if the user may see it. Caches are told to keep it for nobody."""
     if "html" not in response.get("Content-Type", ""):
         return content
     first = next(((text, entry) for text, entry in placeholders.found(content).items() if entry.kind == PANEL), None)

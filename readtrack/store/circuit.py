@@ -135,10 +135,7 @@ def within_page(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Returns the result of `wait`, which takes at most `most` seconds. `limit` changes them to what the page has left.
-
-    Raises TimeoutError if the page has none left, or if they pass.
-    """
+    """Returns the result of `wait` within `most` seconds, or as many as the page has left. Raises TimeoutError."""
     page = _page.get()
     seconds = most if page is None else min(most, page.left)
     if seconds <= 0:

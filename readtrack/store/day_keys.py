@@ -27,24 +27,15 @@ def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
         return visitor
     name, before = _name(at), _name(at - buckets.DAY)
     key, old = (_known[name], _known.get(before, b"")) if name in _known else scripts.run(ask(at))
-    fallback_id = _hash(visitor.id, old) if old and _left(at) > timedelta() else ""
+    day_began = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    fallback_id = _hash(visitor.id, old) if old and at - day_began < timedelta(seconds=conf.WINDOW) else ""
     return visitor._replace(id=_hash(visitor.id, key), fallback_id=fallback_id, kind="day")
 
 
 def upkeep(hit: Hit) -> list[Call[Any]]:
-    """Returns what belongs in the round trip of a hit by a visitor of a day: confirming the key, ending old windows."""
-    calls: list[Call[Any]] = []
-    # A window of yesterday's id must not end with that of today's, which would tell that the two are one visitor.
-    if hit.visitor.fallback_id:
-        subjects = {*hit.views, *(subject for subject, _ in hit.steps)}
-        rows = (keys.window, keys.funnel_pass)
-        left = max(1, int(_left(hit.at).total_seconds() * 1000))
-        for some in scripts.parted(sorted(subjects)):
-            names = [row(hit.visitor.fallback_id, subject) for subject in some for row in rows]
-            calls.append(Call("shorten", names, (left,), int, 0))
-    if time.monotonic() - _confirmed.get(_name(hit.at), 0) >= CONFIRMED_FOR:
-        calls.append(replace(ask(hit.at), absent=None))
-    return calls
+    """Returns what confirms the key now and then, in the round trip of a hit by a visitor of a day."""
+    is_known = time.monotonic() - _confirmed.get(_name(hit.at), 0) < CONFIRMED_FOR
+    return [] if is_known else [replace(ask(hit.at), absent=None)]
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
@@ -63,11 +54,6 @@ def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
         return both
 
     return Call("day_key", [name, before], (key, keys.day_key.ttl), decode)
-
-
-def _left(at: datetime) -> timedelta:
-    """Returns how long yesterday's id still counts."""
-    return timedelta(seconds=conf.WINDOW) - (at - at.replace(hour=0, minute=0, second=0, microsecond=0))
 
 
 def _name(at: datetime) -> str:

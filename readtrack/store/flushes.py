@@ -27,12 +27,8 @@ def memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
     """Returns what each of these partitions knows, by tag. Raises redis.RedisError, and LayoutError before a move."""
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
     calls = [Call("read", [row(tag) for row in rows], (), list) for tag in tags]
-    layout = [Call("read", [row("")], (), list) for row in (keys.flush_layout, keys.flush_last)]
-    (known,), (past,), *answers = scripts.run_all(*layout, *calls, patient=True)
-    if not known:  # flushes from before there were partitions did not note that there was one
-        first = Call("layout", [keys.flush_layout("")], (1 if past else conf.PARTITIONS,), bytes)
-        known = scripts.run(first, patient=True)
-    known = int(known)
+    layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
+    known, *answers = scripts.run_all(layout, *calls, patient=True)
     if known != conf.PARTITIONS:
         raise LayoutError(f"Redis has {known} partitions. Run: manage.py readtrack repartition")
     found = {}

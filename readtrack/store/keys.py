@@ -189,11 +189,7 @@ KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(ro
 def viewed(
     subjects: Sequence[str], *, visitor: Visitor, hour_bucket: str, minute: str, stand_in: str = ""
 ) -> list[str]:
-    """Returns the keys of a hit's views, in the order of record.lua: three of the hit, then those of each subject.
-
-    The subjects are of one partition. With several, the first key is the second one again, because the rate is in the
-    visitor's.
-    """
+    """Returns the keys of a hit's views, which are of one partition, in the order of record.lua."""
     start, (who, fallback_id, *_), own = prefix(), visitor, tag(subjects[0]) if conf.PARTITIONS > 1 else ""
     mark = start + unsettled.template % own
     names = [
@@ -227,10 +223,7 @@ def state(subject: str, kind: str) -> str:
 
 
 def hash_kinds() -> tuple[str, ...]:
-    """Returns the beginnings of the keys of a subject's hashes: the funnel, reading, and each dimension.
-
-    A script that creates such a hash enters its key without the prefix into `views:unsettled`.
-    """
+    """Returns the beginnings of the keys of a subject's hashes: the funnel, reading, and each dimension."""
     return ("funnel", "reading", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
 
 
@@ -260,10 +253,7 @@ def tag_in(name: str) -> str:
 
 
 def hour_name(model: str, hour: int) -> str:
-    """Returns the name in `views:unsettled` of the counter of a model in that hour (since 1970).
-
-    The model is that of a partition, as history has it: `blog.post`, or `blog.post:{rt07}`.
-    """
+    """Returns the name in `views:unsettled` of the counter of `blog.post`, or `blog.post:{rt07}`, in that hour."""
     label, colon, own = model.partition(":")
     return model_hour.template % (colon + own, buckets.hour_bucket(buckets.hour_start(hour)), label)
 

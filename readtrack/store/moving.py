@@ -23,8 +23,7 @@ NOT_MOVED = (keys.flush_layout, keys.trending_lock, keys.budget)
 def known_layout() -> int:
     """Returns the number of partitions that flushes know; 0 for none. Raises redis.RedisError."""
     client: Any = connect(patient=True)
-    # Flushes from before there were partitions did not note that there was one.
-    return int(client.get(keys.flush_layout("")) or client.exists(keys.flush_last("")))
+    return int(client.get(keys.flush_layout("")) or 0)
 
 
 @contextmanager
@@ -101,10 +100,7 @@ def _has_numbers(client: Any, place: str, *, of: str) -> bool:
 
 
 def _divide(client: Any, name: str, family: int) -> None:
-    """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays.
-
-    `family` is the length of the prefix and the family.
-    """
+    """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays."""
     found, life, plain = client.zrange(name, 0, -1, withscores=True), client.pttl(name), keys.TAG.sub("", name)
     pipeline = client.pipeline(transaction=False)
     for tag, entries in keys.by_tag(found, lambda entry: keys.tag(entry[0].decode())).items():
@@ -117,10 +113,8 @@ def _divide(client: Any, name: str, family: int) -> None:
 
 
 def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:
-    """Returns the names that a key has from now on, none for a list that begins anew. `start` is the prefix's length.
-
-    Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
-    """
+    """Returns the names that a key has from now on, none for a list that begins anew."""
+    # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
     if row is None or row in NOT_MOVED:
         return [name]
     tags, tag = keys.tags(), keys.tag_in(name)

@@ -44,11 +44,7 @@ class Call(Generic[Result]):
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """A pool, and connections of it that scripts keep for the next one.
-
-    To check one out of the pool and in again costs a hit more time than its command. They are taken unseen: where the
-    server closed one, the script is sent again by another one of the pool.
-    """
+    """A pool, and connections of it that scripts keep: to check one out and in costs a hit more than its command."""
 
     pool: Any
     most: int  # that scripts keep, and leave the others to all else

@@ -29,11 +29,7 @@ Skips = Counter[tuple[str, str]]  # by key, which names the hour, and reason; na
 
 
 class SkipBuffer:
-    """Skips of this process that Redis does not have yet: added up, because robots come in floods.
-
-    At most once a second they are sent, with the next recorded hit, alone where only robots come, or when the process
-    ends. A killed process loses them; if the answer to a sending is lost, they are sent again and may count twice.
-    """
+    """Skips of this process that Redis does not have yet: robots come in floods, so they are sent once a second."""
 
     def __init__(self) -> None:
         self.clear()
@@ -75,7 +71,7 @@ class SkipBuffer:
             is_sent = answers[-1:] != [SILENT]
             return answers[: len(calls)]
         finally:
-            if not is_sent:
+            if not is_sent:  # or the answer was lost, and then they count twice
                 with self._lock:
                     self.skips.update(skips)
 

@@ -1,8 +1,4 @@
-"""Unique visitors: five strategies side by side, with one contract. A model names its strategy, or the site does.
-
-A site may change strategies at any time. Each has keys of its own, so the new one begins at zero. The visitors of the
-last days are in a sketch for each day, if the site keeps them (`UNIQUE_DAYS`).
-"""
+"""Unique visitors: five strategies with one contract and keys of their own. A model names its strategy, or the site."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -98,10 +94,7 @@ class Sets(Strategy):
 
 
 class DailySets(Strategy):
-    """A set for each day, and a running count: a visitor who comes on three days is three visitors of all time.
-
-    Exact for a day. The memory is bounded by a day's visitors, however old the subject is.
-    """
+    """A set for each day, and a running count: a visitor who comes on three days is three visitors of all time."""
 
     key, name, command = keys.daily, "daily", "GET"
     rows, answers = (keys.unique_day, keys.daily), "exact for a day, who has seen what on it; two days at most"

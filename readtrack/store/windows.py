@@ -1,10 +1,7 @@
 """The compact form of windows: sets of hashed integers for each slice of time.
 
 A visitor's view of a subject is one 32-bit integer (two, until a new visitor's cookie comes back) in one of
-`WINDOW_SHARDS` sets, which Redis stores as packed integers up to `set-max-intset-entries` (512) of them. A window is
-not shortened: it ends with the slice that it would end in, about one slice late at most. Two views rarely share shard
-and integer: a new view is taken for a repeat once in 2**32 / entries of its shards in a window; with five slices of 400
-entries, once in two million.
+`WINDOW_SHARDS` sets. A window ends with the slice that it would end in. What that costs is in docs/howto/operate.md.
 """
 
 from collections.abc import Sequence

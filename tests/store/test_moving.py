@@ -256,23 +256,6 @@ def test_the_doctor_and_the_command_say_that_keys_wait_to_be_moved(posts: list[P
     assert "readtrack repartition" in FlushRun.objects.latest("pk").error
 
 
-@pytest.mark.parametrize("is_flushed", [True, False])
-def test_a_site_from_before_there_were_partitions_had_one(
-    posts: list[Post], settings: Settings, redis: Redis, *, is_flushed: bool
-) -> None:
-    flush()
-    redis.delete(keys.flush_layout(""))
-    view(*posts)
-    change(settings, 16)
-    view(*posts)
-    if is_flushed:
-        with pytest.raises(LayoutError, match="1 partitions"):
-            flush()
-    call_command("readtrack", "repartition", verbosity=0)
-    flush()
-    assert stored() == [2] * 8
-
-
 def test_only_a_multiple_will_do(settings: Settings) -> None:
     change(settings, 16)
     flush()
