@@ -1,5 +1,6 @@
 """The settings of readtrack: names, types and defaults of `settings.READTRACK`."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -11,6 +12,8 @@ from django.utils.module_loading import import_string
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+logger = logging.getLogger("readtrack")
 
 
 class Conf:
@@ -154,6 +157,22 @@ def function_problem(path: Any) -> str:
         return "" if callable(import_string(path)) else f"{path} is not callable"
     except (ImportError, AttributeError, TypeError, ValueError) as error:  # no such function, or no path
         return str(error)
+
+
+def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
+    """Returns True if the site's function, known by that name, does. If it fails, the log says what happens instead."""
+    try:
+        # Nothing but True, because a coroutine and the text "no" are true as well.
+        return ask() is True
+    except Exception as error:  # the page is made already
+        log_failure(name, otherwise, type(error))
+        return False
+
+
+@cached_setting()
+def log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
+    """Logs the error that is being handled, once for each function and type of error."""
+    logger.exception("%s failed; %s.", name, otherwise)
 
 
 TYPES: dict[str, Any] = Conf.__annotations__

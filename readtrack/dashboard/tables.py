@@ -14,11 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import conf, log_failure
 from readtrack.dashboard.numbers import MOST, Entry, Numbers
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
-from readtrack.hits.visitors import log_failure
 from readtrack.numerals import exact
 from readtrack.reports.breakdowns import median
 from readtrack.sql import history

@@ -1,6 +1,5 @@
 """Robots, by their user agents."""
 
-import logging
 import re
 from configparser import ConfigParser
 from functools import lru_cache
@@ -10,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 from is_bot import Bots
 
-from readtrack.conf import cached_setting, conf, function_problem, patterns
+from readtrack.conf import cached_setting, conf, function_problem, log_failure, patterns
 
 LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
 
@@ -23,8 +22,6 @@ PEOPLE, ANDROID, HARMLESS, ROBOTS, BROWSERS, MORE_BOTS = (
 ADDRESS = re.compile(r"(?<!\S)\S*(?:://|@|www\.)\S*")
 WORD = re.compile(r"[a-z][\w.-]*", re.IGNORECASE | re.ASCII)
 LONGEST_NAME = 30  # characters
-
-logger = logging.getLogger("readtrack")
 
 _known = Bots()
 
@@ -63,8 +60,8 @@ def _is_judged_bot(user_agent: str) -> bool:
     if conf.IS_BOT and not function_problem(conf.IS_BOT):
         try:
             return bool(import_string(conf.IS_BOT)(user_agent))
-        except Exception:  # the page is made already, and a visitor can send any agent
-            logger.exception("%s failed; is-bot is asked instead.", conf.IS_BOT)
+        except Exception as error:  # the page is made already, and a visitor can send any agent
+            log_failure(conf.IS_BOT, "is-bot is asked instead", type(error))
     if PEOPLE.search(user_agent):
         return False
     rest = HARMLESS.sub("", ANDROID.sub("(Linux; Android)", user_agent))

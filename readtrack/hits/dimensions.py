@@ -1,6 +1,5 @@
 """Dimensions: device, browser, system, country and referrer of a view, and functions of the site's own."""
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
@@ -11,7 +10,7 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from readtrack.conf import conf, function_problem
+from readtrack.conf import conf, function_problem, log_failure
 from readtrack.hits import addresses
 from readtrack.hits.bots import user_agent_of
 
@@ -21,8 +20,6 @@ LENGTH = 64  # characters of a value that are stored
 RESERVED = frozenset({"total", "hour", "hll", "unique", "bitmap", "daily", "unsettled", "skips"})
 DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debian", "Chrome OS", "FreeBSD", "OpenBSD"})
 
-logger = logging.getLogger("readtrack")
-
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     """Returns the names and values of the request's dimensions. Never raises, because the page is made already."""
@@ -31,8 +28,8 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
         try:
             if value := clean((BUILT_IN.get(path) or import_string(path))(request)):
                 found.append((name_of(path), value))
-        except Exception:  # a site's own function, or a missing extra
-            logger.exception("The dimension %s failed and is left out.", path)
+        except Exception as error:  # a site's own function, or a missing extra
+            log_failure(f"The dimension {path}", "it is left out", type(error))
     return tuple(found)
 
 

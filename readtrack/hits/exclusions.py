@@ -10,9 +10,8 @@ from django.http import HttpRequest
 from django.urls import Resolver404, resolve
 from django.utils.module_loading import import_string
 
-from readtrack.conf import cached_setting, conf, function_problem
+from readtrack.conf import cached_setting, conf, function_problem, says_true
 from readtrack.hits import addresses
-from readtrack.hits.visitors import says_true
 
 
 class Rules(NamedTuple):

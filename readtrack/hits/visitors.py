@@ -1,10 +1,8 @@
 """Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
 
-import logging
 import secrets
 import time
 from binascii import b2a_base64
-from collections.abc import Callable
 from datetime import datetime
 from hashlib import blake2b
 from http.cookies import Morsel
@@ -20,14 +18,12 @@ from django.utils.encoding import force_bytes
 from django.utils.functional import LazyObject, empty
 from django.utils.module_loading import import_string
 
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting, conf, says_true
 from readtrack.hits import addresses, bots, readers
 
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
-
-logger = logging.getLogger("readtrack")
 
 
 class Visitor(NamedTuple):
@@ -98,22 +94,6 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
         return Visitor(cookie_id)
     new = secrets.token_urlsafe(16)
     return Visitor(_cookie_id(new), fallback_id=address_id(request), new_cookie=new)
-
-
-def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
-    """Returns True if the site's function, known by that name, does. If it fails, the log says what happens instead."""
-    try:
-        # Nothing but True, because a coroutine and the text "no" are true as well.
-        return ask() is True
-    except Exception as error:  # the page is made already
-        log_failure(name, otherwise, type(error))
-        return False
-
-
-@cached_setting()
-def log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
-    """Logs the error that is being handled, once for each function and type of error."""
-    logger.exception("%s failed; %s.", name, otherwise)
 
 
 def address_id(request: HttpRequest) -> str:

@@ -6,8 +6,7 @@ from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
-from readtrack.conf import conf
-from readtrack.hits.visitors import says_true
+from readtrack.conf import conf, says_true
 from readtrack.subjects import author_field as author_field
 from readtrack.subjects import author_of_counts, subject_of
 

@@ -155,6 +155,10 @@ def test_a_judge_that_fails_breaks_no_page(settings: Settings, caplog: pytest.Lo
     assert not bots.is_bot("Mozilla/5.0 CFNetwork")
     assert caplog.text == ""
     assert bots.is_bot("abc")
+    assert bots.is_bot("abd")
+    assert [record.getMessage() for record in caplog.records] == [
+        "tests.hits.test_bots.fails_on_short failed; is-bot is asked instead."
+    ]
     assert "IndexError" in caplog.text
 
 
