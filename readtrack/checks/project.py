@@ -18,11 +18,6 @@ CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
 COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
 
 
-def unusable_cache() -> list[tuple[Any, ...]]:
-    problem = connection.misconfiguration()
-    return problem_if(problem, conf.CACHE, problem)
-
-
 def unprefixed_keys() -> list[tuple[Any, ...]]:
     prefix = settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")
     return problem_if(prefix and not conf.PREFIX, conf.CACHE, prefix)
@@ -57,7 +52,7 @@ def missing_urls() -> list[tuple[Any, ...]]:
 
 
 CHECKS: dict[str, Problems] = {
-    "readtrack.E012": unusable_cache,
+    "readtrack.E012": lambda: problem_if(error := connection.misconfiguration(), conf.CACHE, error),
     "readtrack.W013": unprefixed_keys,
     "readtrack.E024": shared_tenants,
     "readtrack.W006": lambda: problem_if(MIDDLEWARE not in settings.MIDDLEWARE),

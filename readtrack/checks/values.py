@@ -19,11 +19,6 @@ FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 
 
-def no_dict() -> list[tuple[Any, ...]]:
-    given = getattr(settings, "READTRACK", {})
-    return problem_if(not isinstance(given, dict), type(given).__name__)
-
-
 def unknown_settings() -> Iterator[tuple[str, str]]:
     for name in vars(conf):
         if name not in TYPES:
@@ -59,7 +54,9 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
 }
 
 TYPE_CHECKS: dict[str, Problems] = {
-    "readtrack.E001": no_dict,
+    "readtrack.E001": lambda: problem_if(
+        not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__
+    ),
     "readtrack.E002": wrong_types,
     "readtrack.W003": unknown_settings,
 }

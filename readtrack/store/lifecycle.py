@@ -7,13 +7,12 @@ from urllib.parse import quote
 
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scripts
-from readtrack.store.connection import connect, servers
+from readtrack.store.connection import connect
 from readtrack.store.counters import SCAN_COUNT
 from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 
 ERASE_COUNT = 1000  # keys looked at in one SCAN step of erasing
-SCANS = 4  # of all keys
 HIGHEST_BIT = 2**32 - 1  # in a string of Redis
 HIGHEST_SLOT = 2**27 - 1  # of four bytes each
 
@@ -81,11 +80,6 @@ def clear() -> None:
     client: Any = connect(patient=True)
     for some in scripts.sliced(list(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT))):
         _unlink(some)
-
-
-def effort() -> int:
-    """Returns about how many keys `erase` looks at."""
-    return SCANS * sum(int(client.dbsize()) for client in servers(patient=True))
 
 
 def erase(pk: Any, *, progress: Progress = int) -> Erased:

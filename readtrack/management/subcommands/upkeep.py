@@ -78,7 +78,7 @@ def _with_read_state(label: str) -> type[Model]:
 
 def erase(*, bar: Any, user: str, by: str, **options: Any) -> str:
     pk = _primary_key(user, by)
-    with bar(desc="Erasing", unit=" keys", total=lifecycle.effort()) as shown:
+    with bar(desc="Erasing", unit=" keys") as shown:
         erased = tracker.erase(pk, progress=shown.update)
     members, bits = counted(erased.members, "member"), counted(erased.bits, "bit")
     remains = files(__package__).joinpath("help", "erased.txt").read_text(encoding="utf-8")
