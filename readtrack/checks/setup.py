@@ -9,9 +9,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.checks import ERROR, WARNING, CheckMessage
 
-from readtrack.checks import models, project, values
+from readtrack.checks import models, settings
 
-CHECKS = {**values.TYPE_CHECKS, **project.CHECKS, **models.CHECKS, **values.CHECKS}  # by id
+CHECKS = {**settings.TYPE_CHECKS, **settings.CHECKS, **models.CHECKS}  # by id
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 
 
@@ -26,7 +26,7 @@ def texts(name: str, package: str = "readtrack.checks") -> Mapping[str, str]:
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Returns all problems. While a setting has a wrong type, only the types are checked."""
     found = []
-    for name, problems in (values.TYPE_CHECKS if any(values.wrong_types()) else CHECKS).items():
+    for name, problems in (settings.TYPE_CHECKS if any(settings.wrong_types()) else CHECKS).items():
         for words in problems():
             message, hint = (text.format(*words) for text in texts(name).values())
             found.append(CheckMessage(LEVELS[name[-4]], message, hint, id=name))

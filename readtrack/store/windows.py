@@ -1,7 +1,7 @@
 """The compact form of windows: sets of hashed integers for each slice of time.
 
 A visitor's view of a subject is one 32-bit integer (two, until a new visitor's cookie comes back) in one of
-`WINDOW_SHARDS` sets. A window ends with the slice that it would end in. What that costs is in docs/howto/operate.md.
+`WINDOW_SHARDS` sets. A window ends with the slice that it would end in, about one slice late at most.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ from readtrack.flush import run
 from readtrack.flush.resets import reset_model
 from readtrack.models import History
 from readtrack.sql import daily, databases
-from readtrack.store import lifecycle, moving
+from readtrack.store import moving
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 from readtrack.unread import starting
 

@@ -34,7 +34,7 @@ def schema() -> str:
 
 no_function = "public"
 
-OWN = {"PREFIX": "tests.checks.test_project.schema"}
+OWN = {"PREFIX": "tests.checks.test_django.schema"}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_tenants_that_would_share_their_counts_are_found(
         assert "schema_name" in str(message.hint)
 
 
-@pytest.mark.parametrize("path", ["tests.checks.test_project.no_function", "nowhere.tenant", "tests.nothing"])
+@pytest.mark.parametrize("path", ["tests.checks.test_django.no_function", "nowhere.tenant", "tests.nothing"])
 def test_a_prefix_that_names_no_function_is_found(settings: Settings, path: str) -> None:
     settings.READTRACK = {"PREFIX": path}
     settings.TENANT_MODEL = "customers.Client"
@@ -121,13 +121,13 @@ def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids
 
 
 def test_a_factory_of_ones_own_may_understand_other_locations(settings: Settings) -> None:
-    settings.CACHES = at(LOCATION="mine:6379", OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_project.Factory"})
+    settings.CACHES = at(LOCATION="mine:6379", OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_django.Factory"})
     assert found() == []
-    settings.CACHES = at(OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_project.Factory"})
+    settings.CACHES = at(OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_django.Factory"})
     assert found() == ["readtrack.E012"]
     settings.CACHES, settings.DJANGO_REDIS_CONNECTION_FACTORY = (
         at(LOCATION="mine:6379"),
-        "tests.checks.test_project.Factory",
+        "tests.checks.test_django.Factory",
     )
     assert found() == []
 

@@ -1,4 +1,4 @@
-"""Checks of READTRACK itself: unknown settings, wrong types, values that cannot be used."""
+"""Checks of the settings: of READTRACK itself, and of what CACHES, MIDDLEWARE and the URLs make of it."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,17 +6,24 @@ from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin
 
 from django.conf import settings
+from django.urls import NoReverseMatch, reverse
 
 from readtrack.checks import Problems, problem_if
 from readtrack.conf import TYPES, conf, function_problem, patterns
 from readtrack.hits import addresses, dimensions, exclusions
-from readtrack.store import keys
+from readtrack.store import connection, keys
+from readtrack.subjects import read_state_models, tracked_models
 
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
+MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
+AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
+CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
+COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
 
 
 def unknown_settings() -> Iterator[tuple[str, str]]:
@@ -79,7 +86,51 @@ def unusable_functions() -> Iterator[tuple[str, str, str]]:
             yield name, path, problem
 
 
+def unprefixed_keys() -> list[tuple[Any, ...]]:
+    prefix = settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")
+    return problem_if(prefix and not conf.PREFIX, conf.CACHE, prefix)
+
+
+def shared_tenants() -> list[tuple[Any, ...]]:
+    """Schema tenants, of django-tenants or django-tenant-schemas, whose rows have the same ids."""
+    if not hasattr(settings, "TENANT_MODEL"):
+        return []
+    own = {str(app).partition(".apps.")[0] for app in getattr(settings, "TENANT_APPS", ())}
+    counted = {model._meta.app_config.name for model in (*tracked_models(), *read_state_models())}
+    if not counted & own:
+        return []
+    problem = "readtrack is not in TENANT_APPS" if "readtrack" not in own else ""
+    is_path = keys.PATH.fullmatch(conf.PREFIX)
+    return problem_if(problem or not is_path, problem or "READTRACK['PREFIX'] names no function")
+
+
+def _precedes(first: str, second: str) -> bool:
+    """Returns True if both are in MIDDLEWARE, in that order. The second sees each response first."""
+    order = settings.MIDDLEWARE
+    return first in order and second in order[order.index(first) + 1 :]
+
+
+def missing_urls() -> list[tuple[Any, ...]]:
+    name = "SHARED_PATHS" if conf.SHARED_PATHS else "COUNT_BY"
+    try:
+        reverse("readtrack:page")
+    except NoReverseMatch:
+        return problem_if(conf.SHARED_PATHS or conf.COUNT_BY == "script", name)
+    return []
+
+
 CHECKS: dict[str, Problems] = {
+    "readtrack.E012": lambda: problem_if(error := connection.misconfiguration(), conf.CACHE, error),
+    "readtrack.W013": unprefixed_keys,
+    "readtrack.E024": shared_tenants,
+    "readtrack.W006": lambda: problem_if(MIDDLEWARE not in settings.MIDDLEWARE),
+    "readtrack.E007": lambda: problem_if(_precedes(MIDDLEWARE, AUTHENTICATION)),
+    "readtrack.E016": lambda: [
+        (path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and COMPRESSOR.search(path)
+    ],
+    "readtrack.W017": lambda: problem_if(_precedes(UPDATE_CACHE, MIDDLEWARE)),
+    "readtrack.W028": missing_urls,
+    "readtrack.W018": lambda: problem_if(_precedes(MIDDLEWARE, CONDITIONAL)),
     "readtrack.E014": lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
     "readtrack.E042": lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
     "readtrack.E043": lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
