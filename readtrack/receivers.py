@@ -10,13 +10,13 @@ from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
+from readtrack import unread
 from readtrack.conf import conf
 from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import has_read_state, is_counted, news_for, news_links, owner, subject_of
-from readtrack.unread import publishing, starting
 
 
 def connect() -> None:
@@ -44,7 +44,7 @@ def on_sign_up(sender: type[Model], instance: Model, *, created: bool, raw: bool
     if created and not raw and conf.START_AS_READ:
 
         def start() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
-            fail_open(starting.start_reader, None, instance.pk)
+            fail_open(unread.start_reader, None, instance.pk)
 
         transaction.on_commit(start, using=using, robust=True)
 
@@ -68,7 +68,7 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
 def on_create(sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any) -> None:
     """Receives post_save of a row of a model that NEWS_FOR names, and publishes a new one."""
     if created and not raw:
-        publishing.publish([instance], using=using)
+        unread.publish([instance], using=using)
 
 
 def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool, using: str, **kwargs: Any) -> bool:
@@ -96,7 +96,7 @@ def on_save(sender: type[Tracked], instance: Tracked, *, created: bool, using: s
         transaction.on_commit(partial(tracked.remember_fields, instance, values), using=using)
     if instance.is_news(created=created, changed=changed):
         has_moved = changed and changed <= {field.name for field in news_links(sender)}
-        publishing.publish([instance], using=using, links=changed if has_moved else None)
+        unread.publish([instance], using=using, links=changed if has_moved else None)
 
 
 def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any) -> None:
@@ -108,4 +108,4 @@ def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str,
     news = [post for post in posts if not isinstance(post, Tracked) or post.is_news(created=False, changed={name})]
     targets = [instance] if kwargs["reverse"] else linked
     if news and targets:
-        publishing.publish_to(targets, news, using=using)
+        unread.publish_to(targets, news, using=using)

@@ -31,10 +31,10 @@ from readtrack.subjects import (
     subject_of,
     subject_of_row,
 )
-from readtrack.unread.publishing import mark_unread as mark_unread
-from readtrack.unread.publishing import publish as publish
-from readtrack.unread.publishing import publish_to as publish_to
-from readtrack.unread.publishing import resend as resend
+from readtrack.unread import mark_unread as mark_unread
+from readtrack.unread import publish as publish
+from readtrack.unread import publish_to as publish_to
+from readtrack.unread import resend as resend
 
 
 def skip(

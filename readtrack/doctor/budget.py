@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Avg, Count, Q
 
-from readtrack import buckets
+from readtrack import buckets, unread
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.sql import row_counts
@@ -18,7 +18,6 @@ from readtrack.store.keys import DAY, HOUR, MINUTE, PART, Key
 from readtrack.store.server import BITS, KeyKind
 from readtrack.store.uniques import STRATEGIES, model_strategy
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
-from readtrack.unread import starting
 
 MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
 MOST_BITS = 8_000_000  # highest bit that is set: 1 MB; bitmaps grow evenly beyond that
@@ -74,7 +73,7 @@ def own_numbers() -> Numbers:
         posts,
         active=viewed / posts if posts else 0.0,
         visitors=round(visitors / viewed) if viewed else 0,
-        readers=starting.highest_position(),
+        readers=unread.highest_position(),
         views=sum(total.views for answer in hours for total in answer.values()),
         categories=sum(model._default_manager.count() for model in read_state_models()),
     )

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from django.db.models import Count, Min
 
-from readtrack import buckets
+from readtrack import buckets, unread
 from readtrack.conf import conf
 from readtrack.doctor.findings import Context, Finding, counted, duration, finding
 from readtrack.models import FlushRun, UnsentPublication
@@ -15,7 +15,6 @@ from readtrack.sql import databases, row_counts, runs
 from readtrack.store import counters, server
 from readtrack.store.counters import Total
 from readtrack.subjects import rows_by_model, tracked_models
-from readtrack.unread import publishing
 
 SHOWN = 3  # subjects
 STATEMENT = 200  # characters of a statement that are shown
@@ -46,7 +45,7 @@ def outbox(context: Context) -> Finding:
     """Examines whether publications reach Redis."""
     waiting = [
         UnsentPublication.objects.using(alias).aggregate(number=Count("pk"), oldest=Min("written"))
-        for alias in publishing.outboxes()
+        for alias in unread.outboxes()
     ]
     number = sum(found["number"] for found in waiting)
     if not number:

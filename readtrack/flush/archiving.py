@@ -16,7 +16,7 @@ from readtrack.store import breakdowns, counters, keys, lifecycle, read_state, s
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import read_state_models, subject_column
-from readtrack.unread.starting import subjects_of_rows
+from readtrack.unread import subjects_of_rows
 
 HOUR = 3_600_000_000  # µs
 HOURS = 24

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db.models import Model
 
-from readtrack import tracker
+from readtrack import tracker, unread
 from readtrack.conf import conf
 from readtrack.doctor.findings import counted, size
 from readtrack.flush import run
@@ -17,7 +17,6 @@ from readtrack.models import History
 from readtrack.sql import daily, databases
 from readtrack.store import moving
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
-from readtrack.unread import starting
 
 FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")
 
@@ -60,10 +59,10 @@ def reset(*, bar: Any, model: str, **options: Any) -> str:
 def start_as_read(*, bar: Any, dry_run: bool, model: list[str] | None, **options: Any) -> str:
     models = list(map(_with_read_state, model or ())) or read_state_models()
     rows = sum(databases.rows(one).count() for one in models)
-    each = starting.size_of(starting.highest_position())
+    each = unread.size_of(unread.highest_position())
     if not dry_run:
         with bar(desc="Marking", unit=" objects", total=rows) as shown:
-            rows = sum(starting.start_as_read(one, progress=shown.update) for one in models)
+            rows = sum(unread.start_as_read(one, progress=shown.update) for one in models)
     verb = "It would mark" if dry_run else "Marked"
     return f"{verb} {counted(rows, 'object')} read, {size(each)} each, {size(each * rows)} in all."
 

@@ -1,25 +1,32 @@
-"""Publishing: makes categories unread when something new is in them.
+"""Making categories unread when something new is in them, and read where a site or an account starts with no dots.
 
 An SQL table is the outbox: what is new is written in the transaction of the post, sent to Redis on commit, and deleted
 once Redis has it. What is left after a crash is sent by the next flush.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
-from django.db.models import ManyToManyField, Model
+from django.db.models import ManyToManyField, Max, Model, QuerySet
 
-from readtrack import subjects
+from readtrack import buckets, subjects
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked, UnsentPublication
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
+from readtrack.store.connection import server_time
 from readtrack.store.read_state import Publication
+from readtrack.store.recording import record
+
+AT_ONCE = 10_000_000  # bytes that one script writes; the server does so in some milliseconds
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -141,3 +148,59 @@ def _delete(rows: Iterable[UnsentPublication], alias: str) -> None:
     # Without the signals of delete(), for which a site may have receivers that read each row first.
     for some in scripts.sliced([row.pk for row in rows]):
         UnsentPublication.objects.filter(pk__in=some)._raw_delete(alias)
+
+
+def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
+    """Marks each row read for all users, unless published to meanwhile. Returns how many. May be started again."""
+    as_of = server_time(patient=True)
+    read_state.begin(as_of)
+    highest = number_readers() if readers.has_ordinals() else dict.fromkeys(keys.tags(), highest_position())
+    count, size = 0, max(1, min(scripts.SLICE, AT_ONCE // size_of(max(highest.values()))))
+    for names in subjects_of_rows(model, size):
+        for some in scripts.parted(names):
+            fill = read_state.fill(some, highest=highest[keys.tag(some[0])], as_of=as_of)
+            count += scripts.run(fill, patient=True)
+        progress(len(names))
+    return count
+
+
+def highest_position() -> int:
+    """Returns the highest position of a user's read state; at least 0."""
+    users = _rows(get_user_model())
+    highest = users.count() - 1 if readers.has_ordinals() else users.aggregate(highest=Max("pk"))["highest"] or 0
+    return max(0, min(highest, readers.highest()))
+
+
+def number_readers() -> dict[str, int]:
+    """Gives an ordinal to each user who has none yet. Returns the highest one of each partition, at least 0, by tag."""
+    names = map(readers.reader_by_id, _rows(get_user_model()).values_list("pk", flat=True).iterator())
+    highest = dict.fromkeys(keys.tags(), 0)
+    while some := list(islice(names, scripts.SLICE)):
+        highest = dict(zip(keys.tags(), scripts.run_all(*read_state.number(some), patient=True), strict=True))
+    return highest
+
+
+def size_of(highest: int) -> int:
+    """Returns the memory of a category's read state up to that position (bytes)."""
+    return (highest + 1) * readers.bits() // 8 + 1
+
+
+def start_reader(pk: Any) -> None:
+    """Marks every category read for a new account. Raises redis.RedisError."""
+    reader = readers.or_none(pk)
+    for model in subjects.read_state_models() if reader is not None else []:
+        for names in subjects_of_rows(model, scripts.SLICE):
+            record(Hit(Visitor(""), buckets.now(), reads=tuple(names), reader=reader))
+
+
+def subjects_of_rows(model: type[Model], size: int) -> Iterator[list[str]]:
+    """Yields the subjects of all rows of the model, `size` at once. No cursor stays open in between."""
+    rows = _rows(model).order_by("pk").values_list("pk", flat=True)
+    page = list(rows[:size])
+    while page:
+        yield [subjects.subject_of_row(model, pk) for pk in page]
+        page = list(rows.filter(pk__gt=page[-1])[:size])
+
+
+def _rows(model: type[Model]) -> "QuerySet[Any]":
+    return model._base_manager.using(router.db_for_write(model))

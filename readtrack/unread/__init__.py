@@ -1,1 +1,0 @@
-"""Unread state: what makes categories unread."""
