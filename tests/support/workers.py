@@ -13,6 +13,7 @@ MOST = 4  # more would hardly be faster: the longest tests take a while
 REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
 # One worker runs all tests of these files, because they share a server or a browser that takes seconds to start.
 TOGETHER = {
+    "tests/store/test_cluster.py": "a cluster",
     "tests/demo/test_run.py": "a running demo",
     "tests/browser/test_reading.py": "a browser",
     "tests/browser/test_script.py": "a browser",
@@ -25,8 +26,8 @@ def number_of_workers(options: Namespace) -> int:
     asked = getattr(options, "numprocesses", None)
     if asked != "auto":
         return int(asked or 0)
-    # One more than there are cores, because now and then each of them waits for a server.
-    number = min(len(os.environ.get(REDIS, "").split()) or MOST, (os.cpu_count() or 1) + 1)
+    # Two more than there are cores, because for a third of the time each of them waits for a server or a browser.
+    number = min(len(os.environ.get(REDIS, "").split()) or MOST, (os.cpu_count() or 1) + 2)
     return 0 if number == 1 or _is_short(options) else number
 
 
