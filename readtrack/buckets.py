@@ -6,8 +6,7 @@ from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Literal, get_args
 
-from django.conf import settings
-from django.utils.timezone import get_current_timezone, get_default_timezone, make_aware, make_naive
+from django.utils.timezone import get_current_timezone, get_default_timezone, make_aware
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -19,11 +18,6 @@ def now(at: datetime | None = None) -> datetime:
     if at is None:
         return datetime.now(timezone.utc)
     return (at if at.tzinfo else make_aware(at, get_default_timezone())).astimezone(timezone.utc)
-
-
-def for_field(at: datetime) -> datetime:
-    """Returns the time as a DateTimeField takes it: aware, or without USE_TZ naive and of the site's TIME_ZONE."""
-    return at if settings.USE_TZ else make_naive(at, get_default_timezone())
 
 
 @lru_cache(maxsize=128)

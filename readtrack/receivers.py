@@ -28,11 +28,10 @@ def connect() -> None:
             tracked.row_saved.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
         elif news_for(model):
             post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
-        if news_for(model):
-            for field in news_links(model):
-                if field.many_to_many:
-                    through = field.remote_field.through
-                    m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
+        for field in news_links(model):
+            if field.many_to_many:
+                through = field.remote_field.through
+                m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
         # Not a child that shares its parent's subject, because it may be deleted alone.
         is_owner = model._meta.concrete_model is owner(model)
         if is_owner and (is_counted(model) or has_read_state(model)):

@@ -53,7 +53,7 @@ def test_errors_of_the_endpoints_are_marked(path: str, data: dict[str, Any]) -> 
 
 
 def test_the_names_of_models_and_fields_in_the_admin_are_marked() -> None:
-    for name in ("FlushRun", "Dashboard", "Import"):
+    for name in ("FlushRun", "Dashboard", "Note"):
         model: Any = apps.get_model("readtrack", name)
         assert unmarked(f"{model._meta.verbose_name} {model._meta.verbose_name_plural}") == []
 

@@ -28,6 +28,8 @@ SHOWN = 3  # subjects in a line of the log
 ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
 FOREVER = 2**31 - 1  # an hour that is never reached
 
+Live = Mapping[str, RowCounts]  # by subject
+
 
 def settle(epoch: SqlEpoch) -> int:
     """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs. Returns how many."""
@@ -74,13 +76,13 @@ def _stored_hours(names: Sequence[str]) -> dict[str, Stored]:
     return {name: Stored({"": found[model].get(hour, 0)}) for name, (model, hour) in wanted.items()}
 
 
-def _with_visitors(counts: Mapping[str, RowCounts]) -> dict[str, Stored]:
+def _with_visitors(counts: Live) -> dict[str, Stored]:
     sketches = archive.sketches(counts)
     return {one: Stored({"": row.views}, sketches.get(one, b""), row.visitors) for one, row in counts.items()}
 
 
 def write_chunk(
-    subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed: Mapping[str, None], archived: Container[str] = ()
+    subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed: Container[str], archived: Container[str] = ()
 ) -> None:
     """Writes one chunk of totals, lifts those that SQL holds more of, and adds the numbers to the run.
 
@@ -146,18 +148,11 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
     return live
 
 
-def _write(
-    model: type[Model],
-    rows: Mapping[Any, str],
-    live: Mapping[str, RowCounts],
-    *,
-    changed: Mapping[str, None],
-    hour: int,
-) -> Written:
+def _write(model: type[Model], rows: Mapping[Any, str], live: Live, *, changed: Container[str], hour: int) -> Written:
     # One transaction where both are in one database, so that a kill cannot come between count and history.
     with transaction.atomic(using=databases.of(row_counts.table_of(model)).alias):
         written = row_counts.write(model, {pk: live[subject] for pk, subject in rows.items()})
-        raised = changed.keys() & {rows[pk] for pk in written.raised} if conf.HISTORY else ()
+        raised = [rows[pk] for pk in written.raised if rows[pk] in changed] if conf.HISTORY else ()
         history.store({subject: live[subject] for subject in raised}, hour=hour)
     return written
 
@@ -200,9 +195,7 @@ def _write_hours(
     return behind
 
 
-def _raised(
-    model: str, live: Mapping[int, Total], stored: Sums, *, behind: dict[str, Stored]
-) -> list[tuple[str, int, int, int]]:
+def _raised(model: str, live: Mapping[int, Total], stored: Sums, *, behind: dict[str, Stored]) -> list[Any]:
     """Returns the rows to raise, and enters hours of which Redis has less than history into `behind`."""
     known = stored.by_hour()
     total = row = stored.before

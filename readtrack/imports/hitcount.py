@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps.registry import Apps
@@ -15,23 +14,13 @@ from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, visitors
 from readtrack.imports import ledger
+from readtrack.imports.ledger import Report
 from readtrack.models import Import
 from readtrack.sql import row_counts
 from readtrack.store.imports import Batch
 from readtrack.subjects import is_counted, subject_of_row
 
 ROWS = 500  # of django-hitcount's counts in a batch
-
-
-@dataclass(slots=True)
-class Report:
-    """Rows that were read, views and hits with a visitor that were taken over, and rows skipped."""
-
-    rows: int = 0
-    views: int = 0
-    hits: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)  # by reason
-    notes: list[str] = field(default_factory=list)
 
 
 class HitCount(models.Model):  # noqa: DJ008 - nobody looks at one
@@ -72,7 +61,8 @@ def run(*, using: str = "default", dry_run: bool = False, progress: Callable[[in
         record.save()
         flush()  # a Redis that was restored from before the last flush catches up with SQL first
     rows = HitCount._base_manager.using(using).order_by("pk")
-    report = Report(skipped=Counter({"imported before": rows.filter(pk__lte=position).count()}))
+    before = rows.filter(pk__lte=position).count()
+    report = Report(read=before, skipped=Counter({"imported before": before}))
     groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
     if groups and not set(groups) <= set(exclusions.rules().groups):
         line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
@@ -91,15 +81,14 @@ def run(*, using: str = "default", dry_run: bool = False, progress: Callable[[in
 def _batch(rows: Sequence[HitCount], report: Report, *, using: str) -> Batch:
     """Returns the views of the rows, and the visitors that are still on record."""
     batch, subjects = Batch(), _subjects(rows, report)
-    report.rows += len(rows)
+    report.read += len(rows)
     for row in rows:
         if row.pk in subjects and row.hits > 0:
             batch.views[subjects[row.pk]] += row.hits
-            report.views += row.hits
+            report.counted += row.hits
     hits = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
     columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
     for row_id, ip, agent, user, at in hits.values_list(*columns).iterator():
-        report.hits += 1
         visitor = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
         batch.visitors[subjects[row_id]].add(visitor)
     return batch

@@ -2,7 +2,9 @@
 
 # docs/explanation/flush.md has the steps of a batch, and what follows a kill after each.
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +18,17 @@ from readtrack.sql import backfill, databases
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, keys, scripts
 from readtrack.store.imports import Batch
+
+
+@dataclass(slots=True)
+class Report:
+    """Numbers of the lines or rows that were read, and of the views (or reads of categories) that were counted."""
+
+    read: int = 0
+    counted: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)  # by reason: that of a live hit, or one of the import
+    not_resolved: Counter[str] = field(default_factory=Counter)  # paths of a log, by pattern
+    notes: list[str] = field(default_factory=list)
 
 
 class ImportRefusedError(RuntimeError):

@@ -4,7 +4,6 @@ import gzip
 import secrets
 import zlib
 from collections.abc import Iterator
-from datetime import datetime
 from hashlib import blake2b
 from typing import BinaryIO
 
@@ -28,8 +27,6 @@ class LogFile:
 
     record: Import
     position = lost = 0  # where its import goes on, and the bytes before that which were passed over
-    since: datetime | None = None  # first and last time of its lines
-    until: datetime | None = None
 
     def __init__(self, file: BinaryIO) -> None:
         """Raises ImportRefusedError for a file in another form than text and gzip."""
@@ -41,6 +38,7 @@ class LogFile:
         self.is_damaged = False
         self._state = blake2b(digest_size=16)
         self._file = file
+        self.read = file.tell  # how many bytes of the file were read, compressed as they are
 
     def first(self) -> bytes:
         """Returns the first line, or as much of it as is looked at; empty if there is no whole line."""
@@ -58,11 +56,6 @@ class LogFile:
                 self._state = state.copy()
                 yield b"" if is_long else raw[:-1].rstrip(b"\r"), end
             is_long = raw[-1:] != b"\n"
-
-    @property
-    def read(self) -> int:
-        """Returns how many bytes of the file were read, compressed as they are."""
-        return self._file.tell()
 
     @property
     def digest(self) -> str:
@@ -90,11 +83,6 @@ class LogFile:
         self.position, self.lost = ledger.resume(self.record, digest=self.digest_at, dry_run=dry_run)
         if not dry_run and self.record.pk is None:
             self.record.save()
-
-    def see(self, at: datetime) -> None:
-        """Widens the time range."""
-        self.since = min(at, self.since or at)
-        self.until = max(at, self.until or at)
 
     def _pieces(self) -> Iterator[bytes]:
         """Yields lines, a long one in pieces, up to where a gzip file is damaged."""

@@ -1,8 +1,7 @@
 """Taking over a table of reads, one row for each user and category that the user has seen all of."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -13,22 +12,12 @@ from readtrack import buckets
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor, digest
-from readtrack.imports.ledger import ImportRefusedError
+from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.models import Import
 from readtrack.sql import databases
 from readtrack.store import read_state, scripts
 from readtrack.store.connection import server_time
 from readtrack.subjects import has_read_state, model_with_label, subject_of_row
-
-
-@dataclass
-class Report:
-    """Numbers of rows."""
-
-    rows: int = 0
-    read: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
 
 
 def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callable[[int], object] = int) -> Report:
@@ -56,9 +45,9 @@ def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callab
                 for some in scripts.parted(dict.fromkeys(subjects))
             ]
             marked = sum(map(len, scripts.run_all(*map(read_state.mark, hits), patient=True)))
-        report.read += marked
+        report.counted += marked
         report.skipped["published to since the import began"] += wanted - marked
-        report.rows += len(some)
+        report.read += len(some)
         progress(len(some))
     return report
 

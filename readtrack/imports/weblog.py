@@ -1,22 +1,22 @@
 """Takes over the views in a web server's logs: judges lines as live hits are judged, by the times of the log."""
 
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor.findings import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, visitors
 from readtrack.hits.hit import Reason, judged
 from readtrack.imports import ledger, urls
+from readtrack.imports.ledger import Report
 from readtrack.imports.lines import Line, parser
 from readtrack.imports.logs import LogFile
 from readtrack.models import FlushRun, Import
@@ -31,22 +31,11 @@ PATTERNS = 1_000  # of paths that did not resolve, counted one by one
 LONGEST_PATTERN = 80  # characters
 OTHERS = "(others)"
 
-OVERLAP = timedelta(minutes=1)  # pieces of a rotated log share less, because requests end in another order
+OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in another order
 # A log of that many lines with so few addresses may have those of proxies in place of the visitors'.
 MANY_LINES, FEW_ADDRESSES = 1_000, 10
 
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
-
-
-@dataclass(slots=True)
-class Report:
-    """Number of lines: every line is counted, skipped for a reason, or has a path that shows no object."""
-
-    lines: int = 0
-    counted: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)  # by reason: that of a live hit, or one of a log's own
-    not_resolved: Counter[str] = field(default_factory=Counter)  # by pattern of path
-    notes: list[str] = field(default_factory=list)
 
 
 @lru_cache(maxsize=1024)
@@ -133,10 +122,10 @@ class Importer:
             known = len(files) if new is None else max(new - 1, 0)
             if known:
                 self.report.notes.append(f"{counted(known, 'log')} imported before, with nothing new.")
-                self.progress(sum(file.read for file in files[:known]))
+                self.progress(sum(file.read() for file in files[:known]))
             if files[known:] and not self.dry_run:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
-            self._records = {record.source: record for record in Import.objects.filter(since__isnull=False)}
+            self._records = {record.source: record for record in Import.objects.filter(until__gt=0)}
             for file in files[known:]:
                 self._take(file)
                 self._compare(file)
@@ -151,9 +140,9 @@ class Importer:
                 reason = self._judge(file, raw, is_new=is_new)
                 if reason or not is_new:
                     self.report.skipped[reason if is_new else "imported before"] += 1
-            self.report.lines += len(some)
-            self.progress(file.read - read)
-            read, unsaved = file.read, unsaved + len(some)
+            self.report.read += len(some)
+            self.progress(file.read() - read)
+            read, unsaved = file.read(), unsaved + len(some)
             if self._batch.is_full or unsaved >= PATIENCE:
                 self._save(file, end)
                 unsaved = 0
@@ -164,22 +153,17 @@ class Importer:
     def _compare(self, file: LogFile) -> None:
         """Notes other files that have lines of the same times."""
         record = file.record
-        if record.since is None or record.until is None:
-            return
         self._records[record.source] = record
         for source, other in self._records.items():
-            if source == record.source or other.since is None or other.until is None:
-                continue
             since, until = max(record.since, other.since), min(record.until, other.until)
-            if until - since >= OVERLAP:
-                times = f"{buckets.now(since):%Y-%m-%d %H:%M} to {buckets.now(until):%Y-%m-%d %H:%M} UTC"
+            if source != record.source and until - since >= OVERLAP:
+                first, last = (datetime.fromtimestamp(time, timezone.utc) for time in (since, until))
+                times = f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
                 advice = "If they are pieces of one log, lines count twice; --since and --until leave times out."
                 self.report.notes.append(f"{file.name} and {other.name} both have lines of {times}. {advice}")
 
     def _save(self, file: LogFile, position: int) -> None:
         batch, self._batch = self._batch, Batch()
-        if file.since and file.until:
-            file.record.since, file.record.until = buckets.for_field(file.since), buckets.for_field(file.until)
         if not self.dry_run and position > file.record.position:
             ledger.add(file.record, batch, position=position, digest=file.digest)
 
@@ -190,7 +174,8 @@ class Importer:
             return "malformed"
         if (self.since and line.at < self.since) or (self.until and line.at >= self.until):
             return "outside the times"
-        file.see(line.at)
+        second, record = int(line.at.timestamp()), file.record
+        record.since, record.until = min(second, record.since or second), max(second, record.until)
         if reason := judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
             return reason
         subject = self._subject(line.path)
@@ -229,6 +214,6 @@ class Importer:
             visits = counted(forgotten, "visit")
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
         first = None if self.until else FlushRun.objects.order_by("started").first()
-        if first and any(file.until and file.until >= first.began for file in files):
+        if first and any(file.record.until >= int(first.began.timestamp()) for file in files):
             goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
             self.report.notes.append(f"{goes_on} If views were counted live by then, give --until that moment.")

@@ -206,22 +206,18 @@ class Import(models.Model):
 
     # Names the position in Redis. A primary key could be handed out again once this database was restored.
     source = models.CharField(max_length=64, unique=True)
-    name = models.CharField(_("name"), max_length=255)
+    name = models.CharField(max_length=255)
     first_line = models.CharField(max_length=32, blank=True, db_index=True)  # its digest
     digest = models.CharField(max_length=32, blank=True)  # of everything up to the position
-    position = models.PositiveBigIntegerField(_("position"), default=0)  # what is before it is in SQL's counts
+    position = models.PositiveBigIntegerField(default=0)  # what is before it is in SQL's counts
     intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
-    part = models.TextField(blank=True, editable=False)  # what that adds to history, as JSON
-    since = models.DateTimeField(_("since"), null=True)
-    until = models.DateTimeField(_("until"), null=True)
-    started = models.DateTimeField(_("started"), default=timezone.now, editable=False)
+    part = models.TextField(blank=True)  # what that adds to history, as JSON
+    since = models.PositiveBigIntegerField(default=0)  # first and last time of its lines (s since 1970); 0 without any
+    until = models.PositiveBigIntegerField(default=0)
+    started = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        verbose_name = _("import")
-        verbose_name_plural = _("imports")
-        get_latest_by = "started"
-        ordering = ("-started",)
-        default_permissions = ("view",)
+        default_permissions = ()
 
     def __str__(self) -> str:
         return self.name

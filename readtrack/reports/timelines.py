@@ -62,13 +62,9 @@ def series(
         return []
     first, last = _hours(starts, end)
     hourly = _hourly_reads if count == "reads" else _hourly_views
-    return _points(starts, hourly(of, since=first, until=last + 1))
-
-
-def _points(starts: Sequence[datetime], found: Counter[int]) -> list[Point]:
     sums = [0] * len(starts)
-    for hour, count in found.items():
-        sums[_place(starts, hour)] += count
+    for hour, number in hourly(of, since=first, until=last + 1).items():
+        sums[_place(starts, hour)] += number
     return [Point(*pair) for pair in zip(starts, sums, strict=True)]
 
 

@@ -37,10 +37,12 @@ def drop(connection: BaseDatabaseWrapper) -> None:
         cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
 
 
-def exists(connection: BaseDatabaseWrapper) -> bool:
-    """Returns True if the database has the view."""
+def renew(connection: BaseDatabaseWrapper, *, table: str) -> None:
+    """Lets the view, if there is one, read that table: a view goes along with a table that gets a new name."""
     with connection.cursor() as cursor:
-        return VIEW in connection.introspection.table_names(cursor, include_views=True)
+        exists = VIEW in connection.introspection.table_names(cursor, include_views=True)
+    if exists:
+        create(connection, table=table)
 
 
 def _day(vendor: str) -> str:

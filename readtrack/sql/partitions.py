@@ -43,7 +43,7 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
         with transaction.atomic(using=connection.alias):
             words = {"table": table, "first": first, "until": until, "bound": BOUND}
             cursor.execute(databases.STATEMENTS["divide"].format_map(words))
-            _renew_view(connection, table=table)
+            daily.renew(connection, table=table)
 
 
 def unite(connection: BaseDatabaseWrapper) -> None:
@@ -55,15 +55,9 @@ def unite(connection: BaseDatabaseWrapper) -> None:
         cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {table}{FIRST}")
         for part in months:
             cursor.execute(f"INSERT INTO {table}{FIRST} SELECT * FROM {part.name}")  # noqa: S608 - our own tables
-        _renew_view(connection, table=f"{table}{FIRST}")
+        daily.renew(connection, table=f"{table}{FIRST}")
         cursor.execute(f"DROP TABLE {table}")
         cursor.execute(f"ALTER TABLE {table}{FIRST} RENAME TO {table}")
-
-
-def _renew_view(connection: BaseDatabaseWrapper, *, table: str) -> None:
-    """Lets the view for other tools read that table, because a view goes along with a table that gets a new name."""
-    if daily.exists(connection):
-        daily.create(connection, table=table)
 
 
 def add_months(*, at: datetime) -> None:

@@ -46,7 +46,7 @@ def test_publications_that_redis_has_not_got_are_shown(settings: Settings) -> No
     waiting = UnsentPublication.objects.create(subject="site.category:1")
     [finding] = found("outbox")
     assert (finding.level, finding.message[:14]) == ("ok", "1 publication ")
-    waiting.written = buckets.for_field(buckets.now() - timedelta(seconds=200))
+    waiting.written = buckets.now() - timedelta(seconds=200)
     waiting.save()
     [finding] = found("outbox")
     assert finding.level == "warning"

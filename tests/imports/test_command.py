@@ -53,12 +53,12 @@ def figures(text: str) -> dict[str, str]:
 def test_an_import_says_what_counted_and_why_the_rest_did_not(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = output(capsys, path)
     assert figures(text) == {
-        "lines": "4",
+        "read": "4",
         "counted": "2",
         "skipped": "1",
-        "  repeat (25% of the lines)": "1",
+        "  repeat (25%)": "1",
         "not resolved": "1",
-        "  /x/ (25% of the lines)": "1",
+        "  /x/ (25%)": "1",
     }
     assert Post.objects.get().view_count == 2
 
@@ -88,7 +88,7 @@ def test_a_log_without_user_agents_counts_when_that_is_asked_for(
     factories.post(pk=1)
     path = weblogs.write(tmp_path / "a.log", [line().rpartition(' "-" ')[0]])
     found = output(capsys, path, "--format", "common", "--dry-run")
-    assert (figures(found)["counted"], figures(found)["  no agent (100% of the lines)"]) == ("0", "1")
+    assert (figures(found)["counted"], figures(found)["  no agent (100%)"]) == ("0", "1")
     assert figures(output(capsys, path, "--format", "common", "--count-robots"))["counted"] == "1"
 
 
@@ -167,7 +167,7 @@ def test_hitcount_is_imported_and_the_report_names_what_was_lost(
     tables.count(Category, 1, 7)
     assert output(capsys, "--from", "hitcount", "--dry-run").startswith("Nothing was written.")
     found = figures(output(capsys, "--from", "hitcount"))
-    assert (found["views"], found["  not tracked: site.Category"], found["rows"]) == ("7", "1", "2")
+    assert (found["counted"], found["  not tracked: site.Category (50%)"], found["read"]) == ("7", "1", "2")
     Import.objects.update(intended=99)
     assert "Redis lost its data" in output(capsys, "--from", "hitcount")
 

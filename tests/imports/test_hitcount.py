@@ -15,8 +15,7 @@ from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import logged
 from readtrack.imports import hitcount
-from readtrack.imports.hitcount import Report
-from readtrack.imports.ledger import ImportRefusedError
+from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.models import Import
 from tests.site.models import Category, Post, Product
 from tests.support import factories
@@ -93,9 +92,9 @@ def test_counts_and_visitors_are_added_once(tables: Tables) -> None:
         ("::1", user.pk),
     ):
         tables.hit(row, ip, user=by)
-    assert hitcount.run() == Report(rows=1, views=100, hits=5)
+    assert hitcount.run() == Report(read=1, counted=100)
     assert stored(post) == (106, 4)
-    assert hitcount.run() == Report(skipped=Counter({"imported before": 1}))
+    assert hitcount.run() == Report(read=1, skipped=Counter({"imported before": 1}))
     flush()
     assert stored(post) == (106, 4)
 
@@ -117,8 +116,8 @@ def test_counts_of_unknown_objects_are_named_in_the_report(tables: Tables) -> No
     tables.row(9999, 1, 7)
     tables.count(Post, factories.post().pk, 0)
     assert hitcount.run() == Report(
-        rows=5,
-        views=3,
+        read=5,
+        counted=3,
         skipped=Counter({"no such object": 1, "not tracked: site.Category": 1, "not tracked: ?": 1}),
     )
     assert stored(post) == (3, 0)
@@ -129,7 +128,7 @@ def test_text_keys_are_taken_as_they_are(tables: Tables) -> None:
     product = Product.objects.create(name="x")
     tables.count(Product, str(product.pk), 3)
     tables.count(Product, "nonsense", 4)
-    assert hitcount.run() == Report(rows=2, views=3, skipped=Counter({"no such object": 1}))
+    assert hitcount.run() == Report(read=2, counted=3, skipped=Counter({"no such object": 1}))
     assert reports.views([Product.objects.get()]) == {product: 3}
 
 
@@ -153,7 +152,7 @@ def test_many_rows_are_taken_in_batches_and_later_ones_by_the_next_run(
     hitcount.run(progress=done.append)
     assert done == [3, 3, 1]
     tables.count(Post, posts[7].pk, posts[7].pk)
-    assert hitcount.run() == Report(rows=1, views=posts[7].pk, skipped=Counter({"imported before": 7}))
+    assert hitcount.run() == Report(read=8, counted=posts[7].pk, skipped=Counter({"imported before": 7}))
     assert [stored(post) for post in posts] == [(post.pk, 0) for post in posts]
 
 
@@ -163,7 +162,7 @@ def test_their_tables_may_be_in_another_database() -> None:
     tables.create()
     try:
         tables.hit(tables.count(Post, post.pk, 3), "192.0.2.1")
-        assert hitcount.run(using="lite") == Report(rows=1, views=3, hits=1)
+        assert hitcount.run(using="lite") == Report(read=1, counted=3)
     finally:
         tables.drop()
     assert stored(post) == (3, 1)

@@ -17,8 +17,8 @@ from readtrack import tracker
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.imports.ledger import ImportRefusedError
-from readtrack.imports.weblog import Importer, Report
+from readtrack.imports.ledger import ImportRefusedError, Report
+from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.reports import series
 from readtrack.sql.runs import SqlEpoch

@@ -16,7 +16,8 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
-from readtrack.imports.weblog import OTHERS, Importer, LogDeduplicator, Report
+from readtrack.imports.ledger import Report
+from readtrack.imports.weblog import OTHERS, Importer, LogDeduplicator
 from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.snapshots import Snapshot
@@ -82,7 +83,7 @@ def test_every_line_is_judged_as_a_live_hit(write: Write) -> None:
         "nonsense",
     )
     report = take(path)
-    assert (report.lines, report.counted) == (16, 5)
+    assert (report.read, report.counted) == (16, 5)
     assert report.skipped == {"repeat": 1, "bot": 2, "method": 1, "status": 1, "no such object": 1, "malformed": 1}
     assert report.not_resolved == {"/static/app.….js": 2, "/manuals/…/": 1, "/x?[…m/": 1}
     assert stored() == {1: (5, 3)}
@@ -301,7 +302,7 @@ def test_a_log_is_recognised_under_another_name_and_compressed_or_not(
     first = take(weblogs.write(tmp_path / "access.log", log))
     again = take(weblogs.write(tmp_path / "access.log.1.gz", log, packed=True))
     assert stored() == expected
-    assert (first.counted, first.lines) == (sum(views for views, _ in expected.values()), len(log))
+    assert (first.counted, first.read) == (sum(views for views, _ in expected.values()), len(log))
     assert again == Report(notes=["1 log imported before, with nothing new."])
     assert Import.objects.count() == 1
 
@@ -327,7 +328,7 @@ def test_logs_without_new_lines_are_named_among_the_others(post: Post, tmp_path:
     take(*paths[:2])
     report = take(*paths)
     # The last known one is read along, as its windows reach into the next.
-    assert (report.lines, report.skipped, report.counted) == (4, {"imported before": 2}, 1)
+    assert (report.read, report.skipped, report.counted) == (4, {"imported before": 2}, 1)
     assert "1 log imported before, with nothing new." in report.notes
     assert "3 logs imported before, with nothing new." in take(*paths).notes
 
@@ -460,6 +461,6 @@ def test_patterns_are_bounded(write: Write, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_empty_logs_are_passed_over(write: Write) -> None:
-    malformed = Report(lines=1, skipped=Counter(malformed=1))
+    malformed = Report(read=1, skipped=Counter(malformed=1))
     assert take(write(), write("nonsense", name="b.log")) == malformed
     assert take(write("x" * 70_000, name="c.log")) == malformed

@@ -1,15 +1,13 @@
 """`manage.py readtrack import`"""
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from readtrack.imports import hitcount, reads, weblog
-from readtrack.imports.ledger import ImportRefusedError
+from readtrack.imports.ledger import ImportRefusedError, Report
 
 SHOWN = 20  # reasons for skips, and patterns of paths that did not resolve
 
@@ -29,7 +27,7 @@ def run(*, command: BaseCommand, bar: Any, **options: Any) -> str:
     return "\n".join([*start, *figures, *map(command.style.WARNING, report.notes)])
 
 
-def _report(bar: Any, options: dict[str, Any]) -> hitcount.Report | reads.Report | weblog.Report:
+def _report(bar: Any, options: dict[str, Any]) -> Report:
     size = sum(Path(file).stat().st_size for file in options["files"])
     unit = {"unit": "B", "total": size, "unit_scale": True} if options["files"] else {"unit": " rows"}
     dry_run = options["dry_run"]
@@ -45,15 +43,10 @@ def _report(bar: Any, options: dict[str, Any]) -> hitcount.Report | reads.Report
         return importer.run(options["files"])
 
 
-def _figures(report: hitcount.Report | reads.Report | weblog.Report) -> Iterator[tuple[str, int]]:
+def _figures(report: Report) -> Iterator[tuple[str, int]]:
     """Yields the names and numbers of the report; below a sum its largest parts."""
-    for one in fields(report):
-        name, value = one.name.replace("_", " "), getattr(report, one.name)
-        if isinstance(value, int):
-            yield name, value
-        if isinstance(value, Counter):
-            yield name, value.total()
-            of = getattr(report, "lines", 0)
-            for part, count in value.most_common(SHOWN):
-                if count:
-                    yield f"  {part} ({count / of:.0%} of the lines)" if of else f"  {part}", count
+    yield from (("read", report.read), ("counted", report.counted))
+    for name, parts in (("skipped", report.skipped), ("not resolved", report.not_resolved)):
+        yield name, parts.total()
+        for part, count in (+parts).most_common(SHOWN):
+            yield f"  {part} ({count / report.read:.0%})", count
