@@ -205,7 +205,13 @@ def _chart(found: Numbers, table: Table) -> dict[str, Any]:
         "summary": summary,
         "chart": table,
         "chart_rows": rows,
-        "chart_labels": json.dumps([column.heading for column in table.columns]),
+        "chart_values": json.dumps(
+            {
+                "labels": [column.heading for column in table.columns],
+                "columns": [column.name for column in table.columns],
+                "rows": [row.values for row in table.rows],
+            }
+        ),
         "zone": timezone.get_current_timezone_name(),
         "notes": [(start, note) for start, note in zip(starts, found.notes, strict=True) if note],
         "chart_links": _exports(table, found.scope),

@@ -1,6 +1,7 @@
 """The dashboard's page: totals, chart and tables of a scope, without Redis too, and as files."""
 
 import csv
+import html
 import json
 import re
 from datetime import date, datetime, timedelta
@@ -96,6 +97,10 @@ def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(period
     assert sum(int(row["views"]) for row in rows) == views[0]
     page = admin_client.get(DASHBOARD, {"period": period})
     assert sum(int(values[0]) for _, values in page.context["chart_rows"]) == views[0]
+    # The script draws them without another request.
+    assert html.unescape(page.text).count(page.context["chart_values"]) == 1
+    drawn = json.loads(page.context["chart_values"])
+    assert drawn["rows"] == json.loads(exported(admin_client, "over-time", "json", period=period))["rows"]
     one = shown(admin_client, period=period, object=f"site.post:{post.pk}")
     assert one["Views"][0] == str(views[1])
     assert [row[1] for row in one["most-viewed"]] == ([str(views[1])] if views[1] else [])

@@ -1,4 +1,4 @@
-// Draws the dashboard's chart again with uPlot, from the JSON of its table: values under the pointer, the period before
+// Draws the dashboard's chart again with uPlot, from its values in the page: values under the pointer, the period before
 // beside them, and zoom by dragging. The drawing of the server stays for print, and where anything fails.
 "use strict";
 
@@ -16,7 +16,7 @@
   // Canvas takes no variables, so a change of the scheme draws anew.
   const draw = (host, data, language, height = 280) => {
     const { lines, text, grid } = colours(host);
-    const labels = JSON.parse(host.dataset.labels);
+    const labels = data.labels;
     const number = new Intl.NumberFormat(language);
     const times = data.rows.map((row) => Date.parse(row[0]) / 1000);
     const columns = NAMES.map((name) => data.rows.map((row) => row[data.columns.indexOf(name)]));
@@ -66,14 +66,11 @@
     return new uPlot(options, [times, ...columns], host);
   };
 
-  const start = async (host) => {
+  const start = (host) => {
     const charts = host.closest(".readtrack-charts");
     const language = document.documentElement.lang || undefined;
-    charts.setAttribute("aria-busy", "true");
     try {
-      const answer = await fetch(host.dataset.url, { headers: { Accept: "application/json" } });
-      if (!answer.ok) throw new Error(answer.status);
-      const data = await answer.json();
+      const data = JSON.parse(host.dataset.values);
       const { bottom } = charts.getBoundingClientRect();
       host.hidden = false;
       let plot = draw(host, data, language);
@@ -88,8 +85,6 @@
       new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height })).observe(charts);
     } catch {
       host.hidden = true; // the drawing of the server is there
-    } finally {
-      charts.removeAttribute("aria-busy");
     }
   };
 
