@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from django.db.models import Case, Model, When
+from django.db.models import Case, Model, Subquery, When
 from django.utils import timezone
 
 from readtrack import buckets
@@ -21,7 +20,6 @@ from readtrack.reports.live import loaded, page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
-from readtrack.sql.row_counts import RowCounts
 from readtrack.store import breakdowns, counters, keys, scripts, skips, trending, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
@@ -30,7 +28,7 @@ from readtrack.subjects import enters_funnel, label_of, rows_by_model, subject_c
 
 By = popular.By | Literal["growth"]
 
-CANDIDATES = 60  # objects of whole models whose numbers are computed, to find the best of them
+CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
 DAY = 25  # hours of the longest day
 RECENT = 5  # minutes that are now
@@ -82,8 +80,10 @@ class Numbers:
         """The scope; that of all time begins with the first hour of history."""
         if self.asked.before is not None:
             return self.asked
-        hours = [hour for rows in self._stored.values() for hour in rows.rows]
-        first = history.first_hour([*self._columns]) if self.asked.is_listed else min(hours, default=None)
+        if self.asked.is_listed:
+            first = history.first_hour([*self._columns]).first()
+        else:
+            first = self._list[0][-1] if self._list else history.first_hour(self._names).first()
         return self.asked.with_start(buckets.hour_start(first)) if first else self.asked
 
     @cached_property
@@ -108,12 +108,17 @@ class Numbers:
     @cached_property
     def _stored(self) -> dict[str, Sums]:
         """The sums of whole models in SQL's history: views, and by other names new visitors and reads."""
-        if self.asked.is_listed:
+        if self.asked.is_listed or not self.labels:
             return {}
-        names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
-        names += [name for label in self.labels for name in (history.of_visitors(label), history.of_reads(label))]
-        first = max(BASELINE + 1, self.asked.before.hours.start if self.asked.before else 0)
-        return history.sums(names, since=first, until=self.asked.span.hours.stop)
+        names = [name for label in self.labels for name in (history.of_visitors(label), history.of_reads(label))]
+        bounds = [max(BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
+        live = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
+        return history.sums_between([*self._names, *names], sorted({*bounds, *live}))
+
+    @property
+    def _names(self) -> list[str]:
+        """The names that history has of the views of whole models: one for each partition."""
+        return [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
 
     @cached_property
     def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]], list[Any]]:
@@ -154,32 +159,59 @@ class Numbers:
         """The hits of the last hours that did not count, by reason, the latest hour first."""
         return self._answers[2]
 
+    @property
+    def _days(self) -> int:
+        """The days of the list that goes back to the first hour of the period."""
+        back = buckets.hour_index(buckets.now()) - self.asked.span.hours.start
+        found = next((days for days in popular.DAYS if days * 24 >= back), popular.EVER)
+        return found if self.asked.before else popular.EVER
+
+    @cached_property
+    def _list(self) -> list[Any]:
+        """The list that goes back to the first hour of the period; entries of that of all time end with that hour."""
+        found = popular.entries(*self._history_labels, days=self._days, by=self._column)
+        if self._days == popular.EVER:
+            found = found.annotate(start=Subquery(history.first_hour(self._names)))
+        return [*found[:MOST]]
+
+    @property
+    def _history_labels(self) -> list[str]:
+        is_read = self.by == "reads" and self._days != popular.EVER
+        return [history.of_reads(label) if is_read else label for label in self.labels]
+
+    @property
+    def _column(self) -> str:
+        return "views" if self.by == "growth" else popular.COLUMNS[self.by]
+
     @cached_property
     def _best(self) -> list[str]:
-        """Subjects with the most in the period, out of a list or of its history; none for long periods without.
+        """Subjects with the most in the period, out of a list or of its history; of long periods those of all time.
 
         By growth they are those with the most views, in the order of an upper bound of it.
         """
-        if not self.asked.before or not self.labels:
+        span, days, column = self.asked.span.hours, self._days, self._column
+        if not self.labels or (days == popular.EVER and self.asked.is_listed):  # whose rows are sorted by all time
             return []
-        span, column = self.asked.span.hours, "views" if self.by == "growth" else popular.COLUMNS[self.by]
-        labels = [history.of_reads(label) if self.by == "reads" else label for label in self.labels]
         best: list[tuple[str, int]] = []
         earlier: dict[str, int] = {}
-        before = {"since": self.asked.before.hours.start, "until": self.asked.before.hours.stop}
+        before = self.asked.before.hours if self.by == "growth" and self.asked.before else range(0)
         # The lists lack the running hour, which is in the trending one, but not for filters.
-        if self.asked.is_present and not (self.asked.is_listed and len(span) <= DAY):
-            back = buckets.hour_index(buckets.now()) - span.start
-            if days := next((days for days in popular.DAYS if days * 24 >= back), None):
-                best = [(name, bound) for name, bound, *_ in popular.entries(*labels, days=days, by=column)[:MOST]]
-                earlier = popular.rises([name for name, _ in best], **before) if self.by == "growth" else {}
-        elif len(span) <= popular.QUARTER:
-            found = popular.most(labels, since=span.start, until=span.stop)
-            best = sorted(((name, getattr(one, column)) for name, one in found), key=itemgetter(1), reverse=True)[:MOST]
-            gains = popular.gains([name for name, _ in best], **before) if self.by == "growth" else {}
+        is_short = self.asked.is_listed and len(span) <= DAY
+        if not is_short:
+            lists = popular.listed(*self._history_labels, days=days)
+            if self.asked.is_present:
+                best = [(name, bound) for name, bound, *_ in self._list]
+            else:
+                best = [*popular.rises(lists, since=span.start, until=span.stop).items()]
+            if before and best:
+                earlier = popular.rises(lists, since=before.start, until=before.stop)
+        if is_short or (not best and not self.asked.is_present and len(span) <= popular.QUARTER):
+            summed = popular.most(self._history_labels, since=span.start, until=span.stop)
+            best = [(name, getattr(one, column)) for name, one in summed]
+            gains = popular.gains([name for name, _ in best], since=before.start, until=before.stop)
             earlier = {name: one.views for name, one in gains.items()}
         best.sort(key=lambda one: one[1] - earlier.get(one[0], 0), reverse=True)
-        return [name.removeprefix(history.of_reads("")) for name, _ in best]
+        return [name.removeprefix(history.of_reads("")) for name, _ in best[:MOST]]
 
     @cached_property
     def _listed(self) -> list[Any]:
@@ -203,7 +235,7 @@ class Numbers:
         """Returns True if objects are left out that may have views in the period."""
         if self.asked.is_listed:
             return any(count >= MOST for count in Counter(map(type, self._listed)).values())
-        return not self._best and self.asked.before is not None and len(self.objects) >= CANDIDATES
+        return self._days == popular.EVER and self.asked.before is not None and len(self.objects) >= CANDIDATES
 
     @cached_property
     def objects(self) -> dict[str, Any]:
@@ -238,22 +270,24 @@ class Numbers:
         steps = popular.steps([*self._columns], self._bounds, until=until) if self._columns else {}
         places = {name: steps.get(column, {}) for column, name in self._columns.items()}
         found, fresh = [], self._fresh
+        gap, last = self._gap, len(self._bounds) - 1
+        self._points: list[list[Counts]] = [[] for _ in self._bounds]
         for subject, row in self.objects.items():
-            own, reads = places[subject], places[history.of_reads(subject)]
             # No more visitors than views, because an import adds those of all its views at once.
-            both = [own.get(place, RowCounts(0, 0)) for place in range(len(self._bounds))]
-            read = [reads.get(place, (0, 0))[0] for place in range(len(self._bounds))]
-            points = [Counts(one.views, min(one), count) for one, count in zip(both, read, strict=True)]
-            points[-1] = points[-1]._replace(views=points[-1].views + fresh.get(subject, 0))
-            now, before = points[self._gap + 1 :], points[: max(0, self._gap)]
-            sums = _total(now)
+            points = {place: Counts(one.views, min(one), 0) for place, one in places[subject].items()}
+            for place, one in places[history.of_reads(subject)].items():
+                points[place] = points.get(place, Counts())._replace(reads=one.views)
+            if fresh.get(subject):
+                points[last] = _total([points.get(last, Counts()), Counts(views=fresh[subject])])
+            sums = _total([counts for place, counts in points.items() if place > gap])
             if self.asked.before is None:  # with what came before history, which is in no point
                 sums = sums._replace(views=max(sums.views, self._live[1].get(subject, 0)))
-            entry = Entry(row, subject, sums, _total(before), [point.views for point in now])
-            found.append((entry, points))
-        found.sort(key=lambda pair: getattr(pair[0] if self.by == "growth" else pair[0].now, self.by), reverse=True)
-        self._points = [points for _, points in found]
-        return [entry for entry, _ in found]
+            before = _total([counts for place, counts in points.items() if place < gap])
+            views = [points[place].views if place in points else 0 for place in range(gap + 1, last + 1)]
+            found.append(Entry(row, subject, sums, before, views))
+            for place, counts in points.items():
+                self._points[place].append(counts)
+        return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
 
     @cached_property
     def _live(self) -> tuple[dict[str, int], dict[str, int], dict[Name, Hash]]:
@@ -306,7 +340,7 @@ class Numbers:
     def _all_points(self) -> list[Counts]:
         if self.asked.is_listed:
             _ = self.entries
-            return [_total(some) for some in zip(*self._points, strict=True)] or [Counts()] * len(self._bounds)
+            return [_total(some) for some in self._points]
         places: list[Counter[str]] = [Counter() for _ in self._bounds]
         views = {name: rows for name, rows in self._stored.items() if name.partition(":")[0] in self.labels}
         found = {"views": merged(views, self._answers[0])}

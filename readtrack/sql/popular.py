@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 
 from readtrack import buckets
 from readtrack.models import History, Popular
-from readtrack.sql import databases
+from readtrack.sql import databases, row_counts
 from readtrack.sql.history import BASELINE, of_reads, of_visitors, sums
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import lock_epoch
@@ -24,6 +24,7 @@ from readtrack.store import keys, scripts
 from readtrack.subjects import counted_models, label_of
 
 DAYS = (1, 7, 30, 90)  # that have a list
+EVER = 32_767  # days of the list of all time, which has views only
 LISTED = 1_000  # subjects of each model by views, and by visitors
 AGAIN = 2  # hours whose sums are computed once more
 QUARTER = 92 * 24  # hours of history that one flush adds up at most
@@ -34,10 +35,15 @@ By = Literal["views", "visitors", "reads"]
 COLUMNS: dict[By, str] = {"views": "views", "visitors": "visitors", "reads": "views"}  # reads have rows of their own
 
 
+def listed(*labels: str, days: int) -> Q:
+    """Returns the condition of rows in the lists of so many days and fewer."""
+    return reduce(or_, (Q(subject__startswith=f"{label}:") for label in labels)) & Q(days__lte=days)
+
+
 def entries(*labels: str, days: int, by: str) -> Any:
     """Returns subjects, bounds of their numbers by now, and since, until and number in their list, highest first."""
-    named, own = (Q(subject__startswith=f"{label}:") for label in labels), Q(days=days)
-    rows = databases.rows(Popular).filter(reduce(or_, named), days__lte=days).values("subject")
+    own = Q(days=days)
+    rows = databases.rows(Popular).filter(listed(*labels, days=days)).values("subject")
     found = rows.annotate(first=Max("since", filter=own), end=Max("until", filter=own), own=Sum(by, filter=own))
     # Shorter lists end later, so they have what came after this one.
     ordered = found.annotate(bound=Sum(by)).order_by("-bound", "subject")
@@ -45,15 +51,20 @@ def entries(*labels: str, days: int, by: str) -> Any:
 
 
 def renew(*, at: datetime) -> None:
-    """Computes the lists that are due anew, each by one query."""
+    """Computes the lists that are due anew, each by one query; that of all time by one for each model."""
     until = buckets.hour_index(at)
     ends = dict(databases.rows(Popular).values("days").annotate(end=Max("until")).values_list("days", "end"))
     labels = [name for label in map(label_of, counted_models()) for name in (label, of_reads(label))]
-    for days in (days for days in reversed(DAYS) if labels and not 0 <= until - ends.get(days, 0) < days):
-        since = until + 1 - days * 24
-        found = most(labels, since=since, until=until)
+    for days in (EVER, *reversed(DAYS)) if labels else ():
+        if 0 <= until - ends.get(days, 0) < min(days, DAYS[-1]):
+            continue
+        since = max(BASELINE, until + 1 - days * 24)
+        if days == EVER:
+            found = [one for model in counted_models() for one in row_counts.highest(model, LISTED)]
+        else:
+            found = most(labels, since=since, until=until)
         rows = [Popular(subject=row[0], days=days, since=since, until=until, **row[1]._asdict()) for row in found]
-        if not rows and not ends:
+        if not rows and not ends and days != EVER:
             return  # a shorter list has none either
         with transaction.atomic(using=databases.of(Popular).alias):
             lock_epoch()  # because another flush may do the same
@@ -82,14 +93,14 @@ def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowC
     return found
 
 
-def rises(columns: Sequence[str], *, since: int, until: int) -> dict[str, int]:
-    """Returns the views of listed subjects in these hours, by two rows of each; fewer where a reset was in between."""
+def rises(among: Q, *, since: int, until: int) -> dict[str, int]:
+    """Returns the views of these listed subjects in these hours, by two rows each; fewer where a reset was between."""
 
     def before(hour: int) -> Any:
         past = databases.rows(History).filter(subject=OuterRef("subject"), hour__lt=hour).order_by("-hour")
         return Coalesce(Subquery(past.values("views")[:1]), 0)
 
-    rows = databases.rows(Popular).filter(subject__in=columns).order_by()
+    rows = databases.rows(Popular).filter(among).order_by()
     found = rows.values_list("subject", before(since), before(until)).distinct()
     return {subject: max(0, last - first) for subject, first, last in found}
 
@@ -101,13 +112,25 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
     history is left out.
     """
     found: dict[str, dict[int, RowCounts]] = {column: {} for column in columns}
-    place = " ".join(f"WHEN hour < {int(start)} THEN {number}" for number, start in enumerate(starts[1:]))
-    place = f"CASE {place} ELSE {len(starts) - 1} END" if place else "0"
+    is_postgresql = databases.of(History).vendor == "postgresql"
+    place = f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1" if is_postgresql else _place(starts)
+    # The highest of a period stand for its rows, of which there are too many to sort; counts that fall are reset.
+    best = {"columns": f"subject, {place} AS hour, MAX(views) AS views, MAX(visitors) AS visitors"}
     for some in scripts.sliced(columns, AT_ONCE):
         among = f"subject IN ({', '.join('%s' for _ in some)})"
-        for column, number, counts in _gains("{}", among, some, since=starts[0], until=until, by=place):
+        gained = _gains("{}", among, some, since=starts[0], until=until, by="hour", **best, group=" GROUP BY 1, 2")
+        for column, number, counts in gained:
             found[column][int(number)] = counts
     return found
+
+
+def _place(starts: Sequence[int], first: int = 0) -> str:
+    """Returns the place of an hour's period in SQL, found by halves because a year has many."""
+    if len(starts) == 1:
+        return str(first)
+    half = len(starts) // 2
+    earlier, later = _place(starts[:half], first), _place(starts[half:], first + half)
+    return f"CASE WHEN hour < {starts[half]} THEN {earlier} ELSE {later} END"
 
 
 def renew_sums(*, at: datetime) -> None:
@@ -151,10 +174,20 @@ def _add_sums(label: str, *, until: int) -> bool:
 
 
 def _gains(
-    statement: str, condition: str, values: Any, *, since: int, until: int, of: str = "subject", by: str = "0"
+    statement: str,
+    condition: str,
+    values: Any,
+    *,
+    since: int,
+    until: int,
+    of: str = "subject",
+    by: str = "0",
+    columns: str = "subject, hour, views, visitors",
+    group: str = "",
 ) -> list[Any]:
     words = {**databases.words(History), "since": max(since, BASELINE + 1), "until": until}
-    source = databases.STATEMENTS["gains"].format(**words, of=of, by=by, condition=condition)
+    words |= {"of": of, "by": by, "columns": columns, "group": group}
+    source = databases.STATEMENTS["gains"].format(**words, condition=condition)
     with databases.of(History).cursor() as cursor:
         cursor.execute(statement.format(source), values)
         return [(subject, place, RowCounts(int(views), int(new))) for subject, place, views, new in cursor.fetchall()]

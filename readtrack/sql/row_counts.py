@@ -87,6 +87,14 @@ def _in_table(subjects: Iterable[str]) -> dict[str, RowCounts]:
     return {columns[column]: RowCounts(*counts) for column, *counts in rows.values_list("subject", "views", "visitors")}
 
 
+def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
+    """Returns the subjects with the highest stored counts of views."""
+    rows, *names = held(model)
+    best = rows.filter(**{f"{names[0]}__gt": 0}).order_by(f"-{names[0]}", "-pk").values_list("pk", *names)[:limit]
+    is_own = issubclass(model, Tracked)
+    return [(subject_column(subject_of_row(model, pk) if is_own else pk), RowCounts(*counts)) for pk, *counts in best]
+
+
 def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
     """Returns those of the rows that have the highest stored counts, and their views, most viewed first."""
     model = queryset.model

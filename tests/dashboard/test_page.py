@@ -22,8 +22,8 @@ from readtrack.dashboard.scope import PERIODS
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import FlushRun, Note
-from readtrack.sql import history
+from readtrack.models import FlushRun, Note, Popular
+from readtrack.sql import history, popular, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import skips
 from readtrack.store.recording import mark_robots
@@ -309,6 +309,30 @@ def test_a_page_costs_at_most_five_queries_and_two_round_trips(
             assert admin_client.get(DASHBOARD, given).context["is_live"]
         assert trips[0] <= 2, tab
         assert len(queries) - OF_THE_ADMIN <= 5, [tab, *(query["sql"][:200] for query in queries)]
+
+
+def test_long_and_past_periods_have_the_best_of_the_lists_and_cost_no_more_queries(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new, other = factories.post(title="Old"), factories.post(title="New"), Product.objects.create(name="x")
+    add_views(old, 400, 50)
+    add_views(new, 40, 9)
+    add_views(old, 40, 4)
+    row_counts.write(Post, {old.pk: RowCounts(54, 0), new.pk: RowCounts(9, 0)})
+    counts.view(other)
+    flush()
+    assert not Popular.objects.filter(days=popular.EVER, subject=subject_of(new)).exclude(views=9).exists()
+    monkeypatch.setattr(popular, "most", None)  # adds up all history of the period
+    day = buckets.now() - 40 * buckets.DAY
+    past = {"from": f"{day - buckets.DAY:%Y-%m-%d}", "to": f"{day + buckets.DAY:%Y-%m-%d}"}
+    for given, found in (
+        ({"period": "all"}, [["Old", "54"], ["New", "9"]]),
+        (past, [["New", "9"], ["Old", "4"]]),
+    ):
+        with CaptureQueriesContext(connection) as queries:
+            rows = shown(admin_client, model="site.post", **given)["most-viewed"]
+        assert [row[:2] for row in rows] == found
+        assert len(queries) - OF_THE_ADMIN <= 5
 
 
 def test_hits_that_did_not_count_are_shown_by_reason_and_hour(admin_client: Client) -> None:

@@ -1,10 +1,12 @@
 """The most viewed of a period are those that adding up the whole history finds."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.template import Context, Template
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,7 +118,7 @@ def test_a_full_flush_lists_the_most_viewed_and_later_views_are_added() -> None:
     first, second = factories.post(), factories.post()
     counts.view(first, second, second)
     flush()
-    assert set(Popular.objects.values_list("days", flat=True)) <= {1, 7, 30, 90}
+    assert set(Popular.objects.values_list("days", flat=True)) <= {1, 7, 30, 90, popular.EVER}
     counts.view(first, first)
     tracker.refresh_trending()
     assert shown(reports.most_viewed(Post, days=7)) == [(first, 3), (second, 2)]
@@ -140,6 +142,14 @@ def test_models_without_columns_of_ours_have_theirs_too(settings: Settings) -> N
     assert shown(reports.most_viewed(Manual, days=1)) == [(second, 5), (first, 2)]
     assert [(trend.obj, trend.views) for trend in reports.trending(1, hours=24)] == [(second, 5)]
     assert reports.trending(1, hours=24, model=Post) == []
+
+
+@pytest.mark.parametrize("starts", [[5], [5, 7], [1, 4, 5, 9, 30]])
+def test_the_period_of_an_hour_is_found_by_halves(starts: list[int]) -> None:
+    with connection.cursor() as cursor:
+        for hour in (*starts, 6, 8, 40):
+            cursor.execute(f"SELECT {popular._place(starts)} FROM (SELECT %s AS hour) AS hours", [hour])
+            assert cursor.fetchone()[0] == max(0, bisect_right(starts, hour) - 1)
 
 
 def test_new_visitors_have_an_order_of_their_own() -> None:

@@ -20,8 +20,9 @@ FROM (
             SELECT past.visitors FROM {table} past
             WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
         ), 0) AS old_visitors
-    FROM {table} this
-    WHERE hour >= {since} AND hour < {until} AND {condition}
+    FROM (
+        SELECT {columns} FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition}{group}
+    ) AS this
     WINDOW hours AS (PARTITION BY subject ORDER BY hour)
 ) AS steps
 GROUP BY 1, 2

@@ -66,7 +66,7 @@
     return new uPlot(options, [times, ...columns], host);
   };
 
-  const start = (host) => {
+  const start = async (host) => {
     const charts = host.closest(".readtrack-charts");
     const language = document.documentElement.lang || undefined;
     try {

@@ -1,0 +1,101 @@
+"""The dashboard's tabs over a million articles with 90 days of history: time, queries, round trips, processor time."""
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext, override_settings
+
+from readtrack import buckets
+from readtrack.hits.dimensions import BUILT_IN
+from readtrack.sql import partitions, popular
+from tests.benchmarks import million
+from tests.benchmarks.bench_page import round_trips
+from tests.benchmarks.measuring import table
+from tests.support.factories import BROWSER
+
+DASHBOARD = "/admin/readtrack/dashboard/"
+OF_THE_ADMIN = 2  # queries: the session and its user
+PERIODS = ("today", "7", "28", "90", "year", "all")
+TABS = ("numbers", "sources", "reading", "sections", "refused")
+FILTERS: Mapping[str, Mapping[str, str]] = {
+    "a category": {"category": "site.category:2"},
+    "an author": {"author": "2"},
+    "the first article": {"object": "site.article:1"},
+    "an article of one view": {"object": f"site.article:{million.ARTICLES}"},
+}
+ROUNDS = int(os.environ.get("READTRACK_BENCHMARK_ROUNDS", "5"))
+
+
+def main() -> None:
+    """Prints a table of the tabs in each period, and one of pages with filters and of the panel."""
+    now = buckets.now()
+    million.empty()
+    partitions.divide(connection, at=now - timedelta(days=million.DAYS + 90))
+    partitions.add_months(at=now)
+    rows = million.fill(at=now)
+    with override_settings(READTRACK={"DIMENSIONS": [*BUILT_IN][:3], "TIMEOUT": 10.0}):
+        popular.renew(at=now)
+        measure(f"{million.ARTICLES:,} articles, {rows:,} rows of history")
+    partitions.unite(connection)
+    million.empty()
+
+
+def measure(title: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET max_parallel_workers_per_gather = 0")  # whose processor time is not known
+    User.objects.filter(pk=1).update(is_staff=True, is_superuser=True)
+    client = Client(headers={"User-Agent": BROWSER})
+    client.force_login(User.objects.get(pk=1))
+    head = ("", "first byte", "worst", "processor", "SQL's", "queries", "round trips")
+    found = [(f"{tab}, {period}", _page(client, {"tab": tab, "period": period})) for tab in TABS for period in PERIODS]
+    table(f"The dashboard of {title}", [head, *((name, *cells) for name, cells in found)])
+    found = [
+        (f"{tab} of {name}, {period}", _page(client, {**chosen, "tab": tab, "period": period}))
+        for name, chosen in FILTERS.items()
+        for tab in TABS[:3]
+        for period in PERIODS
+    ]
+    table("With filters", [head, *((name, *cells) for name, cells in found)])
+
+
+def _page(client: Client, given: Mapping[str, str]) -> tuple[str, ...]:
+    return _cost(lambda: client.get(DASHBOARD, given))
+
+
+def _cost(ask: Callable[[], Any]) -> tuple[str, ...]:
+    """Returns what the page costs: milliseconds to its first byte and of this process, queries and round trips."""
+
+    def first_byte() -> None:
+        answer = ask()
+        assert answer.status_code == 200
+        next(iter(answer))
+
+    first_byte()  # warms up
+    took, used, in_sql = [], [], []
+    for _ in range(ROUNDS):
+        began, worked, sql = perf_counter(), process_time(), _sql_time()
+        first_byte()
+        took.append((perf_counter() - began) * 1000)
+        used.append((process_time() - worked) * 1000)
+        in_sql.append(_sql_time() - sql)
+    with CaptureQueriesContext(connection) as queries:
+        trips = round_trips(first_byte)
+    times = (f"{number:.0f} ms" for number in (median(took), max(took), median(used), median(in_sql)))
+    return *times, str(len(queries) - OF_THE_ADMIN), str(trips)
+
+
+def _sql_time() -> float:
+    """Returns the processor time (ms) of the server's process for our connection, where the system tells it."""
+    connection.ensure_connection()
+    try:
+        return int(Path(f"/proc/{connection.connection.info.backend_pid}/schedstat").read_text().split()[0]) / 1e6
+    except OSError:
+        return 0.0
