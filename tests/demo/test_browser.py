@@ -331,6 +331,23 @@ def test_the_lines_stand_out_from_the_page(tab: Callable[[str], Page], scheme: L
     assert min(contrast(stroke, paper) for stroke in strokes) >= 3  # WCAG 2.2, 1.4.11
 
 
+def test_an_admin_that_lacks_djangos_colours_has_lines_that_stand_out_from_light_and_dark(
+    tab: Callable[[str], Page],
+) -> None:
+    page = tab("admin")
+    page.route("**/admin/css/**", lambda route: route.abort())
+    page.goto("/post/2/")
+    page.goto(DASHBOARD)
+    lines = page.locator("svg.readtrack-wide .series path")
+    before, *others = lines.evaluate_all("lines => lines.map(line => getComputedStyle(line).stroke)")
+    assert before == page.evaluate("getComputedStyle(document.body).color")
+    assert len(set(others)) == 3
+    for paper in ("rgb(255, 255, 255)", "rgb(18, 18, 18)", "rgb(17, 24, 39)"):
+        assert min(contrast(stroke, paper) for stroke in others) >= 3
+    spark = page.locator(".readtrack-spark polyline").first
+    assert spark.evaluate("line => getComputedStyle(line).stroke") == others[0]
+
+
 @pytest.mark.parametrize(
     ("name", "path"),
     [

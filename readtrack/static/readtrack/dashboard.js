@@ -9,8 +9,9 @@
   const style = (element, name) => getComputedStyle(element).getPropertyValue(name).trim();
 
   const colours = (host) => {
-    const found = NAMES.map((name) => style(host, `--readtrack-${name}`));
-    return { lines: found, text: style(host, "--body-quiet-color"), grid: style(host, "--hairline-color") };
+    const ink = getComputedStyle(host).color; // of an admin without the variables of Django's own
+    const found = NAMES.map((name) => style(host, `--readtrack-${name}`).replace("currentcolor", ink));
+    return { lines: found, text: found[0], grid: style(host, "--hairline-color") || "#80808066" };
   };
 
   // Canvas takes no variables, so a change of the scheme draws anew.
@@ -30,7 +31,7 @@
     const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
     const mark = (plot) => {
       const { left, top, width, height } = plot.bbox;
-      plot.ctx.fillStyle = style(host, "--body-loud-color");
+      plot.ctx.fillStyle = text;
       times.forEach((time, place) => {
         const over = plot.valToPos(time, "x", true);
         if (notes[place] && over >= left && over <= left + width) plot.ctx.fillRect(over, top, devicePixelRatio, height);
@@ -81,7 +82,7 @@
       plot.setSize({ width: host.clientWidth, height });
       const again = () => { plot.destroy(); plot = draw(host, data, language, height); };
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-      new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+      new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme", "class"] });
       new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height })).observe(charts);
     } catch {
       host.hidden = true; // the drawing of the server is there
