@@ -177,12 +177,9 @@ def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) 
 
 def _stored(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
     carried = {subject: loaded(obj, "visitor_count") for obj, subject in subjects.items()}
-    lacking = [subject for subject, count in carried.items() if count is None]
-    found = row_counts.by_subject(lacking) if lacking else {}
-    return {
-        subject: count if count is not None else found[subject].visitors if subject in found else 0
-        for subject, count in carried.items()
-    }
+    found = row_counts.by_subject(subject for subject, count in carried.items() if count is None)
+    read = {subject: counts.visitors for subject, counts in found.items()}
+    return {subject: read.get(subject, 0) if count is None else count for subject, count in carried.items()}
 
 
 def visitors_together(objs: Iterable[Model], *, days: int | None = None, at: datetime | None = None) -> int:

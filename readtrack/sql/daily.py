@@ -55,13 +55,12 @@ def _day(vendor: str) -> str:
 
 def _offset() -> str:
     """Returns an expression for the seconds that the zone is ahead of UTC in an hour."""
-    first = _ahead(HOURS[0])
-    changes = [(HOURS[0], first)]
+    changes = [HOURS[0]]
     for start, end in pairwise(HOURS):
         if _ahead(start) != _ahead(end):
-            changes += ((hour, _ahead(hour)) for hour in range(start + 1, end + 1) if _ahead(hour) != _ahead(hour - 1))
-    whens = "".join(f" WHEN hour >= {hour} THEN {seconds}" for hour, seconds in reversed(changes))
-    return f"CASE{whens} ELSE {first} END"
+            changes += (hour for hour in range(start + 1, end + 1) if _ahead(hour) != _ahead(hour - 1))
+    whens = "".join(f" WHEN hour >= {hour} THEN {_ahead(hour)}" for hour in reversed(changes))
+    return f"CASE{whens} ELSE {_ahead(HOURS[0])} END"
 
 
 def _ahead(hour: int) -> int:
