@@ -158,12 +158,11 @@ def grew_most(found: Numbers) -> Table:
         Column("title", _("Title"), "text"),
         Column("growth", _("More views")),
         Column("views", _("Views")),
-        Column("before", _("Views, the period before")),
         Column("change", pgettext("of a number", "Change"), "change"),
         Column("trend", _("Trend"), "trend"),
     ]
     rows = [
-        _row(one, (one.growth, one.now.views, one.before.views, change(one.now.views, one.before.views), one.points))
+        _row(one, (one.growth, one.now.views, change(one.now.views, one.before.views), one.points))
         for one in found.entries
         if one.growth > 0
     ]

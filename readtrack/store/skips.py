@@ -51,10 +51,13 @@ class SkipBuffer:
         """Adds a skip, a robot or a notice of each name to those of a key."""
         with self._lock:
             for name in names:
-                is_further = len(self.skips) >= MOST and name.startswith(NAMED) and (key, name) not in self.skips
+                is_further = name.startswith(NAMED) and (key, name) not in self.skips and self._is_full(key)
                 self.skips[key, OTHER if is_further else name] += 1
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips, key=lambda one: (not one[1].startswith(NAMED), one))]
+
+    def _is_full(self, key: str) -> bool:
+        return len(self.skips) >= MOST and sum(one == key for one, _ in self.skips) >= MOST
 
     @property
     def is_due(self) -> bool:

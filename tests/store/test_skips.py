@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections import Counter
 from datetime import datetime, timedelta
 from importlib.resources import files
 from threading import Thread
@@ -115,21 +114,15 @@ def test_robots_can_fill_neither_redis_nor_the_process_with_names(sendings: int,
     assert len(found) <= MOST + 2
 
 
-def test_while_redis_is_gone_names_give_way_to_reasons(settings: Settings, noon: datetime) -> None:
-    settings.READTRACK = {"CIRCUIT": 0.0}
-    settings.CACHES = NOWHERE
-    for number in range(HOURS * len(REASONS)):
-        skip_buffer.count(key_of(noon), [f"bot:{number}"])
-        if number % MOST == 0:
-            skip_buffer.send_rest()
-            skip_buffer.skips, rest = Counter(), skip_buffer.skips  # as while they are on their way
-            skip_buffer.count(key_of(noon), ["anonymous", "bot"])
-            skip_buffer.skips.update(rest)
-    for back in range(HOURS):
-        skip_buffer.count(key_of(noon - back * HOUR), REASONS)
+def test_names_of_many_hours_wait_side_by_side_and_give_way_to_reasons(noon: datetime) -> None:
+    some = [key_of(noon - back * HOUR) for back in range(HOURS)]
+    for key in some:
+        skip_buffer.count(key, ["bot", "bot:GPTBot", "bot:curl", "repeat"])
+    assert [skip_buffer.skips[key, "bot:curl"] for key in some] == [1] * HOURS
+    for key in some:
+        skip_buffer.count(key, [*REASONS, "bot:Googlebot"])
     assert len(skip_buffer.skips) == HOURS * len(REASONS)
-    assert {name for _, name in skip_buffer.skips} == {*REASONS}
-    assert skip_buffer.skips[key_of(noon), "bot"] == skip_buffer.skips[key_of(noon), "anonymous"] > 1
+    assert [skip_buffer.skips[key, "bot"] for key in some] == [2] * HOURS
 
 
 def test_threads_lose_nothing(noon: datetime) -> None:
