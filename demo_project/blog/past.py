@@ -123,10 +123,10 @@ def _seconds(story: Story, rng: Random) -> int:
     return rng.randrange(1, READING_TIME)
 
 
-def tallied(found: Sequence[Visit]) -> Counter[tuple[Story, str, str]]:
-    """Returns how many visits of people each value of a breakdown and each stage of a funnel had."""
-    rng = Random(2027)
-    return Counter((visit.story, *tally) for visit in found if not visit.is_robot for tally in visit.tallies(rng))
+def tallied(found: Sequence[Visit]) -> Counter[tuple[Story, int, str, str]]:
+    """Returns how many visits of people each value of a breakdown and each stage of a funnel had in each hour."""
+    rng, people = Random(2027), [(visit, buckets.hour_index(visit.at)) for visit in found if not visit.is_robot]
+    return Counter((visit.story, hour, *tally) for visit, hour in people for tally in visit.tallies(rng))
 
 
 class Curve(NamedTuple):

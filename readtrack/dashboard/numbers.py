@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -20,6 +20,7 @@ from readtrack.reports.live import loaded, page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
+from readtrack.sql.row_counts import RowCounts
 from readtrack.store import breakdowns, counters, keys, scripts, skips, trending, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
@@ -72,7 +73,11 @@ class Numbers:
         has_notes: bool = True,
     ) -> None:
         self.asked, self.by, self.has_chart, self.has_notes = scope, by, has_chart, has_notes
-        self.kinds = [*kinds, *(f"views:{name}" for name in scope.values if f"views:{name}" not in kinds)]
+        # What whole models gain is stored by the hour, of each object only its count of all time.
+        self.has_gains = conf.HISTORY and not scope.is_listed
+        self._summed = [kind for kind in kinds if kind != "reading" and self.has_gains]
+        of_values = (f"views:{name}" for name in scope.values)
+        self.kinds = [*dict.fromkeys([*(kind for kind in kinds if kind not in self._summed), *of_values])]
         self.labels = [label_of(model) for model in scope.models]
 
     @cached_property
@@ -264,11 +269,16 @@ class Numbers:
         return {subject_column(name): name for name in names}
 
     @cached_property
+    def _steps(self) -> dict[str, dict[int, RowCounts]]:
+        """The views and visitors by name in history and place among the bounds, of models too for their funnels."""
+        models = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags() if "funnel" in self._summed]
+        columns = [*self._columns, *models]
+        return popular.steps(columns, self._bounds, until=self.scope.span.hours.stop) if columns else {}
+
+    @cached_property
     def entries(self) -> list[Entry]:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
-        until = self.scope.span.hours.stop
-        steps = popular.steps([*self._columns], self._bounds, until=until) if self._columns else {}
-        places = {name: steps.get(column, {}) for column, name in self._columns.items()}
+        places = {name: self._steps.get(column, {}) for column, name in self._columns.items()}
         found, fresh = [], self._fresh
         gap, last = self._gap, len(self._bounds) - 1
         self._points: list[list[Counts]] = [[] for _ in self._bounds]
@@ -321,20 +331,41 @@ class Numbers:
         live = self._live[2]
         return hashes(self.first, self.kinds, live) if self.objects and self.kinds else {}
 
-    def summed(self, kind: str) -> Counter[str]:
-        """Returns the counts of one kind of all objects together."""
-        found: Counter[str] = Counter()
-        for (name, _), counts in self.hashes.items():
-            found.update(counts if name == kind else {})
-        return found
+    @cached_property
+    def _summands(self) -> Sequence[Mapping[Name, Counter[str]]]:
+        """What whole models gained in the period and, if the two are compared, in the one before; else `hashes`."""
+        if not self.has_gains:
+            return [self.hashes]
+        now, before = self.asked.span.hours, self.asked.before
+        spans = [now if before else range(now.stop), *([before.hours] if before and self._is_compared else [])]
+        return history.gains(self.labels, self._summed, spans)
+
+    def summed(self, kind: str) -> list[Counter[str]]:
+        """Returns the counts of one kind of all objects together, in the period and, if known, in the one before."""
+        sums: list[Counter[str]] = []
+        for found in self._summands:
+            sums.append(Counter())
+            for (name, _), counts in found.items():
+                sums[-1].update(counts if name == kind else {})
+        return sums
 
     @property
-    def funnel(self) -> list[Stage]:
-        """The stages of the objects' funnels together, of all time."""
-        viewed = {
-            subject: self._live[1][subject] for subject in self.first if not enters_funnel(type(self.objects[subject]))
-        }
-        return stages({name: counts for name, counts in self.hashes.items() if name[0] == "funnel"}, viewed)
+    def funnel(self) -> list[list[Stage]]:
+        """The stages of the objects' funnels together, in the period and, if known, in the one before."""
+        if not self.has_gains:
+            others = [name for name in self.first if not enters_funnel(type(self.objects[name]))]
+            viewed = [{name: self._live[1][name] for name in others}]
+        else:
+            labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
+            places = [range(self._gap + 1, len(self._bounds)), range(self._gap)]
+            viewed = [{label: self._viewed(label, some) for label in labels} for some in places]
+        found = zip(self._summands, viewed)  # noqa: B905 - there may be no period before
+        return [stages({name: one for name, one in counts.items() if name[0] == "funnel"}, by) for counts, by in found]
+
+    def _viewed(self, label: str, places: range) -> int:
+        """Returns the views of a model at these of the bounds, as flushes have stored them."""
+        steps = [self._steps[f"{label}{tag}"] for tag in keys.past_tags()]
+        return sum(counts.views for some in steps for place, counts in some.items() if place in places)
 
     @cached_property
     def _all_points(self) -> list[Counts]:
@@ -382,7 +413,7 @@ class Numbers:
 
     @property
     def _is_compared(self) -> bool:
-        return self.scope.before is not None and len(self.scope.before.hours) > 0
+        return self.asked.before is not None and len(self.asked.before.hours) > 0
 
     @cached_property
     def trending(self) -> list[tuple[Any, str, int]]:

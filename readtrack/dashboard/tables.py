@@ -186,19 +186,23 @@ def _with_values(found: Numbers) -> Table:
 
 
 def by_dimension(name: str) -> Callable[[Numbers], Table]:
-    """Returns the table of a dimension: the views of all time by its values."""
+    """Returns the table of a dimension: the views by its values."""
 
     def table(found: Numbers) -> Table:
-        counts = found.summed(f"views:{name}")
+        counts, before = [*found.summed(f"views:{name}"), Counter[str]()][:2]
         total = counts.total()
         columns = [
             Column(name, heading(name), "text"),
             Column("views", _("Views")),
+            Column("change", pgettext("of a number", "Change"), "change"),
             Column("share", _("Share"), "share"),
         ]
-        rows = [Row((value, count, count / total), {name: value}) for value, count in counts.most_common()]
+        rows = [
+            Row((value, count, change(count, before[value]), count / total), {name: value})
+            for value, count in counts.most_common()
+        ]
         title = str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
-        return Table(f"by-{name}", title, _of_objects(found), columns, rows, _("Nothing yet."))
+        return Table(f"by-{name}", title, _of_objects(found), columns, rows, _nothing(found))
 
     return table
 
@@ -208,8 +212,14 @@ def _among(found: Numbers) -> str:
     return _("Among the objects with the most views of all time.") if found.is_cut else ""
 
 
+def _nothing(found: Numbers) -> str:
+    return _("No views in this period.") if found.has_gains else _("Nothing yet.")
+
+
 def _of_objects(found: Numbers) -> str:
-    """Returns what counts of all time are about."""
+    """Returns what the counts of breakdowns and funnels are about."""
+    if found.has_gains:
+        return _("Of all objects in the period, as of the last flush.")
     if "object" in found.asked.chosen:
         return _("Views of all time.")
     return ngettext(
@@ -243,15 +253,21 @@ def really_read(found: Numbers) -> Table:
 
 def funnel(found: Numbers) -> Table:
     """Returns the stages of the funnels of all objects together."""
+    some, *before = found.funnel
     columns = [
         Column("stage", _("Stage"), "text"),
         Column("count", _("Visitors")),
+        Column("change", pgettext("of a number", "Change"), "change"),
         Column("rate", _("Of the first stage"), "share"),
         Column("step_rate", _("Of the stage before"), "share"),
     ]
-    some = found.funnel
-    rows = [Row((one.name, one.count, one.rate, one.step_rate)) for one in some if some[0].count]
-    return Table("funnel", _("Funnel"), _of_objects(found), columns, rows, _("Nothing yet."), shown=len(rows))
+    earlier = {one.name: one.count for stages in before for one in stages}
+    rows = [
+        Row((one.name, one.count, change(one.count, earlier.get(one.name, 0)), one.rate, one.step_rate))
+        for one in some
+        if some[0].count
+    ]
+    return Table("funnel", _("Funnel"), _of_objects(found), columns, rows, _nothing(found), shown=len(rows))
 
 
 def sections(found: Numbers) -> Table:

@@ -1,17 +1,21 @@
 """Stores counts of hashes, numbers of readers and, once a day, sketches; removes subjects that were idle for long."""
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
+
+from django.db import transaction
 
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.models import Archive, Breakdown
 from readtrack.sql import archive, databases, history
+from readtrack.sql.history import Gain
 from readtrack.sql.row_counts import RowCounts
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import breakdowns, counters, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.counters import Epoch, Stored
@@ -26,7 +30,17 @@ Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, at: int) -> None:
     """Stores the counts of the subjects' hashes in SQL at that time (µs), and raises hashes of which SQL holds more."""
     for some in scripts.sliced(subjects):
-        _store(*_live_hashes(some), epoch, hour=at // HOUR)
+        _store(some, epoch, hour=at // HOUR)
+
+
+def lower_breakdowns(subject: str) -> None:
+    """Deletes rows of the subject's hashes that store more than is live. Raises redis.RedisError."""
+    stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
+    # Read after SQL, so that a count that SQL rightly stores is live by now.
+    live = ChainMap(*scripts.run_all(*breakdowns.read([subject], keys.hash_kinds()), patient=True))
+    for name, counts in stored.items():
+        late = [field for field, count in counts.items() if count > live[name].counts.get(field, 0)]
+        archive.delete_fields(name, late, floor=max(counts.values(), default=0))
 
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, list[Epoch]]:
@@ -37,36 +51,89 @@ def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, list[Epoch]]:
     return found, answers[len(reads) :]
 
 
-def _store(live: Hashes, current: Sequence[Epoch], epoch: SqlEpoch, *, hour: int) -> None:
-    """Stores nothing if Redis has to be settled first; the next flush does that."""
+def _store(subjects: Sequence[str], epoch: SqlEpoch, *, hour: int) -> Hashes:
+    """Returns the settled hashes. Stores nothing if Redis has to be settled first; the next flush does that."""
+    # Before Redis is read, so that _add_gains knows whether rows changed since.
+    stored = archive.breakdowns([(kind, subject) for subject in subjects for kind in keys.hash_kinds()])
+    live, current = _live_hashes(subjects)
     if not epoch.advance(current):
-        return
+        return live
+    if conf.HISTORY and _gains(live, stored):
+        if not databases.retried(databases.of(Breakdown), partial(_add_gains, live, stored, hour=hour)):
+            return _store(subjects, epoch, hour=hour)
+    else:
+        _raise(live, stored, hour=hour)
+    if ahead := [name for name in live if _higher(live[name], stored[name])]:
+        # Read again after Redis, so that nothing comes back that was deleted since.
+        stored = archive.breakdowns(ahead)
+        higher = {keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead}
+        scripts.run_all(*counters.lift(higher), patient=True)
+    return live
+
+
+def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
+    """Returns the stored counts that are higher than a hash's own."""
+    floor = Hash(counts).floor  # a missing value that counts no more was replaced; any other one was lost
+    return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
+
+
+def _gains(live: Hashes, stored: Hashes) -> Counter[Gain]:
+    """Returns how much more is live than stored, by model; all gains of a hash together are exact."""
+    found: Counter[Gain] = Counter()
+    for name, counts in live.items():
+        if name[0] == "reading":  # reads have a history of each object
+            continue
+        before = stored[name]
+        rises = {field: count - before.get(field, 0) for field, count in counts.items() if count > before.get(field, 0)}
+        # A new value has the count of the one that it replaced.
+        rest = sum(before[field] for field in _replaced(counts, before))
+        for field in sorted(
+            rises.keys() - (before.keys() - {"other"}), key=lambda field: (field != "other", rises[field])
+        ):
+            taken = min(rest, rises[field] - (field != "other"))
+            rises[field], rest = rises[field] - taken, rest - taken
+        for field, rise in rises.items():
+            found[name[1].partition(":")[0], name[0], field[: archive.FIELD_LENGTH]] += rise
+    return +found
+
+
+def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]:
+    """Returns the stored values of a hash which others have replaced, not those that were lost."""
+    floor = Hash(counts).floor
+    return [field for field, count in stored.items() if field not in counts and count <= floor]
+
+
+def _add_gains(live: Hashes, known: Hashes, *, hour: int) -> bool:
+    """Stores the counts, and what they gained, in one transaction. Returns False if Redis has to be read again."""
+    with transaction.atomic(using=databases.of(Breakdown).alias):
+        lock_epoch()  # one flush at a time, because each of two would add the same gain
+        stored = archive.breakdowns(live)
+        # Rows that changed since were stored, replaced, reset or deleted, maybe after Redis was read.
+        if any(stored[name] != known[name] for name in live):
+            return False
+        _raise(live, stored, hour=hour)
+        # As the rows rose, because MySQL may take two values that differ in case for one.
+        history.add_gains(_gains(archive.breakdowns(live), stored), hour=hour)
+    return True
+
+
+def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
+    """Stores counts that rose, and reads that rose under that hour, and deletes values that were replaced."""
     if conf.HISTORY:
-        _store_reads(live, hour)
-    rows = []
-    for (kind, subject), counts in live.items():
-        column = subject_column(subject)
-        rows += [(column, kind, field[: archive.FIELD_LENGTH], count) for field, count in counts.items()]
+        # Before the counts, because a killed flush is done again.
+        reads = {name: counts[READ] for name, counts in live.items() if name[0] == "reading" and READ in counts}
+        rose = {name[1]: count for name, count in reads.items() if count > stored[name].get(READ, 0)}
+        history.store({history.of_reads(subject): RowCounts(count, 0) for subject, count in rose.items()}, hour=hour)
+    rows = [
+        (subject_column(subject), kind, field[: archive.FIELD_LENGTH], count)
+        for (kind, subject), counts in live.items()
+        for field, count in counts.items()
+        if count > stored[kind, subject].get(field, 0)
+    ]
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=rows)
-    ahead = {}
-    for name, stored in archive.breakdowns(live).items():
-        floor = Hash(live[name]).floor  # a missing value that counts no more was replaced; any other one was lost
-        replaced = [field for field, count in stored.items() if field not in live[name] and count <= floor]
-        if replaced:
-            archive.delete_fields(name, replaced, floor=floor)
-        higher = {field: count for field, count in stored.items() if count > live[name].get(field, floor)}
-        if higher:
-            ahead[keys.member(*name)] = Stored(higher)
-    if ahead:
-        scripts.run_all(*counters.lift(ahead), patient=True)
-
-
-def _store_reads(live: Hashes, hour: int) -> None:
-    """Stores the reads that rose under that hour. Before the counts, because a killed flush is done again."""
-    reads = {name: counts[READ] for name, counts in live.items() if name[0] == "reading" and READ in counts}
-    stored = archive.breakdowns(reads) if reads else {}
-    rose = {name[1]: count for name, count in reads.items() if count > stored[name].get(READ, 0)}
-    history.store({history.of_reads(subject): RowCounts(count, 0) for subject, count in rose.items()}, hour=hour)
+    for name, counts in live.items():
+        if replaced := _replaced(counts, stored[name]):
+            archive.delete_fields(name, replaced, floor=Hash(counts).floor)
 
 
 def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> int:
@@ -87,7 +154,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         scripts.run_all(*counters.lift(fuller), patient=True)
         merged += len(fuller)
         if changed:
-            _store(*_live_hashes(changed), epoch, hour=hour)
+            _store(changed, epoch, hour=hour)
             reads = map(counters.sketches, scripts.parted(changed))
             sketches = ChainMap(*scripts.run_all(*reads, patient=True))
             rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
@@ -101,8 +168,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
 
 
 def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> None:
-    hashes, current = _live_hashes(subjects)
-    _store(hashes, current, epoch, hour=hour)  # a funnel may gain steps without a view
+    hashes = _store(subjects, epoch, hour=hour)  # a funnel may gain steps without a view
     sums: dict[str, dict[str, int]] = {subject: {} for subject in subjects}
     for (kind, subject), counts in hashes.items():
         sums[subject][kind] = sum(counts.values())

@@ -113,7 +113,8 @@ def write_chunk(
         if locked := {rows[pk] for pk in written.locked}:
             run.locked += len(locked)
             counters.change(locked)
-        left = {*locked, *(rows[pk] for pk in written.ahead)}  # what was read of these is not what SQL stores by now
+        # What was read of these is not what SQL stores by now.
+        left = {*locked, *(rows[pk] for pk in (*written.ahead, *written.missing))}
         is_all = run.kind == run.Kind.ARCHIVE
         if due := {one: live[one] for one in rows.values() if (is_all or one in archived) and one not in left}:
             run.lifted += archiving.archive_changed(due, epoch, hour=hour)

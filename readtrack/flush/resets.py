@@ -11,7 +11,7 @@ from django.db import router
 from django.db.models import Model, Q
 
 from readtrack.flush import archiving
-from readtrack.models import ReaderHistory, Reset
+from readtrack.models import Archive, ReaderHistory, Reset
 from readtrack.sql import archive, databases, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
@@ -99,7 +99,8 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
                     locked.add(rows[pk])
     for subject, time in marks.items():
         if time < now - NOTED and subject not in locked:
-            archive.delete([subject], models=archive.OWN)  # rows from before may have been written late
+            archive.delete([subject], models=[Archive])  # rows from before may have been written late
+            archiving.lower_breakdowns(subject)
             archiving.store_breakdowns([subject], epoch, at=now)
             flushes.delete_reset(subject, at=time)
 

@@ -172,6 +172,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='BreakdownHistory',
+            fields=[
+                ('subject', models.CharField(max_length=200)),
+                ('pk', models.CompositePrimaryKey('subject', 'kind', 'hour', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('kind', models.CharField(max_length=40)),
+                ('hour', models.PositiveIntegerField()),
+                ('field', models.CharField(max_length=100)),
+                ('count', models.PositiveBigIntegerField()),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Reset',
             fields=[
                 ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),

@@ -151,6 +151,19 @@ class ReaderHistory(SubjectRow):
     readers = models.PositiveIntegerField()
 
 
+class BreakdownHistory(SubjectRow):
+    """The gain of all objects of a model in an hour: of a value of a dimension, or of a stage of the funnel.
+
+    `subject` is the label of the model. The rows of a range add up, unlike those of History.
+    """
+
+    pk = models.CompositePrimaryKey("subject", "kind", "hour", "field")
+    kind = models.CharField(max_length=40)
+    hour = models.PositiveIntegerField()
+    field = models.CharField(max_length=100)
+    count = models.PositiveBigIntegerField()
+
+
 class Reset(SubjectRow):
     """A subject that was set to zero. If an old snapshot of Redis is restored, its views must not come back."""
 

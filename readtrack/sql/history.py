@@ -1,23 +1,31 @@
 """Absolute counts by the hour: the views of a range are the difference of two, so they agree with the total."""
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Exists, F, Max, Min, OuterRef, QuerySet, Window
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.models import History, ReaderHistory
+from readtrack.models import BreakdownHistory, History, ReaderHistory
 from readtrack.sql import databases, partitions
 from readtrack.sql.row_counts import RowCounts
+from readtrack.sql.runs import lock_epoch
 from readtrack.subjects import subject_column
 
 BASELINE = 0  # hour of a row with what a subject had before its history began, which is in no chart
 WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
+VALUES = 100  # values of a dimension that a model keeps of an hour, beside "other"
+
+Gain = tuple[str, str, str]  # the label of a model, the kind of a hash, and its field
+Gains = defaultdict[tuple[str, str], Counter[str]]  # by kind and label, then by field
 
 
 class Sums(NamedTuple):
@@ -119,7 +127,7 @@ def thin(*, at: datetime) -> int:
     years = timedelta(days=365.25 * conf.HISTORY_YEARS)
     gone = _forget(before=buckets.hour_index(at - years)) if years else 0
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
-    return gone + sum(_thin(databases.rows(model), end=end) for model in (History, ReaderHistory))
+    return gone + sum(_thin(databases.rows(model), end=end) for model in (History, ReaderHistory, BreakdownHistory))
 
 
 def _forget(*, before: int) -> int:
@@ -135,7 +143,8 @@ def _forget(*, before: int) -> int:
         gone = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=first).delete()[0]
     # Last, because a baseline that is raised again finds the same rows in them.
     partitions.drop(months)
-    return gone + databases.rows(ReaderHistory).filter(hour__lt=before).delete()[0]
+    rest = (databases.rows(model).filter(hour__lt=before) for model in (ReaderHistory, BreakdownHistory))
+    return gone + sum(rows.delete()[0] for rows in rest)
 
 
 def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
@@ -149,9 +158,55 @@ def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
     gone = 0
     for first, last in pairwise(days):
         day = rows.filter(hour__gte=first, hour__lt=last)  # also in the subquery, or it would read all hours before
+        if rows.model is BreakdownHistory:
+            gone += _add_up(day, hour=last - 1)
+            continue
         later = day.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"))
         gone += day.filter(Exists(later)).delete()[0]
     return gone
+
+
+def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:
+    """Leaves the gains of the day in that hour of it. Returns how many rows less there are."""
+    if not day.exclude(hour=hour).exists():
+        return 0
+    with transaction.atomic(using=databases.of(BreakdownHistory).alias):
+        lock_epoch()  # because another flush may do the same
+        found = day.order_by().values_list("subject", "kind", "field").annotate(Sum("count"))
+        sums = {row[:3]: int(row[3]) for row in found}
+        gone: int = day.delete()[0]
+        add_gains(sums, hour=hour)
+        return gone - day.count()
+
+
+def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
+    """Adds gains to that hour; of too many fields of a kind the least go to "other".
+
+    Call it in a transaction that has locked the epoch.
+    """
+    labels, kinds = {label for label, _, _ in new}, {kind for _, kind, _ in new}
+    rows = databases.rows(BreakdownHistory).filter(hour=hour, subject__in=labels, kind__in=kinds)
+    stored = Counter({row[:3]: row[3] for row in rows.values_list("subject", "kind", "field", "count")})
+    found = stored + Counter(new)
+    for group in {name[:2] for name in found}:
+        fields = [name for name, _ in found.most_common() if name[:2] == group and name[2] != "other"]
+        for name in fields[VALUES:]:
+            found[(*group, "other")] += found.pop(name)
+        rows.filter(subject=group[0], kind=group[1], field__in=[name[2] for name in fields[VALUES:]]).delete()
+    risen = ((*name[:2], hour, name[2], count) for name, count in found.items() if count > stored[name])
+    databases.upsert(BreakdownHistory, ("subject", "kind", "hour", "field"), ("count",), rows=risen)
+
+
+def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -> list[Gains]:
+    """Returns what the models gained in each of these ranges of hours, from one query."""
+    inside = [Q(hour__gte=span.start, hour__lt=span.stop) for span in spans]
+    rows = databases.rows(BreakdownHistory).filter(reduce(or_, inside), subject__in=labels, kind__in=kinds)
+    sums = {f"sum_{number}": Sum("count", filter=one) for number, one in enumerate(inside)}
+    found: list[Gains] = [defaultdict(Counter) for _ in spans]
+    for kind, label, field, *counts in rows.order_by().values_list("kind", "subject", "field").annotate(**sums):
+        for gained, count in zip(found, counts, strict=True):
+            gained[kind, label].update({field: int(count)} if count else {})
+    return found
 
 
 def store_readers(readers: Mapping[str, int], *, hour: int) -> None:

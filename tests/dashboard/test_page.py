@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
@@ -431,7 +431,7 @@ def test_a_category_has_rows_of_models_that_are_not_the_sites_own(admin_client: 
         assert (found["Views"][0], found["most-viewed"][0][1]) == ("1", "1")
 
 
-def test_sources_of_an_object_and_of_those_that_were_viewed_are_of_all_time(
+def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period(
     admin_client: Client, settings: Settings
 ) -> None:
     settings.READTRACK = {"DIMENSIONS": ["referrer", "device", "shop.tracking.plan"]}
@@ -441,22 +441,107 @@ def test_sources_of_an_object_and_of_those_that_were_viewed_are_of_all_time(
         tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=values))
     flush()
     found = shown(admin_client, tab="sources")
-    assert found["by-referrer"] == [["direct", "2", "67 %"], ["a.example", "1", "33 %"]]
+    assert found["by-referrer"] == [["direct", "2", NOT_KNOWN, "67 %"], ["a.example", "1", NOT_KNOWN, "33 %"]]
     assert found["by-plan"] == []
+    for given in ({"from": "2026-01-01", "to": "2026-01-31"}, {"model": "site.article"}):
+        assert shown(admin_client, tab="sources", **given)["by-referrer"] == []
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    found = shown(admin_client, tab="sources")
+    assert found["by-referrer"] == [["direct", "2", NOT_KNOWN, "67 %"], ["a.example", "1", NOT_KNOWN, "33 %"]]
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": True}
     found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
-    assert found["by-device"] == [["tablet", "1", "100 %"]]
+    assert found["by-device"] == [["tablet", "1", NOT_KNOWN, "100 %"]]
     page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
     assert [words for _, words, _ in page.context["chips"]] == ["direct", "phone"]
-    assert "are not stored by country, device or source" in page.text
+    assert "by object no day is stored with them" in page.text
     assert shown(admin_client, referrer="direct")["most-viewed"] == [["One", "1"], ["Two", "1"]]
     assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [["One", "1", "2"]]
     assert shown(admin_client, referrer="no.example")["most-viewed"] == []
     rows = list(csv.reader(StringIO(exported(admin_client, "by-referrer", "csv"))))
     assert rows == [
-        ["referrer", "views", "share"],
-        ["direct", "2", "0.6667"],
-        ["a.example", "1", "0.3333"],
+        ["referrer", "views", "change", "share"],
+        ["direct", "2", "", "0.6667"],
+        ["a.example", "1", "", "0.3333"],
     ]
+
+
+def add_gain(days_ago: int, kind: str, *, model: str = "site.post", **gains: int) -> None:
+    """Adds what a model gained by value, as flushes of that day would have."""
+    hour = buckets.hour_index(buckets.now() - timedelta(days=days_ago))
+    with transaction.atomic():
+        history.add_gains({(model, kind, field): count for field, count in gains.items()}, hour=hour)
+
+
+def test_sources_obey_the_period_beside_the_one_before(admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
+    add_gain(200, "views:device", phone=1000)
+    add_gain(10, "views:device", phone=40, tablet=5)
+    add_gain(2, "views:device", phone=60, desktop=30)
+    add_gain(2, "views:device", model="site.article", phone=10)
+    add_gain(2, "views:referrer", direct=7)
+    for given, expected in (
+        ({}, [["phone", "70", "+75 %", "70 %"], ["desktop", "30", NOT_KNOWN, "30 %"]]),
+        ({"model": "site.article"}, [["phone", "10", NOT_KNOWN, "100 %"]]),
+        ({"period": "today"}, []),
+        (
+            {"period": "28"},
+            [
+                ["phone", "110", NOT_KNOWN, "76 %"],
+                ["desktop", "30", NOT_KNOWN, "21 %"],
+                ["tablet", "5", NOT_KNOWN, "3 %"],
+            ],
+        ),
+        (
+            {"period": "all"},
+            [
+                ["phone", "1,110", NOT_KNOWN, "97 %"],
+                ["desktop", "30", NOT_KNOWN, "3 %"],
+                ["tablet", "5", NOT_KNOWN, "0 %"],
+            ],
+        ),
+    ):
+        found = shown(admin_client, tab="sources", **given)["by-device"]
+        assert found == expected, given
+    rows = json.loads(exported(admin_client, "by-device", "json"))["rows"]
+    assert rows == [["phone", 70, 75, 0.7], ["desktop", 30, None, 0.3]]
+    table = admin_client.get(DASHBOARD, {"tab": "sources"}).context["tables"][0]["table"]
+    assert (table.caption, table.empty) == (
+        "Of all objects in the period, as of the last flush.",
+        "No views in this period.",
+    )
+
+
+@pytest.mark.parametrize("has_funnels", [True, False])
+def test_the_funnel_of_a_model_obeys_the_period_too(
+    admin_client: Client, settings: Settings, *, has_funnels: bool
+) -> None:
+    settings.READTRACK = {"FUNNELS": has_funnels}
+    post = factories.post()
+    for days_ago, views, clicks in ((10, 40, 10), (2, 60, 30)):
+        add_views(post, days_ago, views)
+        add_gain(days_ago, "funnel", view=views, click=clicks)
+    for given, expected in (
+        ({}, [["view", "60", "+50 %", "100 %", "100 %"], ["click", "30", "+200 %", "50 %", "50 %"]]),
+        ({"period": "all"}, [["view", "100", NOT_KNOWN, "100 %", "100 %"], ["click", "40", NOT_KNOWN, "40 %", "40 %"]]),
+        ({"period": "today"}, []),
+    ):
+        assert shown(admin_client, tab="reading", **given).get("funnel", [])[:2] == expected, given
+
+
+def test_a_value_that_was_flushed_is_in_the_hour_of_its_flush_and_no_other(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    post = factories.post()
+    for times in (1, 2):
+        for _ in range(times):
+            tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=(("device", "phone"),)))
+        flush(only_changed=times == 2)
+    assert shown(admin_client, tab="sources")["by-device"][0][:2] == ["phone", "3"]
+    tracker.reset_views(post)
+    post.delete()
+    flush()
+    assert shown(admin_client, tab="sources")["by-device"][0][:2] == ["phone", "3"]
 
 
 def test_without_redis_sources_are_those_that_are_stored(
@@ -469,7 +554,7 @@ def test_without_redis_sources_are_those_that_are_stored(
         tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=(("device", "phone"),)))
     flush()
     valkey.stop()
-    assert shown(admin_client, tab="sources")["by-device"] == [["phone", "2", "100 %"]]
+    assert shown(admin_client, tab="sources")["by-device"] == [["phone", "2", NOT_KNOWN, "100 %"]]
 
 
 def test_really_read_has_reads_their_share_and_the_median_time(admin_client: Client, redis: Any) -> None:
@@ -494,7 +579,7 @@ def test_the_funnel_has_its_rates(admin_client: Client, settings: Settings) -> N
         found = shown(admin_client, tab="reading", object=f"site.post:{post.pk}")["funnel"]
         first = 5 if has_funnels else 4
         assert [row[:2] for row in found] == [["view", str(first)], ["click", "1"], ["convert", "0"]]
-        assert found[1][2] == ("20 %" if has_funnels else "25 %")
+        assert found[1][2:4] == [NOT_KNOWN, "20 %" if has_funnels else "25 %"]
 
 
 def test_a_site_that_uses_no_funnel_has_no_empty_table_of_it(admin_client: Client, settings: Settings) -> None:
@@ -730,7 +815,7 @@ def test_breakdowns_are_of_a_bounded_number_of_objects(
     flush()
     given = {"category": f"site.category:{section.pk}"}
     assert shown(admin_client, **given)["Views"][0] == "2"
-    assert shown(admin_client, tab="sources", **given)["by-device"] == [["phone", "1", "100 %"]]
+    assert shown(admin_client, tab="sources", **given)["by-device"] == [["phone", "1", NOT_KNOWN, "100 %"]]
 
 
 def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_them(

@@ -34,7 +34,7 @@ def test_the_past_has_weekends_a_story_that_went_viral_and_no_repeats() -> None:
 def test_breakdowns_and_funnels_of_the_past_add_up_to_its_views() -> None:
     past = list(visits(STORIES, now=NOW))
     sums: Counter[str] = Counter()
-    for (_story, kind, field), count in tallied(past).items():
+    for (_story, _hour, kind, field), count in tallied(past).items():
         sums[kind if kind != "funnel" else field] += count
     people = sum(not visit.is_robot for visit in past)
     assert {sums[name] for name in ("views:device", "views:referrer", "views:country", "view")} == {people}
@@ -47,7 +47,7 @@ def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
     ratios = [reads[story] / count for story, count in views.items() if count > 50]
     assert 0.05 < min(ratios) < 0.3 < 0.5 < max(ratios) < 0.8
     sums: Counter[str] = Counter()
-    for (_story, kind, field), count in tallied(past).items():
+    for (_story, _hour, kind, field), count in tallied(past).items():
         sums[field] += count if kind == "reading" else 0
     assert sums["engaged"] > sums["8"] > sums["18"] > sums["read"] == reads.total() > sums["60"] > 0
 

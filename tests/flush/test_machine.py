@@ -27,7 +27,7 @@ from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Archive, Breakdown, FlushRun, History, KnownEpoch, Reset
+from readtrack.models import Archive, Breakdown, BreakdownHistory, FlushRun, History, KnownEpoch, Reset
 from readtrack.store import counters, flushes, keys, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
@@ -47,7 +47,7 @@ HOUR = timedelta(hours=1)
 MICROSECONDS = 3_600_000_000 * HOURS
 
 # Tables that a backup of the database holds.
-TABLES: list[type[Model]] = [Post, FlushRun, KnownEpoch, Archive, Breakdown, History, Reset]
+TABLES: list[type[Model]] = [Post, FlushRun, KnownEpoch, Archive, Breakdown, BreakdownHistory, History, Reset]
 PASSING = ("views:hour:*", "trending:*", "viewed:*", "funnel:pass:*", "rate:*")
 LOSSES = ["everything", "since the snapshot", "a total", "a hash", "a sketch", "the marks", "the epoch"]
 SETTINGS = {

@@ -14,10 +14,12 @@ ROOT = Path(__file__).parents[2]
 FILES = [
     "tests/sql/test_databases.py",
     "tests/sql/test_history.py",
+    "tests/sql/test_gains.py",
     "tests/sql/test_daily.py",
     "tests/reports/test_popular.py",
     "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",
+    "tests/flush/test_gains.py",
     "tests/flush/test_locks.py",
     "tests/flush/test_readers.py",
     "tests/flush/test_resets.py",

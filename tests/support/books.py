@@ -27,7 +27,7 @@ from django.db.models import Max
 from redis import Redis
 
 from readtrack import buckets, reports
-from readtrack.models import Archive, Breakdown, History
+from readtrack.models import Archive, Breakdown, BreakdownHistory, History
 from readtrack.sql import history
 from readtrack.store import counters, keys, scripts
 from readtrack.subjects import subject_of_row
@@ -77,6 +77,7 @@ class Books:
         # Views of the whole model, which no reset lowers: counted, and owed as above.
         self.model_counted = self.model_owed = 0
         self.is_model_exact = True  # what is owed of it is all that there is
+        self.ever: Counter[Name] = Counter()  # of all posts, whatever was reset or deleted
         self._visitors: defaultdict[Any, set[str]] = defaultdict(set)
         self._history: dict[tuple[str, int], int] = {}
         self._sketches: dict[str, int] = {}
@@ -102,6 +103,7 @@ class Books:
 
     def _count(self, pk: Any, *names: Name) -> None:
         self.counted[pk].update(names)
+        self.ever.update(names)
         if not self.is_vague:
             self.owed[pk].update(names)
 
@@ -156,6 +158,8 @@ class Books:
         assert not self.gone & stored.keys(), "11: a row was made out of a count"
         self.seen = stored
         assert self.model_stored() <= self.model_counted, "2: the model's hours hold more than was counted"
+        for name, gained in self.gained().items():
+            assert gained <= self.ever[name], f"2: {name} gained {gained}, more than the {self.ever[name]} counted"
         self._check_history()
 
     def _most(self, pk: Any, name: Name) -> int:
@@ -265,6 +269,7 @@ class Books:
             assert sum(point.views for point in reports.series(post)) == self.counted[post.pk][VIEWS]
         for of in (None, Post):
             assert sum(point.views for point in reports.series(of)) == self.model_counted, of
+        assert self.gained() == +Counter({name: self.ever[name] for name in (ENTERED, CLICKED, *map(on, DEVICES))})
 
     def check_gone(self, redis: Redis) -> None:
         """Checks promise 11."""
@@ -276,6 +281,13 @@ class Books:
         """Returns the views of the model in history."""
         rows = History.objects.filter(subject__in=[f"{MODEL}{tag}" for tag in keys.tags()])
         return sum(rows.values("subject").annotate(most=Max("views")).values_list("most", flat=True))
+
+    def gained(self) -> Counter[Name]:
+        """Returns what all posts together gained of their breakdowns and funnels, by the history of the model."""
+        found: Counter[Name] = Counter()
+        for kind, field, count in BreakdownHistory.objects.values_list("kind", "field", "count"):
+            found[kind, field] += count
+        return found
 
     def stored(self) -> defaultdict[Any, Counter[Name]]:
         """Returns the counts in SQL."""

@@ -1,5 +1,6 @@
 """`manage.py past`: a year of views, taken over out of a log as from any site before readtrack. Once only."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,12 +17,13 @@ from demo_project.blog.models import Category, Post
 from demo_project.blog.past import CAMPAIGN, VIRAL, Curve, Story, Visit, curves, refusals, tallied, visits
 from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
-from readtrack import tracker
-from readtrack.models import Breakdown, History, Note
+from readtrack import buckets, tracker
+from readtrack.models import Breakdown, BreakdownHistory, History, Note
 from readtrack.sql.history import of_reads
 from readtrack.store.skips import skip_buffer
-from readtrack.subjects import subject_column, subject_of_row
+from readtrack.subjects import label_of, subject_column, subject_of_row
 
+WEEK = 7  # days
 NOTES = {CAMPAIGN[-1]: "Newsletter: two weeks of this section", VIRAL: "A story is passed on everywhere"}
 
 
@@ -51,9 +53,19 @@ class Command(BaseCommand):
 
 def _add_what_no_log_tells(found: Sequence[Visit]) -> None:
     """Stores devices, countries, funnels, visitors by the hour and reads. From here Redis gets back what it counts."""
+    totals, gains = Counter[tuple[str, str, str]](), Counter[tuple[int, str, str]]()
+    recent = buckets.hour_index(max(visit.at for visit in found)) - 24 * WEEK
+    for (story, hour, kind, field), count in tallied(found).items():
+        totals[subject_column(subject_of_row(Post, story.pk)), kind, field] += count
+        # As thinned history, or the demo would begin with 100,000 rows: by the day, the last days by the hour.
+        gains[hour if hour > recent else hour // 24 * 24, kind, field] += count if kind != "reading" else 0
     Breakdown.objects.bulk_create(
-        Breakdown(subject=subject_column(subject_of_row(Post, story.pk)), kind=kind, field=field, count=count)
-        for (story, kind, field), count in tallied(found).items()
+        Breakdown(subject=subject, kind=kind, field=field, count=count)
+        for (subject, kind, field), count in totals.items()
+    )
+    BreakdownHistory.objects.bulk_create(
+        BreakdownHistory(subject=label_of(Post), kind=kind, hour=hour, field=field, count=count)
+        for (hour, kind, field), count in (+gains).items()
     )
     drawn = curves(found)
     rows = [*_visits(drawn), *_reads(drawn)]

@@ -1,0 +1,205 @@
+"""What models gain of breakdowns and funnels by the hour: each gain once, whatever happens to the flush."""
+
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import tracker
+from readtrack.flush import archiving
+from readtrack.flush.run import flush
+from readtrack.hits.reading import Reading
+from readtrack.hits.visitors import Visitor
+from readtrack.models import Breakdown, BreakdownHistory
+from readtrack.sql import history
+from readtrack.subjects import subject_of
+from tests.site.models import Post
+from tests.support import factories
+from tests.support.interference import dump, restore
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def referrer(settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE_LIMIT": 0}
+
+
+@pytest.fixture
+def post() -> Post:
+    return factories.post()
+
+
+def refer(post: Post, *values: str) -> None:
+    for value in values:
+        assert tracker.record(factories.hit(subject_of(post), dimensions=(("referrer", value),))).counted
+
+
+def gained(kind: str = "views:referrer") -> Counter[str]:
+    found: Counter[str] = Counter()
+    for field, gain in BreakdownHistory.objects.filter(subject="site.post", kind=kind).values_list("field", "count"):
+        found[field] += gain
+    return found
+
+
+def junk(number: int) -> list[str]:
+    return [f"{uuid.uuid4()}.example" for _ in range(number)]
+
+
+def test_a_gain_is_added_once_by_whatever_flush_is_first(post: Post) -> None:
+    other = factories.post()
+    for only_changed in (False, True, True, False):
+        refer(post, "a.example", "direct")
+        refer(other, "direct")
+        tracker.step(post, "click", visitor=Visitor(str(uuid.uuid4())))
+        for _ in range(2):
+            flush(only_changed=only_changed)
+    assert gained() == {"a.example": 4, "direct": 8}
+    assert gained("funnel") == {"view": 4, "click": 4}
+
+
+@pytest.mark.parametrize("deed", ["flush", "reset", "delete"])
+def test_what_happens_between_reading_and_writing_adds_nothing_twice(
+    post: Post, monkeypatch: pytest.MonkeyPatch, deed: str
+) -> None:
+    read = archiving._live_hashes
+
+    def happen(subjects: Sequence[str]) -> Any:
+        found = read(subjects)
+        monkeypatch.undo()
+        if deed == "flush":
+            refer(post, *junk(10))  # in the places of others
+            flush(only_changed=True)
+        elif deed == "reset":
+            tracker.reset_views(post)
+            refer(post, "direct")
+        else:
+            post.delete()
+        return found
+
+    refer(post, *junk(50), *["direct"] * 5)
+    flush(only_changed=True)
+    refer(post, *junk(2), "direct")
+    monkeypatch.setattr(archiving, "_live_hashes", happen)
+    flush(only_changed=True)
+    flush(only_changed=True)
+    # What was not flushed before it was reset or deleted is lost.
+    assert gained().total() == {"flush": 68, "reset": 56, "delete": 55}[deed]
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_flush_that_ends_while_it_adds_a_gain_has_stored_nothing(
+    post: Post, monkeypatch: pytest.MonkeyPatch, *, is_done: bool
+) -> None:
+    add = history.add_gains
+
+    def fail(*args: Any, **named: Any) -> None:
+        if is_done:
+            add(*args, **named)
+        raise OperationalError("killed")
+
+    refer(post, "a.example", "direct")
+    monkeypatch.setattr(history, "add_gains", fail)
+    with pytest.raises(OperationalError):
+        flush(only_changed=True)
+    monkeypatch.undo()
+    assert not Breakdown.objects.exists()
+    for _ in range(2):
+        flush(only_changed=True)
+    assert gained() == {"a.example": 1, "direct": 1}
+
+
+def test_values_that_differ_in_case_gain_no_more_than_was_viewed(post: Post) -> None:
+    refer(post, "A.example", "a.example", "a.example")
+    for _ in range(3):
+        flush()
+    assert 2 <= gained().total() <= 3  # MySQL takes the two for one
+
+
+def test_what_redis_lost_is_no_gain_when_it_comes_back(post: Post, redis: Redis) -> None:
+    refer(post, "a.example", *["direct"] * 4)
+    flush()
+    snapshot = dump(redis)
+    refer(post, *["direct"] * 3)
+    flush()
+    restore(redis, snapshot)  # the flush lifts what it lacks
+    flush()
+    redis.flushdb()
+    refer(post, "direct")
+    flush()
+    assert gained() == {"a.example": 1, "direct": 8}
+
+
+def test_a_value_that_takes_the_place_of_another_gains_only_its_own_views(post: Post) -> None:
+    for turn in range(1, 5):
+        refer(post, *junk(60), *["real.example"] * 5)
+        flush(only_changed=True)
+        assert gained().total() == turn * 65
+    real = gained()["real.example"]
+    assert 20 <= real <= 22  # by the space that it took of a value that was never stored
+    assert gained().total() == 260 == sum(Breakdown.objects.values_list("count", flat=True))
+
+
+def test_a_value_that_was_lost_and_too_many_that_come_back_gain_only_their_views(post: Post, redis: Redis) -> None:
+    refer(post, *junk(80), *["real.example"] * 40)
+    flush()
+    redis.flushdb()
+    refer(post, *junk(80), *["real.example"] * 40)
+    flush()
+    refer(post, *junk(2))
+    flush(only_changed=True)
+    assert gained().total() == 242
+    assert 80 <= gained()["real.example"] <= 84
+
+
+def test_rows_of_a_reset_that_were_written_late_go_and_what_was_counted_since_is_gained_once(
+    post: Post, redis: Redis
+) -> None:
+    subject = subject_of(post)
+    refer(post, "direct")
+    tracker.reset_views(post)
+    refer(post, *["direct"] * 3, "a.example")
+    flush()
+    Breakdown.objects.filter(field="direct").update(count=90)
+    Breakdown.objects.create(subject=subject, kind="views:referrer", field="old.example", count=7)
+    redis.zadd("views:reset", {subject: 1})
+    flush()
+    assert dict(Breakdown.objects.values_list("field", "count")) == {"direct": 3, "a.example": 1}
+    refer(post, "a.example")
+    flush()
+    assert gained()["a.example"] == 2
+
+
+def test_without_history_nothing_is_gained(post: Post, settings: Settings) -> None:
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    refer(post, "direct")
+    flush()
+    assert not gained()
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": True}
+    refer(post, "direct")
+    flush()
+    assert gained() == {"direct": 1}
+
+
+@pytest.mark.parametrize("only_changed", [True, False])
+def test_a_flush_of_a_site_without_dimensions_and_funnels_makes_no_query_for_gains(
+    post: Post, settings: Settings, only_changed: bool
+) -> None:
+    settings.READTRACK = {}
+    flush()
+    visitor = Visitor("a")
+    tracker.record(factories.hit(subject_of(post), visitor=visitor))
+    text = Reading(subject_of(post), 5, 9, is_read=True)
+    assert len(tracker.record(factories.hit(visitor=visitor, reading=text)).steps) == 2
+    with CaptureQueriesContext(connection) as queries:
+        flush(only_changed=only_changed)
+    assert Breakdown.objects.filter(kind="reading").exists()
+    own = [query["sql"] for query in queries if "breakdown" in query["sql"]]
+    assert not [sql for sql in own if BreakdownHistory._meta.db_table in sql]
+    assert len(own) == (3 if only_changed else 4), own
