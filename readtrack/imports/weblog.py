@@ -103,7 +103,6 @@ class Importer:
         self._windows, self._batch = LogDeduplicator(), Batch()
         self._lines = 0  # new ones that show an object
         self._addresses: set[str] = set()  # of these lines, as long as there are few
-        self._records: dict[str, Import] = {}  # of the logs that were imported before, and in this run, by source
 
     def run(self, paths: Sequence[str]) -> Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
@@ -125,10 +124,11 @@ class Importer:
                 self.progress(sum(file.read() for file in files[:known]))
             if files[known:] and not self.dry_run:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
-            self._records = {record.source: record for record in Import.objects.filter(until__gt=0)}
+            records = {record.source: record for record in Import.objects.filter(until__gt=0)}
             for file in files[known:]:
                 self._take(file)
-                self._compare(file)
+                records[file.record.source] = file.record
+                self._compare(file, records)
         self._note(files[known:])
         return self.report
 
@@ -150,13 +150,11 @@ class Importer:
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
 
-    def _compare(self, file: LogFile) -> None:
+    def _compare(self, file: LogFile, records: Mapping[str, Import]) -> None:
         """Notes other files that have lines of the same times."""
-        record = file.record
-        self._records[record.source] = record
-        for source, other in self._records.items():
-            since, until = max(record.since, other.since), min(record.until, other.until)
-            if source != record.source and until - since >= OVERLAP:
+        for source, other in records.items():
+            since, until = max(file.record.since, other.since), min(file.record.until, other.until)
+            if source != file.record.source and until - since >= OVERLAP:
                 first, last = (datetime.fromtimestamp(time, timezone.utc) for time in (since, until))
                 times = f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
                 advice = "If they are pieces of one log, lines count twice; --since and --until leave times out."

@@ -55,22 +55,21 @@ def series(
     older than HISTORY_DAYS are in the last hour of their day. While Redis is down, views that are not flushed are
     missing. Raises ValueError for an unknown period, and TypeError for reads of more than an object.
     """
-    end = buckets.now(until)
-    begin = buckets.now(since) if since else end - timedelta(hours=hours - 1)
-    starts = buckets.period_starts(begin, end, by=by)
+    starts, within = _periods(since, buckets.now(until), by=by, hours=hours)
     if not starts:
         return []
-    first, last = _hours(starts, end)
     hourly = _hourly_reads if count == "reads" else _hourly_views
     sums = [0] * len(starts)
-    for hour, number in hourly(of, since=first, until=last + 1).items():
+    for hour, number in hourly(of, since=within.start, until=within.stop).items():
         sums[_place(starts, hour)] += number
     return [Point(*pair) for pair in zip(starts, sums, strict=True)]
 
 
-def _hours(starts: Sequence[datetime], end: datetime) -> tuple[int, int]:
-    """Returns the index of the first hour, and of the last hour that begins before the end."""
-    return buckets.hour_index(starts[0]), buckets.hour_index(end - timedelta(microseconds=1))
+def _periods(since: datetime | None, end: datetime, *, by: Period, hours: int) -> tuple[list[datetime], range]:
+    """Returns the starts of the periods, and the hours (since 1970) from the first start up to the end."""
+    starts = buckets.period_starts(buckets.now(since) if since else end - timedelta(hours=hours - 1), end, by=by)
+    last = buckets.hour_index(end - timedelta(microseconds=1))
+    return starts, range(buckets.hour_index(starts[0]) if starts else last, last + 1)
 
 
 def _place(starts: Sequence[datetime], hour: int) -> int:
@@ -93,12 +92,11 @@ def reader_series(
     """
     now = buckets.now()
     end = buckets.now(until) if until else now
-    starts = buckets.period_starts(buckets.now(since) if since else end - timedelta(hours=hours - 1), end, by=by)
+    starts, within = _periods(since, end, by=by, hours=hours)
     if not starts:
         return []
     subject = subject_of(category)
-    column, (first, last) = subject_column(subject), _hours(starts, end)
-    known, rows = history.readers(column, since=first, until=last + 1)
+    known, rows = history.readers(subject_column(subject), since=within.start, until=within.stop)
     found = {_place(starts, hour): count for hour, count in rows.items()}
     if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [subject])):
         found[bisect_right(starts, now) - 1] = live[subject]
