@@ -56,6 +56,10 @@ def pictures(browser: Browser, *, url: str) -> Iterator[tuple[str, bytes]]:
         open_section(one, section)
     yield "front.png", shot(one, "/", size=FRONT)
     yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/?period=90", size=DASHBOARD)
+    address = one.locator(".lead h2 a, .ranking li a").last.get_attribute("href")  # of one that is read much
+    number = str(address).strip("/").removeprefix("post/")
+    page = f"/admin/readtrack/dashboard/object/blog.post:{number}/?period=year"
+    yield "object.png", shot(admin, page, size=DASHBOARD)
     yield "two-readers.png", side_by_side(browser, list(news(one, two)))
 
 

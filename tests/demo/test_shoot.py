@@ -16,12 +16,12 @@ BARE = (
 )
 
 
-def test_it_takes_three_small_pictures(display: Browser, demo_url: str) -> None:
+def test_it_takes_four_small_pictures(display: Browser, demo_url: str) -> None:
     taken = dict(shoot.pictures(display, url=demo_url))
-    assert list(taken) == ["front.png", "dashboard.png", "two-readers.png"]
+    assert list(taken) == ["front.png", "dashboard.png", "object.png", "two-readers.png"]
     # Width and height lead the header of a PNG.
     sizes = [struct.unpack(">II", picture[16:24]) for picture in taken.values()]
-    assert sizes[:2] == [(1200, 720), (1200, 900)]
+    assert sizes[:3] == [(1200, 720), (1200, 900), (1200, 900)]
     assert all(5_000 < len(picture) < 150_000 for picture in taken.values())
 
 

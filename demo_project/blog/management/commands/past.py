@@ -97,6 +97,6 @@ def _add_refusals_and_readers(now: datetime) -> None:
     rng, sections = Random(2029), Category.objects.all()
     for reason, at in refusals(now):
         tracker.skip([""], reason, is_alone=False, at=at, agent=robot(rng))
-    skip_buffer.send_rest()
+        skip_buffer.send_rest()  # at once, because few names wait at a time
     for user in User.objects.filter(username__in=[f"reader{number}" for number in READERS]).order_by("pk"):
         tracker.mark_read(user, [section for section in sections if rng.random() < 0.9 - section.pk % 8 / 10])
