@@ -187,7 +187,9 @@ def _write_hours(
     # One writer at a time, because rows are computed from the rows before them.
     with transaction.atomic(using=databases.of(History).alias):
         lock_epoch()
-        if not SqlEpoch().advance(current):
+        epoch = SqlEpoch()
+        epoch.known(current)  # in one query
+        if not epoch.advance(current):
             return None
         behind: dict[str, Stored] = {}
         stored = history.sums(live, since=since, until=FOREVER)

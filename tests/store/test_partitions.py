@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
+from readtrack.flush import merging
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
@@ -23,7 +24,7 @@ from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.counts import view
-from tests.support.partitions import SlotError, slots_checked
+from tests.support.partitions import SlotError, servers, slots_checked
 
 pytestmark = pytest.mark.django_db
 
@@ -59,7 +60,7 @@ def test_every_key_of_a_hit_is_in_a_partition(posts: list[Post], redis: Redis) -
     post = posts[0]
     view(post)
     tag = keys.tag(subject_of(post))
-    found = [*map(str, redis.keys("*"))]
+    found = [str(key) for client in servers(redis) for key in client.keys("*")]
     assert {key for key in found if keys.tag_in(key) != tag} <= {keys.rate("visitor1")} <= {*found}
     assert f"views:total{tag}:{subject_of(post)}" in found
     assert {keys.kind_of(key) for key in found} >= {"views:total:{subject}", "rate:{visitor}", "views:unsettled"}
@@ -78,6 +79,15 @@ def test_views_of_several_partitions_count_once_and_are_flushed(posts: list[Post
     assert flush(only_changed=True).written == 2
     assert sum(point.views for point in reports.series(Post)) == 10
     assert History.objects.filter(subject__startswith="site.post:{").exists()
+
+
+def test_the_epochs_of_all_partitions_are_one_query(
+    posts: list[Post], django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    view(*posts)
+    flush()
+    with django_assert_max_num_queries(7):
+        assert merging.store_hours(buckets.hour_index(buckets.now())) == {}
 
 
 def test_a_partition_that_lost_its_data_goes_on_from_sql(posts: list[Post], redis: Redis) -> None:
