@@ -5,6 +5,8 @@ import pytest
 from tests.benchmarks.bench_hops import files, flush_functions, listed, page_functions
 from tests.support import factories
 
+pytestmark = pytest.mark.one_server("a cluster takes more functions")
+
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("is_signed_in", [True, False])

@@ -13,6 +13,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits.hit import Outcome
 from readtrack.hits.visitors import Visitor
+from readtrack.store import keys
 from tests.site.models import Category
 from tests.support import factories
 from tests.support.wire import Wire
@@ -155,7 +156,8 @@ def test_marking_nothing_does_nothing(redis: Redis) -> None:
 
 
 def test_the_trending_list_can_be_computed_ahead(redis: Redis) -> None:
-    for subject in ("a.b:1", "a.b:2", "a.b:1"):
+    first, second = factories.subjects("a.b", 2)
+    for subject in (first, second, first):
         tracker.record(factories.hit(subject))
     assert tracker.refresh_trending() == 2
-    assert redis.zrange("trending:top", 0, 1, desc=True) == ["a.b:1", "a.b:2"]
+    assert redis.zrange(keys.trending_top(keys.tag(first)), 0, 1, desc=True) == [first, second]

@@ -14,9 +14,10 @@ from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.models import History, Import, KnownEpoch
 from readtrack.sql import history
-from readtrack.store import scripts
+from readtrack.store import keys, scripts
 from readtrack.store.imports import Batch
 from readtrack.subjects import subject_of
+from tests.conftest import use_redis
 from tests.site.models import Post, Product
 from tests.support import factories
 from tests.support.depth import STRIDE
@@ -38,13 +39,15 @@ def shown(of: Post | type[Post] | None = None) -> int:
     return sum(point.views for point in reports.series(of, until=buckets.now() + HOUR))
 
 
-def name(at: datetime) -> str:
-    """Returns the name of the model's hour in `views:unsettled`."""
-    return f"views:hour:{buckets.hour_bucket(at)}:site.post"
+def name(at: datetime, post: Post) -> str:
+    """Returns the name of the model's hour in `views:unsettled`, in the partition of the post."""
+    return keys.hour_name(f"site.post{keys.tag(subject_of(post))}", buckets.hour_index(at))
 
 
 def rows() -> list[int]:
-    return list(History.objects.filter(subject="site.post").order_by("hour").values_list("views", flat=True))
+    """Returns the rows of the model, all of whose posts are in one partition."""
+    found = History.objects.filter(subject__in=[f"site.post{tag}" for tag in keys.tags()])
+    return list(found.order_by("hour").values_list("views", flat=True))
 
 
 def agreed() -> int:
@@ -56,7 +59,7 @@ def agreed() -> int:
 
 
 def test_charts_go_on_where_redis_lost_its_data(redis: Redis) -> None:
-    first, second = factories.post(), factories.post()
+    first, second = factories.neighbours(2)
     view(first, 10)
     flush(only_changed=True)
     flush()
@@ -81,7 +84,8 @@ def test_the_site_is_the_sum_of_its_models(redis: Redis) -> None:
         if flushed:
             flush()
     assert (shown(Post), shown()) == (4, 6)
-    assert [*History.objects.filter(subject__in=["", "site.post"]).values_list("views", flat=True)] == [4]
+    assert rows() == [4]
+    assert not History.objects.filter(subject="").exists()
 
 
 def test_a_view_of_an_earlier_hour_raises_the_later_rows_with_it(redis: Redis) -> None:
@@ -112,7 +116,7 @@ def test_an_hour_without_its_base_waits_and_others_do_not(redis: Redis, is_full:
     for age in (2, 1):
         view(post, 5, at=now - age * HOUR)
     flush()
-    redis.delete(name(now - 2 * HOUR))  # evicted
+    redis.delete(name(now - 2 * HOUR, post))  # evicted
     view(post, 7, at=now - 2 * HOUR)
     view(post, at=now - HOUR)
     assert merging.store_hours(buckets.hour_index(now)) == {}
@@ -120,29 +124,29 @@ def test_an_hour_without_its_base_waits_and_others_do_not(redis: Redis, is_full:
     assert shown() == 18
     flush(only_changed=not is_full)
     assert rows() == [12, 18]
-    assert redis.get(name(now - 2 * HOUR)) == "12"
+    assert redis.get(name(now - 2 * HOUR, post)) == "12"
 
 
 def test_an_hour_that_ended_before_it_was_settled_still_ends(redis: Redis) -> None:
     post, now = factories.post(), buckets.now()
     view(post, 5)
     flush()
-    redis.delete(name(now))
-    redis.zadd("views:unsettled", {name(now): int(now.timestamp() * 1e6)})
+    redis.delete(name(now, post))
+    redis.zadd(keys.unsettled(keys.tag(subject_of(post))), {name(now, post): int(now.timestamp() * 1e6)})
     flush()
-    assert redis.get(name(now)) == "5"
-    assert 172_000 < redis.ttl(name(now)) <= 172_800
+    assert redis.get(name(now, post)) == "5"
+    assert 172_000 < redis.ttl(name(now, post)) <= 172_800
 
 
 def test_settling_and_lifting_leave_an_hour_its_life(redis: Redis) -> None:
     post, now = factories.post(), buckets.now()
     view(post, 5)
-    redis.expire(name(now), 1000)
+    redis.expire(name(now, post), 1000)
     flush()
-    redis.set(name(now), 3, keepttl=True)
+    redis.set(name(now, post), 3, keepttl=True)
     assert flush().lifted == 1
-    assert redis.get(name(now)) == "5"
-    assert 0 < redis.ttl(name(now)) <= 1000
+    assert redis.get(name(now, post)) == "5"
+    assert 0 < redis.ttl(name(now, post)) <= 1000
 
 
 def test_a_mark_that_comes_back_with_a_snapshot_adds_nothing_twice(redis: Redis) -> None:
@@ -167,16 +171,17 @@ def test_a_snapshot_that_is_older_is_lifted(redis: Redis) -> None:
     flush()
     restore(redis, snapshot)
     assert flush().lifted == 2  # the total and the hour
-    assert redis.get(name(now)) == "10"
+    assert redis.get(name(now, post)) == "10"
     view(post)
     assert agreed() == 11
 
 
 def test_nothing_is_stored_of_a_redis_that_sql_cannot_follow(redis: Redis) -> None:
-    view(factories.post(), 4)
+    first, second = factories.neighbours(2)
+    view(first, 4)
     flush()
     KnownEpoch.objects.update(epoch=2**53)
-    view(factories.post(), 4)
+    view(second, 4)
     assert merging.store_hours(buckets.hour_index(buckets.now())) is None
     assert rows() == [4]
     flush()
@@ -186,7 +191,7 @@ def test_nothing_is_stored_of_a_redis_that_sql_cannot_follow(redis: Redis) -> No
 def test_with_redis_gone_charts_show_what_sql_has(redis: Redis, settings: Settings) -> None:
     view(factories.post(), 4)
     flush()
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    use_redis(settings, "redis://127.0.0.1:1/0")
     assert shown() == shown(Post) == 4
 
 
@@ -206,8 +211,8 @@ def test_an_import_adds_to_hours_with_their_base_and_is_kept_at_once(redis: Redi
     for number, at in enumerate((now, now, now + 5 * HOUR)):  # one by a clock that is ahead
         batch.add(subject_of(post), visitor=str(number), at=at)
     ledger.add(Import.objects.create(source="test"), batch, position=100)
-    assert (rows(), redis.get(name(now))) == ([8], "8")
-    assert 0 < redis.ttl(name(now)) <= 172_800
+    assert (rows(), redis.get(name(now, post))) == ([8], "8")
+    assert 0 < redis.ttl(name(now, post)) <= 172_800
     redis.flushdb()
     assert agreed() == 8
 
@@ -249,6 +254,6 @@ def test_hours_are_read_in_slices(redis: Redis, monkeypatch: pytest.MonkeyPatch,
         view(post, at=now - age * HOUR)
     flush()
     for age in range(3):
-        redis.set(name(now - age * HOUR), 0, keepttl=True)
+        redis.set(name(now - age * HOUR, post), 0, keepttl=True)
     assert flush().lifted == 3
     assert shown() == 3

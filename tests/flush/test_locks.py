@@ -88,6 +88,7 @@ def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is
     assert flush(only_changed=True).written == 1
 
 
+@pytest.mark.one_server("begins without partitions, which a cluster refuses")
 def test_nothing_moves_to_other_partitions_before_every_row_is_written(lock: Lock, settings: Settings) -> None:
     settings.READTRACK = {"PARTITIONS": 1}
     flush()

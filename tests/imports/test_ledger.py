@@ -21,14 +21,15 @@ from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.reports import series
+from readtrack.sql import backfill
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
 from readtrack.store.imports import Batch
 from tests.imports import weblogs
-from tests.imports.snapshots import Snapshot
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.depth import STRIDE
+from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,10 +56,12 @@ def views(post: Post) -> int:
     return int(Post.objects.values_list("view_count", flat=True).get(pk=post.pk))
 
 
-def begin(record: Import, *, after: int) -> None:
+def begin(record: Import, post: Post, *, after: int) -> None:
     """Starts an import, up to the point where it adds something."""
-    assert scripts.run_all(*imports.intend(record.source, ["site.post:1"], before=record.position, after=after)) == [1]
-    Import.objects.filter(pk=record.pk).update(intended=after)
+    subject = f"site.post:{post.pk}"
+    assert scripts.run_all(*imports.intend(record.source, [subject], before=record.position, after=after)) == [1]
+    part = backfill.part(batch(post), at=weblogs.START)
+    Import.objects.filter(pk=record.pk).update(intended=after, part=part)
     record.refresh_from_db()
 
 
@@ -101,14 +104,14 @@ def test_redis_lost_after_an_import_takes_nothing_along(record: Import, post: Po
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_part_that_was_announced_only_is_added_again(record: Import, post: Post, *, dry_run: bool) -> None:
-    begin(record, after=100)
+    begin(record, post, after=100)
     assert ledger.resume(record, dry_run=dry_run) == (0, 0)
     ledger.add(record, batch(post), position=120)
     assert views(post) == 1
 
 
 def test_a_part_that_was_added_is_carried_and_not_added_again(record: Import, post: Post) -> None:
-    begin(record, after=100)
+    begin(record, post, after=100)
     assert apply(record, batch(post), after=100)
     assert ledger.resume(record, dry_run=True) == (100, 0)
     assert Import.objects.get().position == 0
@@ -118,7 +121,7 @@ def test_a_part_that_was_added_is_carried_and_not_added_again(record: Import, po
 
 
 def test_where_the_source_ends_before_the_part_nothing_is_noted(record: Import, post: Post) -> None:
-    begin(record, after=100)
+    begin(record, post, after=100)
     assert ledger.resume(record, digest=lambda position: None) == (0, 0)
     apply(record, batch(post), after=100)
     assert ledger.resume(record, digest=lambda position: None) == (100, 0)
@@ -130,7 +133,7 @@ def test_where_the_source_ends_before_the_part_nothing_is_noted(record: Import, 
 def test_redis_lost_while_a_part_is_open_never_counts_it_twice(
     record: Import, post: Post, redis: Redis, *, is_flushed: bool, is_applied: bool
 ) -> None:
-    begin(record, after=100)
+    begin(record, post, after=100)
     if is_applied:
         apply(record, batch(post), after=100)
     if is_flushed:
@@ -146,10 +149,10 @@ def test_redis_lost_while_a_part_is_open_never_counts_it_twice(
 
 def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, post: Post, redis: Redis) -> None:
     ledger.add(record, batch(post), position=100)
-    snapshot = Snapshot(redis)
+    snapshot = dump(redis)
     ledger.add(record, batch(post), position=200)
     flush()
-    snapshot.restore()
+    restore(redis, snapshot)
     flush()  # as every run begins with
     assert ledger.resume(Import.objects.get()) == (200, 0)
     ledger.add(record, batch(post), position=300)
@@ -158,9 +161,9 @@ def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, 
 
 def test_a_batch_on_a_redis_restored_from_before_a_flush_adds_no_base_twice(post: Post, redis: Redis) -> None:
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    snapshot = Snapshot(redis)  # its mark says that SQL's base is missing
+    snapshot = dump(redis)  # its mark says that SQL's base is missing
     flush()
-    snapshot.restore()
+    restore(redis, snapshot)
     other = factories.post()
     ledger.add(Import.objects.create(source="test"), batch(other), position=100)
     assert (views(post), views(other)) == (1, 1)
@@ -176,7 +179,7 @@ def test_of_two_imports_at_once_one_is_refused(record: Import, post: Post) -> No
 
 def test_what_another_import_has_added_cannot_be_announced_again(record: Import, post: Post) -> None:
     other = Import.objects.get()
-    begin(record, after=100)
+    begin(record, post, after=100)
     assert apply(record, batch(post), after=100)
     with pytest.raises(ImportRefusedError):  # SQL does not know yet, Redis does
         ledger.add(other, batch(post), position=100)
@@ -194,14 +197,14 @@ def test_an_import_overtaken_after_its_announcement_is_refused(record: Import, p
 
 
 def test_a_part_sent_twice_is_added_once(record: Import, post: Post) -> None:
-    begin(record, after=100)
+    begin(record, post, after=100)
     assert apply(record, batch(post), after=100)
     assert apply(record, batch(post), after=100)
     assert views(post) == 1
 
 
 def test_a_part_announced_to_another_redis_is_refused(record: Import, post: Post, redis: Redis) -> None:
-    begin(record, after=100)
+    begin(record, post, after=100)
     redis.flushdb()
     assert not apply(record, batch(post), after=100)
     for begun, done in ((100, 50), (90, 0)):

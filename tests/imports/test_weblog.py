@@ -20,11 +20,11 @@ from readtrack.imports.ledger import Report
 from readtrack.imports.weblog import OTHERS, Importer, LogDeduplicator
 from readtrack.models import Import
 from tests.imports import weblogs
-from tests.imports.snapshots import Snapshot
 from tests.imports.weblogs import START, line
 from tests.site.models import Manual, Post
 from tests.support import factories
 from tests.support.factories import BROWSER
+from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -337,9 +337,9 @@ def test_a_redis_restored_from_an_old_snapshot_catches_up_first(post: Post, tmp_
     lines = [line(address=f"192.0.2.{number}") for number in range(30)]
     path = tmp_path / "access.log"
     take(weblogs.write(path, lines[:10]))
-    snapshot = Snapshot(redis)
+    snapshot = dump(redis)
     take(weblogs.write(path, lines[:20]))
-    snapshot.restore()
+    restore(redis, snapshot)
     take(weblogs.write(path, lines))
     assert stored()[post.pk][0] == 30
 

@@ -344,8 +344,9 @@ def test_keys_that_are_copied_into_a_redis_that_counts_are_not_added(
 def set_back(redis: Redis, seconds: int) -> None:
     """Makes Redis's unsettled counters as old as if its clock were behind by that."""
     client: Any = redis
-    for name, time in client.zrange("views:unsettled", 0, -1, withscores=True):
-        client.zadd("views:unsettled", {name: time - seconds * 1_000_000})
+    for unsettled in map(keys.unsettled, keys.tags()):
+        for name, time in client.zrange(unsettled, 0, -1, withscores=True):
+            client.zadd(unsettled, {name: time - seconds * 1_000_000})
 
 
 def known(origin: int) -> Epoch | None:

@@ -183,6 +183,7 @@ def test_values_that_a_settling_left_over_become_other(redis: Redis) -> None:
     assert sum(found.values()) == 80 * 5 + 1 + 2
 
 
+@pytest.mark.one_server("the script of a step does not see the rate of another partition")
 def test_a_robot_of_the_honeypot_takes_no_step() -> None:
     recording.mark_robots(["a", "address"])
     assert not step(Visitor("a"), "click")

@@ -29,7 +29,7 @@ from tests.support import factories
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_server("is about connections to one")]
 
 
 @pytest.fixture

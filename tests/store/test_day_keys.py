@@ -12,7 +12,7 @@ from redis import Redis
 from readtrack import buckets
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.store import day_keys
+from readtrack.store import day_keys, keys
 from tests.support import factories
 from tests.support.wire import Wire
 
@@ -72,7 +72,7 @@ def test_a_process_forgets_past_days() -> None:
     now = buckets.now()
     for back in (5, 4, 3, 2, 1, 0):
         id_of(now - DAY * back)
-    names = [f"visitors:key:{buckets.day_bucket(now - DAY * back)}" for back in (1, 0)]
+    names = [keys.day_key(keys.tags()[0], buckets.day_bucket(now - DAY * back)) for back in (1, 0)]
     assert sorted(day_keys._known) == names
 
 

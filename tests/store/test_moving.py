@@ -25,7 +25,7 @@ from tests.support.counts import view
 from tests.support.interference import dump
 from tests.support.waiting import comes_true
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_server("begins without partitions, which a cluster refuses")]
 
 WRITER = """
 import sys

@@ -88,6 +88,7 @@ def test_an_author_who_has_never_been_there_gets_no_read_state(ann: Reader, redi
     assert not redis.exists("readers")
 
 
+@pytest.mark.one_server("an author who has no ordinal in the category's partition yet sees the dot")
 def test_an_authors_own_post_is_read(ann: Reader, bob: Reader) -> None:
     read(ann, TWO)
     publish(Publication(ONE, author=ann, is_own=True))

@@ -52,6 +52,7 @@ def test_by_default_a_hit_has_nine_keys_and_fifteen_arguments() -> None:
     assert (len(call.keys), len(call.args)) == (9, 15)  # without options
 
 
+@pytest.mark.one_server("with partitions no script runs for it")
 def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) -> None:
     settings.READTRACK = EVERYTHING
     hit = factories.hit(reads=("site.category:1",), reader=1)

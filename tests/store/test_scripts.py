@@ -12,7 +12,8 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 
-from readtrack.store import counters, read_state, recording, scripts
+from readtrack import tracker
+from readtrack.store import counters, keys, read_state, recording, scripts
 from readtrack.store.connection import connect
 from readtrack.store.counters import Stored
 from tests.support import factories
@@ -47,7 +48,7 @@ def test_several_calls_are_one_round_trip(wire: Wire) -> None:
 
 def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> None:
     redis.script_flush()
-    assert scripts.run(recording.count_views(factories.hit("a.b:1"))).counted
+    assert tracker.record(factories.hit("a.b:1")).counted
     redis.script_flush()
     assert scripts.run_all(counters.totals(["a.b:1"]))[0]["a.b:1"].views == 1
 
@@ -57,6 +58,7 @@ def test_a_script_that_exists_nowhere_is_an_error(redis: Redis) -> None:
         scripts.run(scripts.Call("nothing", [], [], lambda answer: answer))
 
 
+@pytest.mark.one_server("has connections to one server")
 def test_scripts_leave_most_connections_of_a_pool_to_all_else(settings: Settings) -> None:
     options = {"CONNECTION_POOL_KWARGS": {"max_connections": 20}}
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
@@ -103,7 +105,7 @@ def test_nothing_is_no_round_trip(wire: Wire) -> None:
 
 
 def test_long_lists_are_cut_into_portions_that_lua_can_take() -> None:
-    items = [f"a.b:{number}" for number in range(2_500)]
+    items = factories.subjects("a.b", 2_500)
     slices = scripts.sliced(items)
     assert [item for some in slices for item in some] == items
     assert all(len(some) <= scripts.SLICE for some in slices)
@@ -111,7 +113,7 @@ def test_long_lists_are_cut_into_portions_that_lua_can_take() -> None:
 
 
 def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
-    subjects = [f"a.b:{number}" for number in range(scripts.SLICE)]
+    subjects = factories.subjects("a.b", scripts.SLICE)
     redis.mset({f"views:total:{subject}": 1 for subject in subjects})
     assert len(scripts.run(counters.totals(subjects))) == scripts.SLICE
     assert scripts.run_all(*counters.lift(dict.fromkeys(subjects, Stored({"": 2})))) == [scripts.SLICE]
@@ -121,7 +123,7 @@ def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
 def test_a_change_of_settings_closes_the_connections_that_scripts_keep(settings: Settings, redis: Redis) -> None:
     settings.READTRACK = {"TIMEOUT": 5.0}  # closes what other tests left
     before = {client["id"] for client in redis.client_list()}
-    scripts.run(counters.epoch(""))
+    scripts.run(counters.epoch(keys.tags()[0]))
     assert {client["id"] for client in redis.client_list()} - before
     settings.READTRACK = {"TIMEOUT": 6.0}
     assert comes_true(lambda: not {client["id"] for client in redis.client_list()} - before)

@@ -22,7 +22,7 @@ from tests.site.models import Post
 from tests.support import factories
 from tests.support.sentinel import Watched
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_server("Sentinel has no cluster")]
 
 _addresses = cycle(range(1, 255))
 

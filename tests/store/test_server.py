@@ -13,7 +13,7 @@ from tests.support import factories
 def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
     with override_settings(READTRACK={"PREFIX": prefix}):
         for _ in range(3):
-            tracker.record(factories.hit("site.post:1", "site.post:2"))
+            tracker.record(factories.hit(*factories.subjects("site.post", 2)))
         redis.set("a cache's own", "x" * 1000)
         redis.set(":1:views.decorators.cache.cache_page.x", "somebody else's")
         kinds = server.key_kinds()

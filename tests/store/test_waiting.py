@@ -123,6 +123,7 @@ def test_bytes_that_trickle_take_no_longer(settings: Settings, pool: str) -> Non
         assert seconds[0] < TIMEOUT + SLACK
 
 
+@pytest.mark.one_server("has a pool of one connection")
 def test_a_page_waits_for_a_free_connection_no_longer_either(settings: Settings) -> None:
     pool_class = "redis.BlockingConnectionPool"
     options = {"CONNECTION_POOL_CLASS": pool_class, "CONNECTION_POOL_KWARGS": {"max_connections": 1}}

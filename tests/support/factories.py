@@ -38,9 +38,14 @@ def post(**values: Any) -> Post:
 
 def neighbours(number: int, **values: Any) -> list[Post]:
     """Returns new posts of one partition."""
-    first = 1_000_001
-    pks = (pk for pk in count(first) if keys.tag(f"site.post:{pk}") == keys.tag(f"site.post:{first}"))
-    return [post(pk=pk, **values) for pk in islice(pks, number)]
+    return [post(pk=int(subject.rpartition(":")[2]), **values) for subject in subjects("site.post", number)]
+
+
+def subjects(label: str, number: int) -> list[str]:
+    """Returns names of subjects of one partition."""
+    names = (f"{label}:{pk}" for pk in count(1_000_001))
+    own = next(names)
+    return [own, *islice((name for name in names if keys.tag(name) == keys.tag(own)), number - 1)]
 
 
 def user(**values: Any) -> User:

@@ -122,31 +122,65 @@ class PlainNames(Redis):
     """A client by which a test names keys as they are without partitions."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        name = str(args[0]).upper()
-        if name == "KEYS":
-            found = self._send("KEYS", "*", **options)
-            return [plain for plain in dict.fromkeys(TAG.sub("", key) for key in found) if fnmatchcase(plain, args[1])]
-        if name in ALL_KEYS:
-            args = (name, *(placed for key in args[1:] for placed in self._places(key)))
-        elif name == "MSET":
-            args = (name, *(arg if place % 2 else self._places(arg)[0] for place, arg in enumerate(args[1:])))
-        elif name not in WITHOUT_KEYS | {"FLUSHDB", "FLUSHALL"} and len(args) > 1:
-            key = 2 if name == "MEMORY" else 1
-            args = (*args[:key], self._places(args[key])[0], *args[key + 1 :])
-        return self._send(*args, **options)
+        answers = [self._send(*command, **options) for command in self.placed(*args)]
+        if args[0] == "KEYS":
+            found = dict.fromkeys(TAG.sub("", key) for key in answers[0])
+            pattern = re.sub(r"\\(.)", r"[\1]", args[1])  # as fnmatch has it
+            return [plain for plain in found if fnmatchcase(plain, pattern)]
+        if args[0] == "ZRANGE" and str(args[1]).endswith("views:unsettled"):
+            return [TAG.sub("", member) for member in chain(*answers)]
+        return answers[0] if len(answers) == 1 else sum(answers)
 
     def scan_iter(self, match: Any = None, *args: Any, **options: Any) -> Any:
         return iter(self.keys(match or "*"))
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Any:  # noqa: FBT002 - its signature
-        return PlainPipeline(self.connection_pool, self.response_callbacks, transaction, self)
+        return PlainPipeline(self.connection_pool, self.response_callbacks, False, self)  # noqa: FBT003
+
+    def placed(self, *args: Any) -> list[Sequence[Any]]:
+        """Returns the command with keys as they are named in their partitions; one for each partition if need be."""
+        name = str(args[0]).upper()
+        if name == "KEYS":
+            return [("KEYS", "*")]
+        if name in ALL_KEYS:
+            return [(name, *chain(*self._places(*args[1:])))]
+        if name == "MSET":
+            return [(name, *chain(*zip(next(zip(*self._places(*args[1::2]), strict=True)), args[2::2], strict=True)))]
+        if name in WITHOUT_KEYS | {"FLUSHDB", "FLUSHALL"} or len(args) < 2:
+            return [args]
+        if str(args[1]).endswith("views:unsettled"):
+            return self._of_unsettled(*args)
+        place = 2 if name == "MEMORY" else 1  # of the key
+        return [(*args[:place], self._places(args[place])[0][0], *args[place + 1 :])]
+
+    def _of_unsettled(self, name: str, key: str, *args: Any) -> list[Sequence[Any]]:
+        """Returns the commands for the lists of unsettled counters, whose members have tags, as their keys do."""
+
+        def of(member: str) -> tuple[str, str]:
+            kind, subject = keys.split_member(member)
+            return key + keys.tag(subject), keys.member(kind, subject)
+
+        if name == "ZADD":
+            pairs = zip(args[::2], map(of, args[1::2]), strict=True)
+            return [(name, place, score, member) for score, (place, member) in pairs]
+        if name in {"ZSCORE", "ZREM"}:
+            return [(name, *of(member)) for member in args]
+        return [(name, place, *args) for place in self._places(key)[0]]
 
     def _send(self, *args: Any, **options: Any) -> Any:
         return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
-    def _places(self, key: Any) -> list[str]:
-        """Returns the names of the key in the partitions that have it, or in one that could."""
-        key = key.decode() if isinstance(key, bytes) else str(key)
+    def _places(self, *names: Any) -> list[list[str]]:
+        """Returns the names of each key in the partitions that have it, or in one that could."""
+        found = [self._possible(name.decode() if isinstance(name, bytes) else str(name)) for name in names]
+        asked = [place for places in found if len(places) > 1 for place in places]
+        pipeline: Any = super().pipeline(transaction=False)
+        for place in asked:
+            pipeline.exists(place)
+        exist = dict(zip(asked, pipeline.execute(), strict=True))
+        return [[place for place in places if exist.get(place)] or places[:1] for places in found]
+
+    def _possible(self, key: str) -> list[str]:
         row = next((row for row in keys.KEYS if row.pattern == keys.kind_of(key)), None)
         if row is None or row in moving.NOT_MOVED or TAG.search(key):
             return [key]
@@ -156,14 +190,11 @@ class PlainNames(Redis):
         named: Any = re.fullmatch(parts, key[len(keys.prefix()) :])
         end = len(keys.prefix()) + (named.end("dimension") if "dimension" in named.groupdict() else len(row.family))
         owner = named.groupdict().get("subject") or named.groupdict().get("visitor")
-        if owner is not None:
-            return [key[:end] + keys.tag(owner) + key[end:]]
-        found = [key[:end] + tag + key[end:] for tag in keys.tags()]
-        return [name for name in found if self._send("EXISTS", name)] or found[:1]
+        return [key[:end] + tag + key[end:] for tag in (keys.tags() if owner is None else [keys.tag(owner)])]
 
 
 class PlainPipeline(Pipeline):
-    """Commands that are sent one after another, because those of a transaction have to be in one slot."""
+    """Commands for keys of several partitions, which are in no transaction."""
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:  # noqa: FBT002 - its signature
         stack: list[Any] = self.command_stack

@@ -5,7 +5,7 @@ test, so for several workers name several URLs, separated by blanks. Workers may
 pytest-django gives each of them a database of its own.
 
 `READTRACK_TEST_CLUSTER=1` runs the tests on a cluster of three primaries and three replicas, with 16 partitions, and
-leaves out those that are about one server.
+leaves out those that are about one server: marked `one_server`, or with a fixture of one.
 """
 
 import os
@@ -43,9 +43,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what needs one server, where the tests run on a cluster."""
     if CLUSTER in os.environ:
-        own = [item for item in items if ONE_SERVER & set(getattr(item, "fixturenames", ()))]
+        own = [item for item in items if item.get_closest_marker("one_server") or ONE_SERVER & fixtures_of(item)]
         config.hook.pytest_deselected(items=own)
         items[:] = [item for item in items if item not in own]
+
+
+def fixtures_of(item: pytest.Item) -> set[str]:
+    return set(getattr(item, "fixturenames", ()))
 
 
 # Fixtures of one server: a relay in front of it, its address, another one.

@@ -17,7 +17,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits import readers
 from readtrack.reports import live
-from readtrack.store import clock, read_state, scripts
+from readtrack.store import clock, keys, read_state, scripts
 from readtrack.store.connection import connect
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Post
@@ -176,6 +176,7 @@ def test_the_clock_of_redis_set_back_keeps_the_dot_for_one_visit_only(redis: Red
     assert page.is_read_soon()
 
 
+@pytest.mark.one_server("of several servers no mark teaches a clock")
 def test_the_clock_of_redis_set_forward_while_a_page_is_built_hides_no_news(redis: Redis) -> None:
     page = Page(factories.category(), 7)
     page.visit()
@@ -268,7 +269,7 @@ def test_a_page_from_before_redis_was_emptied_marks_nothing(
 
 def test_a_memory_of_redis_that_began_in_the_future_begins_now(redis: Redis) -> None:
     page = Page(factories.category(), 7)
-    redis.set("reads:began", reports.as_of() + DAY)  # the clock was set back by a day
+    redis.set(keys.reads_began(keys.tag(page.subject)), reports.as_of() + DAY)  # the clock was set back by a day
     assert not page.visit()
     assert page.is_read_soon()
 

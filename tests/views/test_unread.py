@@ -16,6 +16,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.subjects import model_with_label, subject_of
 from readtrack.views import unread
+from tests.conftest import use_redis
 from tests.site.models import Category, Product, Shelf
 from tests.support import factories
 
@@ -293,6 +294,6 @@ def test_asking_costs_no_query_but_for_the_user(
 
 def test_without_redis_it_says_so(client: Client, settings: Any) -> None:
     category = name(factories.category())
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    use_redis(settings, "redis://127.0.0.1:1/0")
     for answer in (client.get(UNREAD, {"category": category}), post(client, {"categories": [category]})):
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
