@@ -165,7 +165,7 @@ class Numbers:
         return self._answers[2]
 
     @property
-    def _days(self) -> int:
+    def days(self) -> int:
         """The days of the list that goes back to the first hour of the period."""
         back = buckets.hour_index(buckets.now()) - self.asked.span.hours.start
         found = next((days for days in popular.DAYS if days * 24 >= back), popular.EVER)
@@ -174,14 +174,14 @@ class Numbers:
     @cached_property
     def _list(self) -> list[Any]:
         """The list that goes back to the first hour of the period; entries of that of all time end with that hour."""
-        found = popular.entries(*self._history_labels, days=self._days, by=self._column)
-        if self._days == popular.EVER:
+        found = popular.entries(*self._history_labels, days=self.days, by=self._column)
+        if self.days == popular.EVER:
             found = found.annotate(start=Subquery(history.first_hour(self._names)))
         return [*found[:MOST]]
 
     @property
     def _history_labels(self) -> list[str]:
-        is_read = self.by == "reads" and self._days != popular.EVER
+        is_read = self.by == "reads" and self.days != popular.EVER
         return [history.of_reads(label) if is_read else label for label in self.labels]
 
     @property
@@ -194,7 +194,7 @@ class Numbers:
 
         By growth they are those with the most views, in the order of an upper bound of it.
         """
-        span, days, column = self.asked.span.hours, self._days, self._column
+        span, days, column = self.asked.span.hours, self.days, self._column
         if not self.labels or (days == popular.EVER and self.asked.is_listed):  # whose rows are sorted by all time
             return []
         best: list[tuple[str, int]] = []
@@ -240,7 +240,7 @@ class Numbers:
         """Returns True if objects are left out that may have views in the period."""
         if self.asked.is_listed:
             return any(count >= MOST for count in Counter(map(type, self._listed)).values())
-        return self._days == popular.EVER and self.asked.before is not None and len(self.objects) >= CANDIDATES
+        return self.days == popular.EVER and self.asked.before is not None and len(self.objects) >= CANDIDATES
 
     @cached_property
     def objects(self) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 from django.contrib.auth import get_user_model
 from django.db.models import Model
 from django.http import StreamingHttpResponse
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
@@ -168,7 +170,11 @@ def grew_most(found: Numbers) -> Table:
     ]
     caption = _among(found)
     if not caption and not found.asked.is_listed:
-        caption = _("Among the %(count)s objects with the most views in the period.") % {"count": exact(MOST)}
+        since = date_format(timezone.localtime(buckets.now() - found.days * buckets.DAY), "DATE_FORMAT")
+        caption = _("Among the %(count)s objects with the most views since %(since)s.") % {
+            "count": exact(MOST),
+            "since": since,
+        }
     empty = _("Nothing was viewed more often than in the period before.")
     return Table("grew-most", _("Grew most"), caption, columns, rows, empty)
 

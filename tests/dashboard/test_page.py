@@ -707,7 +707,7 @@ def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
     assert [(row["title"], row["growth"]) for row in rows[:2]] == [("rose", "50"), ("new", "40")]
     assert {row["growth"] for row in rows[2:]} == {"1"}
     caption = admin_client.get(DASHBOARD, given).context["tables"][0]["table"].caption
-    assert ("Among the 1,000 objects with the most views in the period." in caption) is not filtered
+    assert ("Among the 1,000 objects with the most views since " in caption) is not filtered
 
 
 def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, settings: Settings) -> None:
