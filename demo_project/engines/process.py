@@ -18,6 +18,7 @@ LIFELINE = 'read _; kill -s "$1" "$2"; sleep 1; kill -s KILL -- "-$2"; [ -z "$3"
 
 # Below the ports an operating system hands out by itself, and below 55000, where a cluster's bus still fits.
 PORTS = range(20000, 32000)
+_given: set[int] = set()  # ports, whose servers may not listen yet
 
 
 class ChildError(RuntimeError):
@@ -37,8 +38,10 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A free loopback port, random so that parallel test runs do not meet."""
-    return next(port for port in random.sample(PORTS, 200) if is_free(port))
+    """A free loopback port, random so that parallel test runs do not meet, and never the same one twice."""
+    port = next(port for port in random.sample(PORTS, 200) if port not in _given and is_free(port))
+    _given.add(port)
+    return port
 
 
 def unprivileged() -> pwd.struct_passwd | None:

@@ -121,6 +121,11 @@ def test_an_engine_that_is_not_started_says_so() -> None:
         Valkey().pause()
 
 
+def test_no_port_is_given_twice_though_nothing_listens_on_it_yet() -> None:
+    ports = [free_port() for _ in range(300)]
+    assert len({*ports}) == len(ports)
+
+
 def test_a_taken_port_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from redis import Redis
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
-from demo_project.engines.process import free_port
+from demo_project.engines.process import ChildError, free_port
 from demo_project.engines.valkey import Valkey
 from tests.support.sentinel import wait_until
 
@@ -40,9 +40,13 @@ class ValkeyCluster:
 
     def __init__(self, *, config: Mapping[str, str] | None = None, replicas: bool = True) -> None:
         self._width = 3 + replicas  # of an entry of CLUSTER SLOTS: first and last slot, and each server
-        ports = (str(free_port()) for _ in range(SHARDS * (1 + replicas)))
-        self.servers = [Valkey(config={**CONFIG, **(config or {}), "cluster-port": port}) for port in ports]
+        self._config = {**CONFIG, **(config or {})}
+        self._renew(SHARDS * (1 + replicas))
         self._stack = ExitStack()
+
+    def _renew(self, number: int) -> None:
+        ports = [str(free_port()) for _ in range(number)]
+        self.servers = [Valkey(config={**self._config, "cluster-port": port}) for port in ports]
 
     def __enter__(self) -> Self:
         self.start()
@@ -53,13 +57,17 @@ class ValkeyCluster:
 
     def start(self) -> None:
         """Starts the servers, which end with this process at the latest."""
-        try:
-            for server in self.servers:
-                self._stack.enter_context(server)
-            self._assemble()
-        except BaseException:
-            self._stack.close()
-            raise
+        for tries in range(3):
+            try:
+                for server in self.servers:
+                    self._stack.enter_context(server)
+                self._assemble()
+                return
+            except BaseException as error:
+                self._stack.close()
+                if not isinstance(error, ChildError) or tries == 2:
+                    raise
+                self._renew(len(self.servers))  # another test run has taken a port meanwhile
 
     @property
     def urls(self) -> list[str]:
