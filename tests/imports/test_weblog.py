@@ -256,6 +256,7 @@ def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis)
     take(write(line()))
     own = {"views:unsettled", "flush:full", "flush:last", "flush:partitions", f"import:{Import.objects.get().source}"}
     assert {*redis.keys()} - own == {"views:total:site.post:1", "views:hll:site.post:1"}
+    assert 29 * 86_400 < redis.ttl(f"import:{Import.objects.get().source}") <= 30 * 86_400
     assert reports.trending() == []
 
 
