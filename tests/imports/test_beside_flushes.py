@@ -23,10 +23,10 @@ from readtrack.models import Archive, FlushRun, History, Import, KnownEpoch
 from readtrack.store import keys, scripts
 from readtrack.store.imports import Batch
 from readtrack.subjects import subject_of
+from tests.imports.snapshots import Snapshot
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.depth import examples
-from tests.support.interference import Dump, dump, restore
 from tests.support.stepping import SteppedConnection, Stepper
 
 POSTS = 2
@@ -55,7 +55,7 @@ class ImportMachine(RuleBasedStateMachine):
         self.begun = 0  # batches that some run has begun to take over
         self.flushers: list[Stepper] = []
         self.importers: list[Stepper] = []
-        self.snapshot: Dump | None = None
+        self.snapshot: Snapshot | None = None
         self.has_lost = False
 
     @rule(index=POST, times=st.integers(1, 3))
@@ -111,7 +111,7 @@ class ImportMachine(RuleBasedStateMachine):
         """Redis takes a snapshot; not in the moment between announcement and addition (see ledger.py)."""
         begun, done = self.redis.hmget(keys.importing("", "log"), "begun", "done")
         if begun == done:
-            self.snapshot = dump(self.redis)
+            self.snapshot = Snapshot(self.redis)
 
     @rule(is_emptied=st.booleans())
     def lose(self, is_emptied: bool) -> None:
@@ -120,7 +120,7 @@ class ImportMachine(RuleBasedStateMachine):
         self.has_lost = True
         self.redis.flushdb()
         if not is_emptied and self.snapshot:
-            restore(self.redis, self.snapshot)
+            self.snapshot.restore()
 
     @invariant()
     def check(self) -> None:
