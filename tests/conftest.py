@@ -17,7 +17,7 @@ from redis import Redis
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.hits.addresses import watch
-from readtrack.store import clock, connection, read_state, scripts
+from readtrack.store import buffer, clock, connection, read_state, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import CLUSTER_FACTORY
 from readtrack.store.skips import skip_buffer
@@ -31,6 +31,7 @@ from tests.support.wire import Wire
 
 Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
+buffer.LAST = 60.0
 
 Start = Callable[..., Valkey]
 
