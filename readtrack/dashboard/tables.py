@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 from django.contrib.auth import get_user_model
@@ -33,6 +34,8 @@ Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 NOT_KNOWN = "\N{EN DASH}"
 FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"  # a spreadsheet would compute such a text; the last are full-width
 SHOWN = 10  # rows of a table on the page
+MANY = 10_000  # active accounts, whose number is kept
+REMEMBERED = 300  # seconds
 
 REASONS: Mapping[Reason, Any] = {
     "bot": gettext_lazy("robot, by its user agent"),
@@ -296,7 +299,7 @@ def sections(found: Numbers) -> Table:
             names = {subject: subject_column(subject) for subject in by_subject}
             stored = history.newest_readers([*names.values()])
             readers = {subject: stored.get(name, 0) for subject, name in names.items()}
-        accounts = get_user_model()._default_manager.filter(is_active=True).count()
+        accounts = _accounts()
         for subject, row in by_subject.items():
             count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
@@ -306,6 +309,17 @@ def sections(found: Numbers) -> Table:
         rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
     return Table("sections", _("Categories"), caption, columns, rows, _("No model is a category."), shown=50)
+
+
+def _accounts() -> int:
+    """Returns the number of active accounts; of many, whose count takes long, as of the last minutes."""
+    if _known["until"] < monotonic():
+        _known["accounts"] = get_user_model()._default_manager.filter(is_active=True).count()
+        _known["until"] = monotonic() + REMEMBERED if _known["accounts"] >= MANY else 0
+    return int(_known["accounts"])
+
+
+_known = {"accounts": 0.0, "until": 0.0}
 
 
 def trending(found: Numbers) -> Table:

@@ -20,7 +20,6 @@ from readtrack.store import clock, keys, scripts
 from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
 
-COUNTED_AT_ONCE = 100  # bitmaps; the server takes a millisecond to count one of 100,000,000 readers
 PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publication is kept
 
 
@@ -105,13 +104,16 @@ def number(names: Sequence[Reader]) -> list[Call[int]]:
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
-    """Returns how many have read each category since its last publication. Raises redis.RedisError."""
+    """Returns how many have read each category since its last publication. Raises redis.RedisError.
+
+    Takes one round trip for 1,000 bitmaps, each of which the server counts in 10 µs for 1,000,000 readers.
+    """
     kind = readers.state_kind()
     states = [keys.state(subject, kind) for subject in subjects]
     if conf.READ_STATE == "sequence":  # always patient, because a key may have megabytes
         return {one: _up_to_date(connect(patient=True).get(state)) for one, state in zip(subjects, states, strict=True)}
     counts: list[int] = []
-    for some in scripts.sliced(states, COUNTED_AT_ONCE):
+    for some in scripts.sliced(states):
         pipeline: Any = connect(patient=patient).pipeline(transaction=False)
         for state in some:
             pipeline.bitcount(state)

@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
-from readtrack.dashboard import numbers
+from readtrack.dashboard import numbers, tables
 from readtrack.dashboard.page import TABS
 from readtrack.dashboard.scope import PERIODS
 from readtrack.dashboard.tables import NOT_KNOWN
@@ -30,7 +30,7 @@ from readtrack.store.recording import mark_robots
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start
-from tests.site.models import Article, Gadget, Manual, Page, Post, Product
+from tests.site.models import Article, Category, Gadget, Manual, Page, Post, Product
 from tests.support import counts, factories
 from tests.support.factories import BROWSER
 from tests.support.pseudo import unmarked
@@ -309,6 +309,19 @@ def test_a_page_costs_at_most_five_queries_and_two_round_trips(
             assert admin_client.get(DASHBOARD, given).context["is_live"]
         assert trips[0] <= 2, tab
         assert len(queries) - OF_THE_ADMIN <= 5, [tab, *(query["sql"][:200] for query in queries)]
+
+
+def test_hundreds_of_categories_take_one_round_trip_and_many_accounts_are_counted_once_in_some_minutes(
+    admin_client: Client, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Category.objects.bulk_create(Category(name=str(number)) for number in range(120))
+    monkeypatch.setattr(tables, "_known", {"accounts": 0, "until": 0})
+    monkeypatch.setattr(tables, "MANY", 2)
+    for expected in ("1", "2", "2"):  # a few are counted each time
+        with wire.counted() as trips:
+            assert {row[2] for row in shown(admin_client, tab="sections")["sections"]} == {expected}
+        factories.user()
+    assert trips == [2]
 
 
 def test_long_and_past_periods_have_the_best_of_the_lists_and_cost_no_more_queries(

@@ -12,7 +12,7 @@ from readtrack.flush import archiving
 from readtrack.flush.run import flush
 from readtrack.models import ReaderHistory
 from readtrack.sql import history
-from readtrack.store import read_state, scripts
+from readtrack.store import scripts
 from readtrack.subjects import subject_column, subject_of
 from tests.site.models import Category
 from tests.support import factories
@@ -71,14 +71,13 @@ def test_the_last_number_of_an_hour_counts_even_if_it_is_lower(noon: datetime, d
 
 
 def test_many_categories_are_few_round_trips(noon: datetime, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_state, "COUNTED_AT_ONCE", 2)
     monkeypatch.setattr(scripts, "SLICE", 3)
     categories = [factories.category() for _ in range(5)]
     for category in categories:
         tracker.mark_read(factories.user(), [category])
     with wire.counted() as trips:
         assert archiving.store_readers(at=noon) == 5
-    assert trips == [3]  # two slices: of two and one, and of two
+    assert trips == [2]  # slices of three and of two
     assert [stored(category)[0][1] for category in categories] == [1] * 5
 
 
