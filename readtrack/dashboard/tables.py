@@ -23,7 +23,7 @@ from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
 from readtrack.reports.breakdowns import median
-from readtrack.sql import history
+from readtrack.sql import history, popular
 from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import NAMED, OTHER
@@ -172,7 +172,8 @@ def grew_most(found: Numbers) -> Table:
         if one.growth > 0
     ]
     caption = _among(found)
-    if not caption and not found.asked.is_listed:
+    # The list of all time has no first day, and where it is not cut it has all objects.
+    if not caption and not found.asked.is_listed and found.days != popular.EVER:
         since = date_format(timezone.localtime(buckets.now() - found.days * buckets.DAY), "DATE_FORMAT")
         caption = _("Among the %(count)s objects with the most views since %(since)s.") % {
             "count": exact(MOST),

@@ -723,6 +723,15 @@ def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
     assert ("Among the 1,000 objects with the most views since " in caption) is not filtered
 
 
+def test_no_day_is_told_of_a_list_of_all_time(admin_client: Client) -> None:
+    add_views(factories.post(), 2, 5)
+    flush()
+    since, until = (f"{buckets.now() - timedelta(days=days):%Y-%m-%d}" for days in (120, 0))
+    page = admin_client.get(DASHBOARD, {"tab": "growth", "from": since, "to": until})
+    table = page.context["tables"][0]["table"]
+    assert (table.values("growth"), table.caption) == ([5], "")  # before: "since March 7, 1937"
+
+
 def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, settings: Settings) -> None:
     settings.READTRACK = {"DIMENSIONS": ["device"]}
     post = factories.post()
