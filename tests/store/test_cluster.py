@@ -540,6 +540,7 @@ def test_a_scan_ends_with_an_error_while_a_server_is_gone(
     cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.0)
+    monkeypatch.setattr("readtrack.store.cluster.ASKED_EVERY", 600.0)  # nobody learns better meanwhile
     client: Any = connect(patient=True)
     client.clients()
     client._primaries[0] = NOBODY
