@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from django.db.models import Case, Model, Subquery, When
+from django.db.models import Case, Max, Model, Subquery, When
 from django.utils import timezone
 
 from readtrack import buckets
@@ -175,6 +175,8 @@ class Numbers:
     def _list(self) -> list[Any]:
         """The list that goes back to the first hour of the period; entries of that of all time end with that hour."""
         found = popular.entries(*self._history_labels, days=self.days, by=self._column)
+        # Not by the bound, which has what is in several lists several times, so what was viewed of late comes first.
+        found = found.annotate(least=Max(self._column)).order_by("-least", "subject")
         if self.days == popular.EVER:
             found = found.annotate(start=Subquery(history.first_hour(self._names)))
         return [*found[:MOST]]
@@ -192,7 +194,7 @@ class Numbers:
     def _best(self) -> list[str]:
         """Subjects with the most in the period, out of a list or of its history; of long periods those of all time.
 
-        By growth they are those with the most views, in the order of an upper bound of it.
+        By growth they are those with the most views, in the order of their highest number in one list.
         """
         span, days, column = self.asked.span.hours, self.days, self._column
         if not self.labels or (days == popular.EVER and self.asked.is_listed):  # whose rows are sorted by all time
@@ -205,7 +207,7 @@ class Numbers:
         if not is_short:
             lists = popular.listed(*self._history_labels, days=days)
             if self.asked.is_present:
-                best = [(name, bound) for name, bound, *_ in self._list]
+                best = [(name, least) for name, _, _, _, _, least, *_ in self._list]
             else:
                 best = [*popular.rises(lists, since=span.start, until=span.stop).items()]
             if before and best:

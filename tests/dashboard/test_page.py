@@ -723,6 +723,22 @@ def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
     assert ("Among the 1,000 objects with the most views since " in caption) is not filtered
 
 
+@pytest.mark.parametrize(("period", "days_ago"), [("90", 50), ("", 120), ("all", 120)])
+def test_what_was_viewed_most_is_shown_though_more_were_viewed_of_late(
+    period: str, days_ago: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "CANDIDATES", 3)
+    for title, days, views in (("best", days_ago, 1000), *((f"late {number}", 1, 400) for number in range(4))):
+        post = factories.post(title=title)
+        add_views(post, days, views)
+        Post.objects.filter(pk=post.pk).update(view_count=views)
+    flush()
+    since, until = (f"{buckets.now() - timedelta(days=days):%Y-%m-%d}" for days in (200, 0))
+    given = {"period": period} if period else {"from": since, "to": until}
+    # Before: "late 0" to "late 2", which are in several lists.
+    assert shown(admin_client, **given)["most-viewed"][0][:2] == ["best", "1,000"]
+
+
 def test_no_day_is_told_of_a_list_of_all_time(admin_client: Client) -> None:
     add_views(factories.post(), 2, 5)
     flush()
