@@ -46,13 +46,19 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The numbers of one object in the period and in the one before, and its views by point of the chart."""
+    """The numbers of one object in the period and in the one before, and by place among the bounds of the chart."""
 
     obj: Model
     subject: str
     now: Counts
     before: Counts
-    points: Sequence[int]
+    places: Mapping[int, Counts]
+    drawn: range
+
+    @property
+    def points(self) -> list[int]:
+        """Returns its views by point of the chart."""
+        return [self.places[place].views if place in self.places else 0 for place in self.drawn]
 
     @property
     def growth(self) -> int:
@@ -213,7 +219,8 @@ class Numbers:
             if before and best:
                 earlier = popular.rises(lists, since=before.start, until=before.stop)
         if is_short or (not best and not self.asked.is_present and len(span) <= popular.QUARTER):
-            summed = popular.most(self._history_labels, since=span.start, until=span.stop)
+            rows = [self.asked.rows(model) for model in self.asked.models if self.asked.is_listed]
+            summed = popular.most(self._history_labels, since=span.start, until=span.stop, rows=rows)
             best = [(name, getattr(one, column)) for name, one in summed]
             gains = popular.gains([name for name, _ in best], since=before.start, until=before.stop)
             earlier = {name: one.views for name, one in gains.items()}
@@ -295,8 +302,7 @@ class Numbers:
             if self.asked.before is None:  # with what came before history, which is in no point
                 sums = sums._replace(views=max(sums.views, self._live[1].get(subject, 0)))
             before = _total([counts for place, counts in points.items() if place < gap])
-            views = [points[place].views if place in points else 0 for place in range(gap + 1, last + 1)]
-            found.append(Entry(row, subject, sums, before, views))
+            found.append(Entry(row, subject, sums, before, points, range(gap + 1, last + 1)))
             for place, counts in points.items():
                 self._points[place].append(counts)
         return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)

@@ -89,8 +89,7 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
         statement = databases.STATEMENTS["absolute"].format(**databases.words(History), **words)
         cursor.execute(statement, [*subjects])
         rows = sorted((subject, hour, views or 0) for subject, hour, views in cursor.fetchall())
-    found: dict[str, Sums] = {}
-    last = 0
+    found, last = {subject: Sums(0, {}) for subject in subjects}, 0
     for subject, hour, views in rows:
         if hour == hours[0]:
             found[subject] = Sums(views, {})

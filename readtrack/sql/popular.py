@@ -11,8 +11,8 @@ from operator import or_
 from typing import Any, Literal
 
 from django.db import transaction
-from django.db.models import Max, Min, OuterRef, Q, Subquery, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import CharField, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Cast, Coalesce, Concat
 
 from readtrack import buckets
 from readtrack.models import History, Popular
@@ -72,23 +72,41 @@ def renew(*, at: datetime) -> None:
             databases.rows(Popular).bulk_create(rows)
 
 
-def most(labels: Sequence[str], *, since: int, until: int) -> list[tuple[str, RowCounts]]:
-    """Returns each model's most viewed and most visited subjects in these hours. Reads all history of these hours."""
+def most(
+    labels: Sequence[str], *, since: int, until: int, rows: "Sequence[QuerySet[Any]]" = ()
+) -> list[tuple[str, RowCounts]]:
+    """Returns each model's most viewed and most visited subjects in these hours. Reads all history of these hours.
+
+    With `rows`, some of each model, PostgreSQL reads the history of these alone if their keys are whole numbers.
+    """
     best = "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s ORDER BY {} DESC LIMIT {}) best"
     both = " UNION ".join(best.format(by, LISTED) for _ in labels for by in ("views", "visitors"))
     patterns = [f"{label}:%" for label in labels]
     among = f"({' OR '.join('subject LIKE %s' for _ in labels)}) AND {OF_OBJECTS}"
-    values = [*patterns, *(pattern for pattern in patterns for _ in range(2))]
+    values: list[Any] = [*patterns]
+    own = databases.of(History)
+    is_own = own.vendor == "postgresql" and all(one.db == own.alias for one in rows)
+    if rows and is_own and all(isinstance(one.model._meta.pk, IntegerField) for one in rows):
+        named = [_names(one, label) for one, label in zip(rows, labels, strict=True)]
+        among = " OR ".join(f"subject = ANY(ARRAY({statement}))" for statement, _ in named)
+        among, values = f"({among})", [value for _, given in named for value in given]
+    values += (pattern for pattern in patterns for _ in range(2))
     best_ones = _gains(f"WITH gains AS ({{}}) {both}", among, values, since=since, until=until)
     return [(subject, counts) for subject, _, counts in best_ones]
+
+
+def _names(rows: "QuerySet[Any]", label: str) -> tuple[str, Sequence[Any]]:
+    """Returns the query of the subjects of rows, and its parameters."""
+    names = rows.order_by().values_list(Concat(Value(f"{label}:"), Cast("pk", CharField())))
+    statement, values = names.query.get_compiler(using=rows.db).as_sql()
+    return statement, values
 
 
 def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowCounts]:
     """Returns the views and new visitors of those of the subjects that have rows in these hours."""
     found: dict[str, RowCounts] = {}
     for some in scripts.sliced([*columns]) if since < until else ():
-        among = f"subject IN ({', '.join('%s' for _ in some)})"
-        gained = _gains("{}", among, some, since=since, until=until)
+        gained = _gains("{}", *_among(some), since=since, until=until)
         found.update((column, counts) for column, _, counts in gained)
     return found
 
@@ -116,12 +134,20 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
     place = f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1" if is_postgresql else _place(starts)
     # The highest of a period stand for its rows, of which there are too many to sort; counts that fall are reset.
     best = {"columns": f"subject, {place} AS hour, MAX(views) AS views, MAX(visitors) AS visitors"}
+    # Else PostgreSQL would sort them all, to have the groups sorted.
+    best |= {"group": " GROUP BY 1, 2", "hint": "MATERIALIZED " if is_postgresql else ""}
     for some in scripts.sliced(columns, AT_ONCE):
-        among = f"subject IN ({', '.join('%s' for _ in some)})"
-        gained = _gains("{}", among, some, since=starts[0], until=until, by="hour", **best, group=" GROUP BY 1, 2")
+        gained = _gains("{}", *_among(some), since=starts[0], until=until, by="hour", **best)
         for column, number, counts in gained:
             found[column][int(number)] = counts
     return found
+
+
+def _among(columns: Sequence[str]) -> tuple[str, Sequence[Any]]:
+    """Returns the condition of rows of these subjects, and its parameters: one, where the database has arrays."""
+    if databases.of(History).vendor == "postgresql":
+        return "subject = ANY(%s)", [[*columns]]
+    return f"subject IN ({', '.join('%s' for _ in columns)})", columns
 
 
 def _place(starts: Sequence[int], first: int = 0) -> str:
@@ -184,9 +210,10 @@ def _gains(
     by: str = "0",
     columns: str = "subject, hour, views, visitors",
     group: str = "",
+    hint: str = "",
 ) -> list[Any]:
     words = {**databases.words(History), "since": max(since, BASELINE + 1), "until": until}
-    words |= {"of": of, "by": by, "columns": columns, "group": group}
+    words |= {"of": of, "by": by, "columns": columns, "group": group, "hint": hint}
     source = databases.STATEMENTS["gains"].format(**words, condition=condition)
     with databases.of(History).cursor() as cursor:
         cursor.execute(statement.format(source), values)

@@ -5,3 +5,5 @@ SELECT names.subject, ends.hour, (
     WHERE past.subject = names.subject AND past.hour < ends.hour ORDER BY past.hour DESC LIMIT 1
 )
 FROM names CROSS JOIN ends
+-- Most models of a site may have no row.
+WHERE EXISTS (SELECT 1 FROM {table} past WHERE past.subject = names.subject)

@@ -1,4 +1,7 @@
 -- Views and new visitors of subjects by place in a range of hours. Parameters: those of the condition.
+WITH these AS {hint}(
+    SELECT {columns} FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition}{group}
+)
 SELECT
     {of} AS subject,
     {by} AS place,
@@ -20,9 +23,7 @@ FROM (
             SELECT past.visitors FROM {table} past
             WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
         ), 0) AS old_visitors
-    FROM (
-        SELECT {columns} FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition}{group}
-    ) AS this
+    FROM these AS this
     WINDOW hours AS (PARTITION BY subject ORDER BY hour)
 ) AS steps
 GROUP BY 1, 2
