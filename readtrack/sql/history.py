@@ -191,7 +191,9 @@ def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
         fields = [name for name, _ in found.most_common() if name[:2] == group and name[2] != "other"]
         for name in fields[VALUES:]:
             found[(*group, "other")] += found.pop(name)
-        rows.filter(subject=group[0], kind=group[1], field__in=[name[2] for name in fields[VALUES:]]).delete()
+        # Those that have a row: MySQL would take a new one for another that differs in case, and delete that.
+        gone = [name[2] for name in fields[VALUES:] if name in stored]
+        rows.filter(subject=group[0], kind=group[1], field__in=gone).delete()
     risen = ((*name[:2], hour, name[2], count) for name, count in found.items() if count > stored[name])
     databases.upsert(BreakdownHistory, ("subject", "kind", "hour", "field"), ("count",), rows=risen)
 

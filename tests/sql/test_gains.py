@@ -76,6 +76,15 @@ def test_of_too_many_values_the_least_of_an_hour_are_other(monkeypatch: pytest.M
     assert found()[0][BY, "site.post"]["b"] == 1
 
 
+def test_a_value_for_which_there_is_no_room_takes_none_with_it_that_differs_in_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "VALUES", 2)
+    add(HOUR, A=50, b=40)
+    add(HOUR, a=1)
+    assert sorted(rows()) == [(HOUR, "A", 50), (HOUR, "b", 40), (HOUR, "other", 1)]  # before, on MariaDB: without A
+
+
 @pytest.mark.parametrize("years", [0, 1])
 def test_old_hours_become_days_and_days_go_after_years(years: int) -> None:
     for hours in (0, 1, 24 * 100, 24 * 100 + 1, 24 * 500):
