@@ -249,7 +249,8 @@ class Numbers:
         """Returns True if objects are left out that may have views in the period."""
         if self.asked.is_listed:
             return any(count >= MOST for count in Counter(map(type, self._listed)).values())
-        return self.days == popular.EVER and self.asked.before is not None and len(self.objects) >= CANDIDATES
+        is_by_list = self.by == "views" and self.asked.before is None  # whose order is that of the list
+        return self.days == popular.EVER and not is_by_list and len(self.objects) >= CANDIDATES
 
     @cached_property
     def objects(self) -> dict[str, Any]:

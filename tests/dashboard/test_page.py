@@ -737,6 +737,23 @@ def test_what_was_viewed_most_is_shown_though_more_were_viewed_of_late(
     assert shown(admin_client, **given)["most-viewed"][0][:2] == ["best", "1,000"]
 
 
+def test_reads_of_all_time_are_those_of_the_most_viewed_which_the_table_says(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "CANDIDATES", 2)
+    for views, reads in ((30, 1), (20, 1), (10, 9)):
+        post = factories.post()
+        add_views(post, 2, views, reads=reads)
+        Post.objects.filter(pk=post.pk).update(view_count=views)
+    flush()
+    captions = [
+        admin_client.get(DASHBOARD, {"period": "all", "tab": tab}).context["tables"][0]["table"].caption
+        for tab in ("reading", "numbers")
+    ]
+    words = "Among the objects with the most views of all time."
+    assert [words in caption for caption in captions] == [True, False]  # before: in neither, and the best is left out
+
+
 def test_no_day_is_told_of_a_list_of_all_time(admin_client: Client) -> None:
     add_views(factories.post(), 2, 5)
     flush()
