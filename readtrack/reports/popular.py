@@ -135,6 +135,8 @@ def _best(
     for some in _existing(rows, {subject: pks[subject] for subject in ordered if subject in pks}, max(limit, AT_ONCE)):
         if len(best) == limit and best[-1][1] > bounds[some[0]]:
             break  # the following have less
+        if rest and most < LISTED and not best and len(some) < limit:
+            break  # the whole list is needed
         found.update((pks[subject], count) for subject, count in _counts(some, known, hours, by=by).items())
         best = _highest(found, limit)
     return best, not rest or (len(best) == limit and best[-1][1] > rest)

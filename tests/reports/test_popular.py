@@ -205,6 +205,19 @@ def test_a_list_takes_few_queries_and_trips(wire: Wire, django_assert_max_num_qu
     assert trips[0] <= 3
 
 
+def test_a_category_that_few_of_the_first_are_in_takes_few_queries_and_trips(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
+) -> None:
+    monkeypatch.setattr("readtrack.reports.popular.AT_ONCE", 5)  # so that twenty are looked at first
+    posts = [factories.post() for _ in range(24)]
+    listed(posts, *range(1, 25))
+    of = Post.objects.filter(pk__in=[post.pk for post in posts[:5]])
+    reports.most_viewed(of, 3, days=7)
+    with wire.counted() as trips, django_assert_max_num_queries(7):
+        assert [row for row, _ in shown(reports.most_viewed(of, 3, days=7))] == posts[4:1:-1]
+    assert trips[0] <= 4
+
+
 def test_while_redis_is_down_the_lists_are_those_of_sql(wire: Wire) -> None:
     post = factories.post()
     listed([post], 7)
