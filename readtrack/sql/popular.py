@@ -64,7 +64,7 @@ def renew(*, at: datetime) -> None:
         else:
             found = most(labels, since=since, until=until)
         rows = [Popular(subject=row[0], days=days, since=since, until=until, **row[1]._asdict()) for row in found]
-        if not rows and not ends and days != EVER:
+        if not rows and days != EVER and ends.keys() <= {EVER}:
             return  # a shorter list has none either
         with transaction.atomic(using=databases.of(Popular).alias):
             lock_epoch()  # because another flush may do the same

@@ -38,6 +38,7 @@ def _buffered(settings: Settings) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGTERM)
     settings.READTRACK = BUFFERED
     clock.ask()
+    send()  # no thread of a test before
     yield
     send()
     signal.signal(signal.SIGTERM, handler)
