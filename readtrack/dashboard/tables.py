@@ -341,7 +341,7 @@ def not_counted(found: Numbers) -> Table:
     """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
     rows = _refused(found, lambda name: REASONS.get(name))
     caption = _("Of the whole site, whatever the filters. Redis keeps them for 48 hours.")
-    empty = _("No hit of this period was refused in the last 48 hours.")
+    empty = _("Redis knows of no refused hit in this period. It keeps them for 48 hours.")
     first = Column("reason", _("Reason"), "text")
     return _hourly(found, Table("not-counted", _("Not counted"), caption, [first], rows, empty, shown=len(REASONS)))
 
@@ -351,7 +351,7 @@ def robots(found: Numbers) -> Table:
     others = {OTHER: _("other robots"), f"{NAMED}none": _("without a user agent")}
     rows = _refused(found, lambda name: others.get(name, name[len(NAMED) :]) if name.startswith(NAMED) else None)
     caption = _("By the names that they give themselves: some 50 an hour. Of the whole site, whatever the filters.")
-    empty = _("No robot of this period was refused in the last 48 hours.")
+    empty = _("Redis knows of no refused robot in this period. It keeps them for 48 hours.")
     first = Column("robot", _("Robot"), "text")
     return _hourly(found, Table("robots", _("Robots"), caption, [first], rows, empty, shown=2 * SHOWN))
 

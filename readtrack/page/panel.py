@@ -70,6 +70,6 @@ def _numbers(subject: str) -> dict[str, Any]:
         "is_live": bool(answers),
         "views": exact(views),
         "day_views": exact(gained.views + views - stored.views) if conf.HISTORY else "",
-        "visitors": exact(max(visitors[subject], stored.visitors)),
+        "visitors": exact(min(views, max(visitors[subject], stored.visitors))),  # a sketch may be higher
         "reads": exact(counts[READ]) if counts else "",
     }

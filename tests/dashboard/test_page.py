@@ -249,7 +249,7 @@ def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(admin_client: 
     for tab in ("numbers", "refused"):
         page = admin_client.get(DASHBOARD, {"tab": tab}).text
         assert "Not known without Redis." in page
-    for falsehood in ("No views in the last hour", "No hit"):
+    for falsehood in ("No views in the last hour", "Redis knows"):
         assert falsehood not in page
 
 
@@ -282,7 +282,7 @@ def test_with_redis_back_the_dashboard_is_live_again(
     valkey.start()
     page = content(admin_client.get(DASHBOARD, {"tab": "refused"}).text)
     assert "Redis does not answer" not in page
-    assert "No hit of this period was refused in the last 48 hours." in page
+    assert "Redis knows of no refused hit in this period. It keeps them for 48 hours." in page
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_robots_that_were_refused_have_names(buffer: float, admin_client: Client
     assert shown(admin_client, tab="refused", **{"from": day, "to": day})["robots"] == [["GPTBot", "2", "100 %", ""]]
     long_ago = {"from": "2020-01-01", "to": "2020-01-02"}
     assert (
-        "No robot of this period was refused in the last 48 hours."
+        "Redis knows of no refused robot in this period. It keeps them for 48 hours."
         in admin_client.get(DASHBOARD, {"tab": "refused", **long_ago}).text
     )
 
