@@ -211,7 +211,7 @@ def by_dimension(name: str) -> Callable[[Numbers], Table]:
             Row((value, count, change(count, before[value]), count / total), {name: value})
             for value, count in counts.most_common()
         ]
-        title = str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
+        title = _titled(str(DIMENSIONS[name][0]) if name in DIMENSIONS else name, found)
         return Table(f"by-{name}", title, _of_objects(found), columns, rows, _nothing(found))
 
     return table
@@ -224,6 +224,10 @@ def _among(found: Numbers) -> str:
 
 def _nothing(found: Numbers) -> str:
     return _("No views in this period.") if found.has_gains else _("Nothing yet.")
+
+
+def _titled(title: str, found: Numbers) -> str:
+    return title if found.has_gains else f"{title} ({_('All time')})"
 
 
 def _of_objects(found: Numbers) -> str:
@@ -277,7 +281,8 @@ def funnel(found: Numbers) -> Table:
         for one in some
         if some[0].count
     ]
-    return Table("funnel", _("Funnel"), _of_objects(found), columns, rows, _nothing(found), shown=len(rows))
+    title = _titled(_("Funnel"), found)
+    return Table("funnel", title, _of_objects(found), columns, rows, _nothing(found), shown=len(rows))
 
 
 def sections(found: Numbers) -> Table:

@@ -610,6 +610,7 @@ def test_captions_of_one_object_speak_of_no_others(admin_client: Client, setting
         for address in (f"{DASHBOARD}object/site.post:{post.pk}/?", f"{DASHBOARD}?object=site.post:{post.pk}&"):
             tables = admin_client.get(f"{address}tab={tab}").context["tables"]
             assert "objects" not in tables[-1]["table"].caption
+            assert tables[-1]["table"].title.endswith("(All time)")
 
 
 def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
