@@ -116,6 +116,7 @@ def test_a_slice_goes_when_no_window_can_touch_it(choose: Callable[..., None], r
     assert 120 < redis.ttl(name) <= 125
 
 
+@pytest.mark.one_server("with partitions, each has a part of the sets")
 def test_a_compact_view_takes_less_than_nine_bytes(choose: Callable[..., None], redis: Redis, noon: datetime) -> None:
     choose("compact", WINDOW_SHARDS=4)
     entries = [

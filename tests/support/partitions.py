@@ -129,6 +129,10 @@ class PlainNames(Redis):
             return [plain for plain in found if fnmatchcase(plain, pattern)]
         if args[0] == "ZRANGE" and str(args[1]).endswith("views:unsettled"):
             return [TAG.sub("", member) for member in chain(*answers)]
+        if args[0] == "TYPE":
+            return next((kind for kind in answers if kind != "none"), "none")
+        if args[0] in {"TTL", "PTTL"}:
+            return max(answers)
         return answers[0] if len(answers) == 1 else sum(answers)
 
     def scan_iter(self, match: Any = None, *args: Any, **options: Any) -> Any:

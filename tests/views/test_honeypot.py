@@ -77,6 +77,7 @@ def test_a_robot_that_is_known_by_its_agent_needs_no_mark(client: Client, redis:
     assert redis.keys("*") == []
 
 
+@pytest.mark.one_server("with partitions, each has a part of the marks")
 def test_marks_are_bounded_and_those_there_are_renewed(
     client: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
