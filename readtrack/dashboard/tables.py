@@ -24,7 +24,7 @@ from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
 from readtrack.reports.breakdowns import median
 from readtrack.sql import history, popular
-from readtrack.store import read_state
+from readtrack.store import keys, read_state
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.subjects import news_links, owner, read_state_models, subject_column, subject_of
@@ -319,13 +319,16 @@ def sections(found: Numbers) -> Table:
 
 def _accounts() -> int:
     """Returns the number of active accounts; of many, whose count takes long, as of the last minutes."""
-    if _known["until"] < monotonic():
-        _known["accounts"] = get_user_model()._default_manager.filter(is_active=True).count()
-        _known["until"] = monotonic() + REMEMBERED if _known["accounts"] >= MANY else 0
-    return int(_known["accounts"])
+    tenant = keys.prefix()
+    count, until = _accounts_known.get(tenant, (0, 0.0))
+    if until < monotonic():
+        count = get_user_model()._default_manager.filter(is_active=True).count()
+        if count >= MANY:
+            _accounts_known[tenant] = count, monotonic() + REMEMBERED
+    return count
 
 
-_known = {"accounts": 0.0, "until": 0.0}
+_accounts_known: dict[str, tuple[int, float]] = {}  # by tenant: the number, and until when it holds
 
 
 def trending(found: Numbers) -> Table:

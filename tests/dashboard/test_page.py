@@ -315,9 +315,21 @@ def test_many_accounts_are_counted_once_in_some_minutes_and_few_each_time(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factories.category()
-    monkeypatch.setattr(tables, "_known", {"accounts": 0, "until": 0})
+    monkeypatch.setattr(tables, "_accounts_known", {})
     monkeypatch.setattr(tables, "MANY", 2)
     for expected in ("1", "2", "2"):
+        assert {row[2] for row in shown(admin_client, tab="sections")["sections"]} == {expected}
+        factories.user()
+
+
+def test_each_tenant_has_its_own_number_of_many_accounts(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    factories.category()
+    monkeypatch.setattr(tables, "_accounts_known", {})
+    monkeypatch.setattr(tables, "MANY", 1)
+    for tenant, expected in (("red:", "1"), ("blue:", "2"), ("red:", "1")):
+        settings.READTRACK = {"PREFIX": tenant}
         assert {row[2] for row in shown(admin_client, tab="sections")["sections"]} == {expected}
         factories.user()
 
