@@ -342,7 +342,7 @@ class Numbers:
 
     @cached_property
     def _summands(self) -> Sequence[Mapping[Name, Counter[str]]]:
-        """What whole models gained in the period and, if the two are compared, in the one before; else `hashes`."""
+        """The gains of whole models in the period and, if the two are compared, in the one before; else `hashes`."""
         if not self.has_gains:
             return [self.hashes]
         now, before = self.asked.span.hours, self.asked.before

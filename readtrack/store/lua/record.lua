@@ -2,9 +2,10 @@
 -- Guarantees: a view counts once per visitor, subject and window, even if this is sent twice, because every
 -- counter comes after the window's SET NX.
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
---       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's fallback id, or the stand-in's]
+--       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's
+--       fallback id, or the stand-in's]
 -- ARGV: window (s), rate limit, rate window (s) or what rate.lua returned, visitor, rate that marks a robot,
---       lifetimes of an hour, of a model's hour, of a bucket and of a minute's visitors (s), length of the prefix of keys,
+--       lifetimes of an hour, of a model's hour, of a bucket and of a minute's visitors (s), length of keys' prefix,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
 --       keys per view, number of views, subject of each view[, options]
