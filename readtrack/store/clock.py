@@ -8,7 +8,7 @@ from readtrack.conf import conf
 from readtrack.store.connection import server_time
 from readtrack.store.scripts import Call
 
-EVERY = 60.0  # seconds after which a hit asks for Redis's time along with what it records
+EVERY = 60.0  # seconds after which a process asks for Redis's time again
 FRESH = 1.0  # seconds in which the two clocks drift apart by less than DRIFT; NTP slews half as fast
 DRIFT = 1_000  # µs
 
@@ -25,10 +25,11 @@ due = 0.0
 def at(began: float) -> int:
     """Returns Redis's time (µs) at a reading of `time.perf_counter`.
 
-    It is too early by at most the time that an answer takes, and off by the drift of the two clocks since the last
-    answer. Asks Redis once in a process. Raises redis.RedisError.
+    It is too early by at most the time that an answer takes, and off by what either clock was set since the last
+    answer. Asks Redis once in a process, and with partitions, whose marks teach no clock, once in EVERY seconds.
+    Raises redis.RedisError.
     """
-    if conf.CACHE not in _offsets:
+    if conf.CACHE not in _offsets or (conf.PARTITIONS > 1 and perf_counter() - _learnt[conf.CACHE] >= EVERY):
         ask()
     return int(began * 1_000_000) + _offsets[conf.CACHE]
 

@@ -515,6 +515,21 @@ def test_a_mark_on_one_of_several_servers_teaches_no_clock(cluster: ValkeyCluste
     assert clock._learnt == learnt
 
 
+def test_a_process_learns_of_a_cluster_whose_clocks_were_set(
+    cluster: ValkeyCluster,
+) -> None:
+    """Each page of that process would leave categories unread for as long as it runs."""
+    category = factories.category()
+    tracker.mark_unread([category])
+    clock.ask()
+    clock._offsets["default"] -= 3_600_000_000  # Redis's clock was set an hour later since
+    hit = factories.hit(reads=(subject_of(category),), reader=1, began=time.perf_counter())
+    assert scripts.run(read_state.mark(hit)) == ()
+    clock._learnt["default"] -= clock.EVERY
+    hit = factories.hit(reads=(subject_of(category),), reader=1, began=time.perf_counter())
+    assert scripts.run(read_state.mark(hit)) == (subject_of(category),)
+
+
 def test_caches_of_a_url_share_a_client(cluster: ValkeyCluster) -> None:
     made: Any = caches
     first, second = (made.create_connection("default").client.get_client() for _ in range(2))
