@@ -581,3 +581,24 @@ def test_visitors_of_a_silent_server_alone_come_out_of_sql(cluster: ValkeyCluste
         view(post)
     with paused(cluster, 1):
         assert reports.visitors(posts) == {post: int(owner(cluster, post) != 1) for post in posts}
+
+
+def test_marking_read_is_an_error_while_the_server_of_a_category_is_silent(cluster: ValkeyCluster) -> None:
+    categories = [factories.category(pk=number) for number in range(1001, 1033)]
+    slots = {one: key_slot(keys.state(subject_of(one), "read").encode()) for one in categories}
+    silent, other = (next(one for one in categories if slots[one] // (16384 // SHARDS + 1) == place) for place in (1, 2))
+    browser, names = factories.browser(user := factories.user()), [subject_of(silent), subject_of(other)]
+    read_state.begin(0)
+
+    def answer(*some: str) -> tuple[int, Any]:
+        found = browser.post("/readtrack/read/", {"category": some})
+        return found.status_code, found.json()
+
+    with paused(cluster, 1):
+        assert browser.get(f"/categories/{silent.pk}/").status_code == 200
+        assert answer(names[1]) == (200, {"read": [names[1]], "unread": []})
+        assert answer(*names)[0] == 503
+        with pytest.raises(SilentError):
+            tracker.mark_read(user, [silent])
+    circuit_of(cluster, 1).opened = None
+    assert answer(*names) == (200, {"read": names, "unread": []})
