@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -132,8 +132,11 @@ class Numbers:
         return [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
 
     @cached_property
-    def _answers(self) -> tuple[list[Any], list[Any], list[Counter[Any]], list[Any]]:
-        """Redis's answers, in one round trip: hours of models, heads of the trending lists, skips, what is now."""
+    def _answers(self) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+        """Redis's answers, in one round trip: hours of models, heads of the trending lists, skips, what is now.
+
+        There are none without Redis. Skips, and what is now in a partition, are None if their server does not answer.
+        """
         at = buckets.now()
         now = buckets.hour_index(at)
         calls: list[Any] = []
@@ -145,9 +148,10 @@ class Numbers:
             recent = trending.recent([subject_of(row) for row in self._listed], RECENT, at=at)
         else:
             recent = uniques.of_minutes(self.labels, RECENT, at=at)
-        found = fail_open(scripts.run_all, [], skips.by_hour(HOURS, at=at), *heads, *recent, *calls)
+        refused = replace(skips.by_hour(HOURS, at=at), absent=None)
+        found = fail_open(scripts.run_all, [], refused, *heads, *recent, *calls)
         ends = [1, 1 + len(heads), 1 + len(heads) + len(recent)]
-        return found[ends[2] :], found[ends[0] : ends[1]], found[0] if found else [], found[ends[1] : ends[2]]
+        return found[ends[2] :], found[ends[0] : ends[1]], found[:1], found[ends[1] : ends[2]]
 
     @property
     def _heads(self) -> int:
@@ -168,7 +172,7 @@ class Numbers:
     @cached_property
     def skips(self) -> list[Counter[Any]]:
         """The hits of the last hours that did not count, by reason, the latest hour first."""
-        return self._answers[2]
+        return next(filter(None, self._answers[2]), [])
 
     @property
     def days(self) -> int:
@@ -448,21 +452,29 @@ class Numbers:
 
     @property
     def _union(self) -> list[Call[int]]:
-        """The call that counts the people of several partitions, for the second round trip."""
-        if self.asked.is_listed or conf.PARTITIONS == 1 or not self._answers[3]:
+        """The call that counts the people of several partitions, for the second round trip, where one has answered."""
+        known = [tag for tag, found in zip(keys.tags(), self._answers[3]) if found is not None]  # noqa: B905 - no answer
+        if self.asked.is_listed or conf.PARTITIONS == 1 or not known:
             return []
-        return [uniques.count_together(keys.minute_visitors(keys.tags()[0], "", ""), self._answers[3])]
+        sketches = [found for found in self._answers[3] if found is not None]
+        return [replace(uniques.count_together(keys.minute_visitors(known[0], "", ""), sketches), absent=None)]
 
     @cached_property
     def recent(self) -> int | None:
         """The different visitors of the last minutes; of objects that filters name, the views. None if not known."""
-        counts = fail_open(scripts.run_all, [], *self._union) if self._union else self._answers[3]
-        return sum(counts) if self.is_live and counts else None
+        found = fail_open(scripts.run_all, [], *self._union) if self._union else self._answers[3]
+        counts = [count for count in found if count is not None]
+        return sum(counts) if counts else None
 
     @property
     def is_live(self) -> bool:
         """Returns False if Redis does not answer."""
-        return bool(self.skips)
+        return any(one is not None for one in (*self._answers[2], *self._answers[3]))
+
+    @property
+    def is_whole(self) -> bool:
+        """Returns False if Redis, or a server of a cluster, does not answer."""
+        return self.is_live and None not in (*self._answers[2], *self._answers[3])
 
     @cached_property
     def known_until(self) -> datetime:

@@ -119,6 +119,7 @@ def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) 
     return {
         "scope": scope,
         "is_live": found.is_live,
+        "is_whole": found.is_whole,
         "periods": [
             (label, scope.address(period=name, **here), name == scope.period) for name, (label, back) in PERIODS.items()
         ],

@@ -300,7 +300,8 @@ def sections(found: Numbers) -> Table:
     categories = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
     if categories:
         by_subject = {subject_of(row): row for row in categories}
-        readers = fail_open(read_state.count_readers, {}, [*by_subject])
+        # With "sequence" it waits long, for a server that does not answer, too.
+        readers = fail_open(read_state.count_readers, {}, [*by_subject]) if found.is_whole else {}
         if not readers:
             names = {subject: subject_column(subject) for subject in by_subject}
             stored = history.newest_readers([*names.values()])
@@ -341,7 +342,7 @@ def trending(found: Numbers) -> Table:
         _("Views of the last hour: some 30 seconds old with a scheduler, up to 10 minutes without."),
         columns,
         rows,
-        _("No views in the last hour, as of the last renewal.") if found.is_live else _("Not known without Redis."),
+        _("No views in the last hour, as of the last renewal.") if found.is_whole else _("Not known without Redis."),
     )
 
 
@@ -379,7 +380,7 @@ def _refused(found: Numbers, label: Callable[[Any], Any]) -> list[Row]:
 def _hourly(found: Numbers, table: Table) -> Table:
     columns = [Column("hits", _("Hits")), Column("share", _("Share"), "share")]
     columns = [*table.columns, *columns, Column("trend", _("By the hour"), "trend")]
-    return replace(table, columns=columns, empty=table.empty if found.is_live else _("Not known without Redis."))
+    return replace(table, columns=columns, empty=table.empty if found.skips else _("Not known without Redis."))
 
 
 def address_of(obj: Any) -> str:

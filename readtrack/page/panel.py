@@ -60,7 +60,8 @@ def _numbers(subject: str) -> dict[str, Any]:
 
     def run(*calls: Any) -> list[Any]:
         found = scripts.run_all(*calls, uniques.visitors([subject]), *breakdowns.read([subject], [name[0]]))
-        answers.extend(found[len(calls) :])
+        if all(found[len(calls) :]):  # else their server does not answer
+            answers.extend(found[len(calls) :])
         return found[: len(calls)]
 
     views = live.page_state(counts={subject: stored.views}, run=run).views[subject]

@@ -107,4 +107,4 @@ def _read(tag: str, wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
         }
 
     names = [keys.unsettled(tag), *(keys.counter(kind, subject) for kind, subject in wanted)]
-    return Call("hashes", names, [keys.member(kind, subject) for kind, subject in wanted], decode)
+    return Call("hashes", names, [keys.member(kind, subject) for kind, subject in wanted], decode, {})

@@ -40,7 +40,7 @@ def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int
     """Reads the views of subjects, or of the models that `names` has the labels of, in the last minutes."""
     slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(minutes, until=at)]
     args = [str(int(any(":" in name for name in names))), *names]
-    return [Call("recent", [keys.trending_bucket(tag, slot) for slot in slots], args, int) for tag in keys.tags()]
+    return [Call("recent", [keys.trending_bucket(tag, one) for one in slots], args, int, None) for tag in keys.tags()]
 
 
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]] | None:

@@ -174,7 +174,7 @@ def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Cal
     calls = []
     for tag in keys.tags() if labels else ():
         names = [keys.minute_visitors(tag, slot, label) for slot in slots for label in labels]
-        calls.append(Call("visitors_now", [f"{names[0]}:union", *names], (int(bool(tag)),), lambda found: found))
+        calls.append(Call("visitors_now", [f"{names[0]}:union", *names], (int(bool(tag)),), lambda found: found, None))
     return calls
 
 

@@ -12,16 +12,21 @@ from typing import Any
 
 import pytest
 from django.core.cache import caches
+from django.test import Client
 from pytest_django import Settings
 from redis import Redis, RedisCluster
 from redis.connection import SSLConnection
 from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
-from readtrack import reports, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.checks.setup import check_setup
+from readtrack.dashboard.numbers import CANDIDATES
+from readtrack.dashboard.page import TABS
+from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
+from readtrack.page import panel
 from readtrack.store import clock, connection, counters, keys, lifecycle, read_state, recording, scripts, server
 from readtrack.store.buffer import HitBuffer, _alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
@@ -585,8 +590,10 @@ def test_visitors_of_a_silent_server_alone_come_out_of_sql(cluster: ValkeyCluste
 
 def test_marking_read_is_an_error_while_the_server_of_a_category_is_silent(cluster: ValkeyCluster) -> None:
     categories = [factories.category(pk=number) for number in range(1001, 1033)]
-    slots = {one: key_slot(keys.state(subject_of(one), "read").encode()) for one in categories}
-    silent, other = (next(one for one in categories if slots[one] // (16384 // SHARDS + 1) == place) for place in (1, 2))
+    places = {
+        key_slot(keys.state(subject_of(one), "read").encode()) // (16384 // SHARDS + 1): one for one in categories
+    }
+    silent, other = places[1], places[2]
     browser, names = factories.browser(user := factories.user()), [subject_of(silent), subject_of(other)]
     read_state.begin(0)
 
@@ -602,3 +609,44 @@ def test_marking_read_is_an_error_while_the_server_of_a_category_is_silent(clust
             tracker.mark_read(user, [silent])
     circuit_of(cluster, 1).opened = None
     assert answer(*names) == (200, {"read": names, "unread": []})
+
+
+@pytest.mark.parametrize("has_skips", [True, False])
+def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_missing(
+    cluster: ValkeyCluster, posts: list[Post], settings: Settings, admin_client: Client, *, has_skips: bool
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "DIMENSIONS": ["readtrack.hits.dimensions.referrer"]}
+    kept = key_slot(key_of(buckets.now()).encode()) // (16384 // SHARDS + 1)
+    silent = kept if has_skips else (kept + 1) % SHARDS
+    for post in posts:
+        view(post)
+    tracker.refresh_trending()
+    live = [post for post in posts if owner(cluster, post) != silent]
+    gone = next(post for post in posts if post not in live)
+
+    def page(**given: str) -> Any:
+        return admin_client.get("/admin/readtrack/dashboard/", given)
+
+    def trending(page: Any) -> int:
+        [shown] = [one["table"] for one in page.context["tables"] if one["table"].name == "trending"]
+        return len(shown.rows)
+
+    assert "does not answer" not in page().text
+    assert page().context["recent"] == str(len(posts))
+    with paused(cluster, silent):
+        page()  # waits for the server, and the next ones do not
+        shown = page()
+        assert "A server of the Redis cluster does not answer" in shown.text
+        assert (shown.context["is_live"], shown.context["is_whole"]) == (True, False)
+        assert (shown.context["recent"], trending(shown)) == (str(len(live)), min(len(live), CANDIDATES))
+        assert shown.context["figures"][0]["value"] == str(len(live))
+        assert page(model="site.post", object=subject_of(live[0])).context["recent"] == "1"
+        assert ("Not known without Redis." in page(tab="refused").text) is has_skips
+        assert [panel._numbers(subject_of(post))["is_live"] for post in (live[0], gone)] == [True, False]
+        for tab in TABS:
+            assert "A server of the Redis cluster does not answer" in page(tab=tab).text
+    for number in range(SHARDS):
+        circuit_of(cluster, number).opened = time.monotonic()
+    shown = page()
+    assert "Redis does not answer" in shown.text
+    assert (shown.context["is_live"], shown.context["recent"]) == (False, NOT_KNOWN)
