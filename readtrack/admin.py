@@ -12,7 +12,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -184,9 +184,11 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         allowed = self.has_view_permission(request)
-        chosen = Scope.parse(request.GET).chosen.get("object", "")
-        links = [(gettext("Page of this object"), self._url("readtrack_object", chosen))] if chosen else []
-        return self._page(request, gettext("Dashboard"), {}, allowed=allowed, links=links, **(extra_context or {}))
+        chosen, given = Scope.parse(request.GET).chosen.get("object", ""), request.GET.copy()
+        if allowed and chosen:  # all about one object is on its page
+            del given["object"]
+            return redirect(f"{self._url('readtrack_object', chosen)}?{given.urlencode()}")
+        return self._page(request, gettext("Dashboard"), {}, allowed=allowed, **(extra_context or {}))
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
@@ -195,9 +197,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         if parsed is None:
             raise Http404
         obj = get_object_or_404(parsed[0]._default_manager.all(), pk=parsed[1])
-        among = f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'object': chosen})}"
         links = [
-            (gettext("Dashboard"), among if self.has_view_permission(request) else ""),
             (gettext("View on site"), address_of(obj)),
             (gettext("All by this author"), self._report(request, obj)),
         ]

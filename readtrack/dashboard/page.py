@@ -21,10 +21,11 @@ from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import By, Numbers
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
-from readtrack.dashboard.tables import Table, change, text
+from readtrack.dashboard.tables import Row, Table, change, text
 from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun
 from readtrack.numerals import exact
+from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
 from readtrack.subjects import counted_models, enters_funnel, label_of, parse_subject, read_state_models
 
@@ -60,14 +61,13 @@ def dashboard(
     may_view: Callable[[HttpRequest], bool],
     fixed: Mapping[str, str] = {},
     context: Mapping[str, Any] = {},
-    template: str = TEMPLATE,
     has_notes: bool = True,
 ) -> HttpResponseBase:
     """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
 
     `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
-    template needs besides. Notes on the chart are of the whole site. Raises PermissionDenied where `may_view` returns
-    False, and Http404 for a file of a table that the page lacks.
+    template needs besides. Titles lead to pages of the admin `request.current_app`. Notes on the chart are of the whole
+    site. Raises PermissionDenied where `may_view` returns False, and Http404 for a file of a table that the page lacks.
     """
     if not may_view(request):
         raise PermissionDenied
@@ -77,26 +77,28 @@ def dashboard(
             if name in one.tables:
                 return tables.export(tables.table_named(name)(_numbers(scope, one, has_notes=has_notes)), kind)
         raise Http404
-    chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes)
-    return TemplateResponse(request, template, {**context, **chosen})
+    site = getattr(request, "current_app", None)
+    chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes, site=site)
+    return TemplateResponse(request, TEMPLATE, {**context, **chosen})
 
 
 def _tabs(scope: Scope) -> dict[str, Tab]:
-    """Returns the tabs that the settings have something for.
+    """Returns the tabs that the settings and the filters have something for; of one object all is in one.
 
     A page with fixed filters has none of the whole site, which its reader may not see.
     """
-    names = dimension_names()
-    sources = TABS["sources"]._replace(
-        tables=[f"by-{name}" for name in names], kinds=[f"views:{name}" for name in names]
-    )
-    is_single = scope.before is None or "object" in scope.chosen or bool(scope.values)
-    missing = {"sources": not names, "sections": not read_state_models(), "growth": is_single}
-    found = {**TABS, "sources": sources}
-    if "object" in scope.fixed:  # the others would have one row
-        found["numbers"] = TABS["numbers"]._replace(tables=TABS["numbers"].tables[:1])
+    numbers, reading, names = TABS["numbers"], TABS["reading"], dimension_names()
+    by = [f"by-{name}" for name in sorted(names, key=lambda name: name != "referrer")]  # sources come first
+    sources = TABS["sources"]._replace(tables=by, kinds=[f"views:{name}" for name in names])
     if not conf.FUNNEL:
-        found["reading"] = TABS["reading"]._replace(tables=TABS["reading"].tables[:1], kinds=["reading"])
+        reading = reading._replace(tables=reading.tables[:1], kinds=reading.kinds[:1])
+    if "object" in scope.chosen:
+        every, kinds = (*numbers.tables[:1], *by, *reading.tables), (*sources.kinds, *reading.kinds)
+        return {"numbers": numbers._replace(tables=every, kinds=kinds)}
+    if scope.values:  # which nothing else can be filtered by
+        return {"numbers": numbers._replace(tables=("most-viewed",))}
+    missing = {"sources": not names, "sections": not read_state_models(), "growth": scope.before is None}
+    found = {**TABS, "sources": sources, "reading": reading}
     return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
 
 
@@ -104,7 +106,9 @@ def _numbers(scope: Scope, tab: Tab, *, has_notes: bool) -> Numbers:
     return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables, has_notes=has_notes)
 
 
-def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) -> dict[str, Any]:
+def page_context(
+    scope: Scope, tab: str = "numbers", *, has_notes: bool = True, site: str | None = None
+) -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
@@ -128,7 +132,7 @@ def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) 
         ],
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
-        "chips": list(_chips(found, here)),
+        "chips": list(_chips(scope, here)),
         **(
             {
                 "figures": _figures(found),
@@ -139,8 +143,8 @@ def page_context(scope: Scope, tab: str = "numbers", *, has_notes: bool = True) 
             if chart
             else {}
         ),
-        "tables": [_shown(table, scope, here) for table in shown.values()],
-        "values": list(scope.values),
+        "tables": [_shown(table, scope, site) for table in shown.values()],
+        "has_period": bool(chart) or any(table.is_of_period for table in shown.values()),
         "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],
     }
 
@@ -223,8 +227,8 @@ def _exports(table: Table, scope: Scope) -> dict[str, str]:
     return {kind: scope.address(table=table.name, format=kind) for kind in ("csv", "json")}
 
 
-def _shown(table: Table, scope: Scope, here: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a table as the template needs it: its first rows with the values as text."""
+def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
+    """Returns a table as the template needs it: its first rows with the values as text, and with links."""
     rows = []
     for row in table.head:
         cells = [
@@ -235,9 +239,17 @@ def _shown(table: Table, scope: Scope, here: Mapping[str, str]) -> dict[str, Any
             }
             for column, value in zip(table.columns, row.values, strict=True)
         ]
-        filters = {name: value for name, value in row.filters.items() if scope.chosen.get(name) != value}
-        rows.append((cells[0], cells[1:], scope.address(**filters, **here) if filters else "", row.url))
+        rows.append((cells[0], cells[1:], _link(row, scope, site), row.url))
     return {"table": table, "rows": rows, "links": _exports(table, scope)}
+
+
+def _link(row: Row, scope: Scope, site: str | None) -> str:
+    """Returns the address that a row leads to: the object's page, or the dashboard with a filter more; "" for none."""
+    if "object" in scope.chosen or not row.filters or row.filters.items() <= scope.chosen.items():
+        return ""
+    if "object" in row.filters:
+        return numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
+    return scope.address(**row.filters)
 
 
 def _spark(points: Sequence[int]) -> str:
@@ -246,10 +258,10 @@ def _spark(points: Sequence[int]) -> str:
     return " ".join(f"{60 * place / last:.1f},{15 - 14 * value / most:.1f}" for place, value in enumerate(points))
 
 
-def _chips(found: Numbers, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def _chips(scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Returns the filters in force: name, value, and the address of the page without each."""
-    labels = {"model": _("Model"), "object": _("Object"), "category": _("Category"), "author": _("Author")}
-    scope, shown = found.asked, {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
+    labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
+    shown = {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
     chips = []
     for name, value in scope.chosen.items():
         if name in scope.fixed:
@@ -259,6 +271,6 @@ def _chips(found: Numbers, here: Mapping[str, str]) -> list[tuple[str, str, str]
         elif name == "author":
             words = str(get_user_model()._default_manager.filter(pk=value).first() or value)
         else:
-            words = tables.title_of(found.objects.get(value, value)) if name == "object" else shown.get(value, value)
+            words = shown.get(value, value)
         chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))
     return chips

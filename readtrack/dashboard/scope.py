@@ -90,9 +90,11 @@ class Scope:
     def parse(cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None) -> "Scope":
         """Returns the scope of the address's parameters. `fixed` filters come before those of the address.
 
-        A page with fixed filters takes no other author and no category, whose names it would tell.
+        A page with fixed filters takes no other author and no category, whose names it would tell; an object's page
+        takes no filter at all.
         """
-        names = [name for name in _names() if not fixed or name not in ("author", "category")]
+        left_out = _names() if "object" in fixed else ("author", "category") if fixed else ()
+        names = [name for name in _names() if name not in left_out]
         longest = {"object": LONGEST_SUBJECT, "category": LONGEST_SUBJECT}
         found = {
             name: str(given.get(name, ""))[: longest.get(name, LONGEST)].replace("\0", "") for name in (*names, *OTHERS)

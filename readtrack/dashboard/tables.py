@@ -61,7 +61,7 @@ class Column(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row: its values, and the filters that a click on it sets. An object is the first of its values.
+    """A row: its values, and the filters that name it. An object is the first of its values.
 
     The object's title and address are made where they are shown, because they may cost queries.
     """
@@ -86,6 +86,7 @@ class Table:
     rows: Sequence[Row]
     empty: str = ""
     shown: int = SHOWN
+    is_of_period: bool = True
 
     def values(self, name: str) -> list[Any]:
         """Returns the values of a column."""
@@ -191,7 +192,10 @@ def _with_values(found: Numbers) -> Table:
         counts = [found.hashes.get((f"views:{name}", one.subject), Counter())[value] for name, value in values.items()]
         rows += [_row(one, counts)] if all(counts) else []
     rows.sort(key=lambda row: row.values[1], reverse=True)
-    caption = _("Views of all time: no day and no other value is stored with them. Of the objects that were viewed.")
+    caption = _(
+        "Views of all time with each value, of the objects that were viewed most in the period: with the values of an "
+        "object no day is stored."
+    )
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values."))
 
 
@@ -315,7 +319,8 @@ def sections(found: Numbers) -> Table:
             rows.append(Row(values, {"category": subject}))
         rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
-    return Table("sections", _("Categories"), caption, columns, rows, _("No model is a category."), shown=50)
+    empty = _("No model is a category.")
+    return Table("sections", _("Categories"), caption, columns, rows, empty, shown=50, is_of_period=False)
 
 
 def _accounts() -> int:

@@ -31,8 +31,6 @@ TABS = ("numbers", "sources", "reading", "sections", "refused")
 FILTERS: Mapping[str, Mapping[str, str]] = {
     "a category": {"category": "site.category:2"},
     "an author": {"author": "2"},
-    "the first article": {"object": "site.article:1"},
-    "an article of one view": {"object": f"site.article:{million.ARTICLES}"},
 }
 ROUNDS = int(os.environ.get("READTRACK_BENCHMARK_ROUNDS", "5"))
 
@@ -77,7 +75,12 @@ def measure(title: str) -> None:
         for name, of in {"": Article, ", a category": of_category}.items()
     }
     works["numbers of the panel"] = lambda: panel._numbers(f"{million.LABEL}:1")
-    pages = {f"object page, {period}": (f"object/{million.LABEL}:1/", period) for period in PERIODS}
+    articles = {"first article": 1, "article of one view": million.ARTICLES}
+    pages = {
+        f"page of the {name}, {period}": (f"object/{million.LABEL}:{pk}/", period)
+        for name, pk in articles.items()
+        for period in PERIODS
+    }
     pages |= {f"report of an author, {period}": ("author/", period) for period in PERIODS}
     found = [(name, *_cost(work, 0)) for name, work in works.items()]
     found += [

@@ -353,7 +353,7 @@ def test_an_admin_that_lacks_djangos_colours_has_lines_that_stand_out_from_light
     [
         ("admin", DASHBOARD),
         ("admin", f"{DASHBOARD}object/blog.post:1/"),
-        ("admin", f"{DASHBOARD}?period=yesterday&object=blog.post:1&device=phone"),
+        ("admin", f"{DASHBOARD}?period=yesterday&device=phone"),
         *(("admin", f"{DASHBOARD}?tab={name}") for name in ("growth", "sources", "reading", "sections", "refused")),
         ("admin", POSTS),
         ("admin", "/post/1/"),  # with the panel
