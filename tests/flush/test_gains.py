@@ -3,6 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.interference import dump, restore
+from tests.support.waiting import comes_true
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,6 +93,46 @@ def test_what_happens_between_reading_and_writing_adds_nothing_twice(
     flush(only_changed=True)
     # What was not flushed before it was reset or deleted is lost.
     assert gained().total() == {"flush": 68, "reset": 56, "delete": 55}[deed]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL who waits")
+def test_a_flush_adds_no_gain_that_another_one_is_about_to_commit(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = history.add_gains
+    pool = ThreadPoolExecutor(1)
+
+    def flush_meanwhile(*args: Any, **named: Any) -> None:
+        monkeypatch.undo()
+        add(*args, **named)
+        others.append(pool.submit(flush_in_thread))
+        assert comes_true(is_anybody_waiting)
+
+    refer(post, "direct")
+    flush(only_changed=True)
+    refer(post, "direct", "direct")
+    others: list[Future[None]] = []
+    monkeypatch.setattr(history, "add_gains", flush_meanwhile)
+    with pool:
+        flush(only_changed=True)
+        [other] = others
+        other.result()
+    assert gained() == {"direct": 3}
+
+
+def flush_in_thread() -> None:
+    try:
+        flush(only_changed=True)
+    finally:
+        connection.close()
+
+
+def is_anybody_waiting() -> bool:
+    """Returns True if a transaction of this database waits for the end of another one."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)"
+            " WHERE NOT granted AND datname = current_database())"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.parametrize("is_done", [False, True])
