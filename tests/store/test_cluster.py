@@ -245,9 +245,87 @@ def test_a_pipeline_follows_a_slot_and_raises_what_one_server_refuses(
 
 def test_a_page_that_has_waited_long_enough_asks_no_server(cluster: ValkeyCluster, posts: list[Post]) -> None:
     view(posts[0])
+    reports.views(posts[:1])
+    made = cluster.ask(owner(cluster, posts[0]), "INFO", "stats")["total_connections_received"]
     with Page(None, 0.0):
         assert reports.views(posts[:1])[posts[0]] == 7
     assert reports.views(posts[:1])[posts[0]] == 8
+    # The connection is still open, because nothing was begun on it; the one more is this question's.
+    assert cluster.ask(owner(cluster, posts[0]), "INFO", "stats")["total_connections_received"] == made + 1
+
+
+def test_a_server_that_was_given_little_time_is_not_to_blame(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    name, own = keys.total(subject_of(posts[0])), circuit_of(cluster, owner(cluster, posts[0]))
+    client: Any = connect()
+    client.get(name)
+    with Page(None, 0.1), pytest.raises(SilentError):
+        client.blpop(name, timeout=5)
+    assert own.opened is None
+
+
+def test_after_some_seconds_a_page_asks_a_server_again_that_failed(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    view(posts[0])
+    own = circuit_of(cluster, owner(cluster, posts[0]))
+    own.opened = time.monotonic() - 59.0
+    assert reports.views(posts[:1])[posts[0]] == 7
+    own.opened -= 2.0  # more than CIRCUIT ago
+    assert reports.views(posts[:1])[posts[0]] == 8
+    assert own.opened is None
+
+
+def test_pages_that_miss_a_server_ask_the_others_four_times_a_second_where_slots_are(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    reports.views(posts)
+    for number in range(len(cluster.servers)):
+        cluster.ask(number, "CONFIG", "RESETSTAT")
+    circuit_of(cluster, 1).opened = began = time.monotonic()
+    client: Any = connect()
+    client._asked = -1.0
+    for post in posts:
+        reports.views([post])
+    took = time.monotonic() - began
+    told = [cluster.ask(number, "INFO", "commandstats") for number in range(len(cluster.servers))]
+    assert 1 <= sum(one.get("cmdstat_cluster|slots", {"calls": 0})["calls"] for one in told) <= 1 + took / 0.25
+
+
+def test_all_servers_are_sent_their_scripts_before_any_is_waited_for(
+    cluster: ValkeyCluster, posts: list[Post], settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "TIMEOUT": 10.0}
+    for post in posts:
+        view(post)
+    # The server of the last one is asked first.
+    ordered = sorted(map(subject_of, posts), key=lambda one: key_slot(keys.total(one).encode()))
+    calls = [counters.totals(some) for some in scripts.parted(ordered)]
+    scripts.run_all(*calls)
+    for number in range(SHARDS - 1):
+        cluster.ask(number, "CONFIG", "RESETSTAT")
+
+    def are_asked() -> bool:
+        told = [cluster.ask(number, "INFO", "commandstats") for number in range(SHARDS - 1)]
+        return all("cmdstat_evalsha" in one for one in told)
+
+    with ThreadPoolExecutor(1) as pool, paused(cluster, SHARDS - 1):
+        found = pool.submit(scripts.run_all, *calls)
+        assert comes_true(are_asked)
+        cluster.servers[SHARDS - 1].resume()
+        assert sum(map(len, found.result())) == len(posts)
+
+
+def test_long_work_waits_for_a_server_once_and_a_page_sends_each_command_again(cluster: ValkeyCluster) -> None:
+    def again(place: int) -> None:
+        sent.append(place)
+        raise SilentError
+
+    sent: list[int] = []
+    client: Any = connect(patient=True)
+    with pytest.raises(SilentError):
+        client.spread(["{a}", "{b}"], lambda _, places, __: [SilentError()] * len(places), again)
+    assert sent == [0]
+    client = connect()
+    client.spread(["{a}", "{b}"], lambda _, places, __: [SilentError()] * len(places), again)
+    assert sent == [0, 0, 1]
 
 
 def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster) -> None:
@@ -507,8 +585,12 @@ def test_a_process_that_begins_takes_the_earliest_clock(cluster: ValkeyCluster) 
     for number in range(SHARDS):
         cluster.ask(number, "CONFIG", "RESETSTAT")
     client: Any = connection.make("default", 10.0)
-    client.time()
+    at, told = client.at, list[Any]()
+    client.at = lambda address, ask: told.append(at(address, ask)) or told[-1]
+    earliest = client.time()
     client.disconnect()
+    times = told[-SHARDS:]  # after the slots
+    assert earliest == min(times) < max(times)
     asked = [cluster.ask(number, "INFO", "commandstats")["cmdstat_time"]["calls"] for number in range(SHARDS)]
     assert asked == [1] * SHARDS
 
