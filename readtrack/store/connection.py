@@ -73,8 +73,23 @@ class _Socket:
             self.recv, self.recv_into = self._limited
 
 
-class _Limited:
-    """A connection of redis-py that waits no longer than its page may: to connect, for handshakes and for answers."""
+class _Whole:
+    """A connection of redis-py that closes if it is only half made, whatever happens meanwhile.
+
+    redis-py closes it for errors of Redis alone, and would take the answer to its HELLO for that to the next command.
+    """
+
+    def on_connect_check_health(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            with checked():
+                super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
+        except BaseException:  # such as Celery's time limit, which a signal raises
+            self.disconnect()  # type: ignore[attr-defined]
+            raise
+
+
+class _Limited(_Whole):
+    """A connection that waits no longer than its page may: to connect, for handshakes and for answers."""
 
     _until = inf  # end of connecting, by `perf_counter`
 
@@ -94,10 +109,6 @@ class _Limited:
 
     def _limit(self, seconds: float) -> None:
         self._until = perf_counter() + seconds
-
-    def on_connect_check_health(self, *args: Any, **kwargs: Any) -> None:
-        with checked():  # a connection that is half made must not be used
-            super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
 
 
 class _LimitedQueue:
@@ -237,7 +248,10 @@ def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None
     )
     if isinstance(pool, BlockingConnectionPool):
         pool.timeout = timeout  # by default it waits 20 s for a connection
-    return pool if timeout == PATIENCE else _limited_pool(pool)
+    if timeout != PATIENCE:
+        return _limited_pool(pool)
+    pool.connection_class = _limited(pool.connection_class, _Whole)
+    return pool  # type: ignore[no-any-return]
 
 
 def _limited_pool(pool: Any) -> Any:

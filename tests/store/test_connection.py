@@ -15,6 +15,7 @@ from django.core.cache import caches
 from django.test import AsyncClient
 from pytest_django import Settings
 from redis import Redis
+from redis.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -323,3 +324,29 @@ def test_answers_are_read_alike_whatever_the_sites_own_options_are(settings: Set
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
     post = factories.post()
     assert ">1<" in factories.browser().get(f"/posts/{post.pk}/").text
+
+
+class Interrupted(BaseException):
+    """A signal's handler raises it, such as the one of Celery's soft time limit."""
+
+
+@pytest.mark.parametrize("timeout", [1.0, connection.PATIENCE])
+def test_a_connection_whose_greeting_was_interrupted_is_not_used(
+    redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, timeout: float
+) -> None:
+    send = Connection.send_command
+
+    def interrupted(self: Any, *args: Any, **named: Any) -> None:
+        send(self, *args, **named)  # type: ignore[no-untyped-call]
+        if args[0] == "HELLO":
+            monkeypatch.undo()
+            raise Interrupted
+
+    use_redis(settings, f"{redis_url}?protocol=3")
+    monkeypatch.setattr(Connection, "send_command", interrupted)
+    client = connection.make("default", timeout)
+    with pytest.raises(Interrupted):
+        client.set("a", 1)
+    client.set("a", 2)
+    assert client.get("a") == b"2"
+    client.connection_pool.disconnect()
