@@ -248,21 +248,21 @@ def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None
     )
     if isinstance(pool, BlockingConnectionPool):
         pool.timeout = timeout  # by default it waits 20 s for a connection
-    if timeout != PATIENCE:
-        return _limited_pool(pool)
-    pool.connection_class = _limited(pool.connection_class, _Whole)
-    return pool  # type: ignore[no-any-return]
+    if timeout == PATIENCE:
+        pool.connection_class = _limited(pool.connection_class, _Whole)
+    else:
+        _limit(pool)
+    return pool
 
 
-def _limited_pool(pool: Any) -> Any:
-    """Returns the pool with connections, a queue and Sentinels that wait no longer than a page may."""
+def _limit(pool: Any) -> None:
+    """Gives the pool connections, a queue and Sentinels that wait no longer than a page may."""
     sentinels = pool.sentinel_manager.sentinels if isinstance(pool, SentinelConnectionPool) else []
     for one in (pool, *(sentinel.connection_pool for sentinel in sentinels)):
         one.connection_class = _limited(one.connection_class, _Limited)
     if hasattr(pool, "queue_class"):
         pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
         pool.reset()
-    return pool
 
 
 def _with_quick_sentinels(factory: SentinelConnectionFactory, *, timeout: float) -> SentinelConnectionFactory:

@@ -1,6 +1,7 @@
 """A flush in parts: each writes some of the partitions, and together they are one flush."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from celery import Celery
@@ -15,6 +16,7 @@ from readtrack.flush.run import flush
 from readtrack.models import FlushRun, ReaderHistory
 from readtrack.sql import runs
 from readtrack.store import clock, counters, keys, read_state, scripts
+from readtrack.store.connection import connect
 from readtrack.store.counters import Total
 from readtrack.subjects import subject_of
 from readtrack.tasks import flush_changed, flush_views
@@ -92,6 +94,25 @@ def test_a_snapshot_that_comes_back_is_noticed_by_each_part(posts: list[Post], r
         assert [scripts.run(counters.totals([subject_of(post)])) for post in posts if part_of(post) == part] == [
             {subject_of(post): Total(3)} for post in posts if part_of(post) == part
         ]
+
+
+def test_a_partition_that_is_restored_alone_makes_the_next_flush_a_full_one(posts: list[Post]) -> None:
+    client: Any = connect(patient=True)
+    [post, *_] = [post for post in posts if tag_of(post) != keys.tags()[0]]
+    view(post)
+    flush()
+    own = {name: client.dump(name) for name in client.scan_iter() if keys.tag_in(name.decode()) == tag_of(post)}
+    view(post)
+    flush()
+    assert flush(only_changed=True).kind == Kind.CHANGED
+    for name, value in own.items():
+        client.restore(name, 0, value, replace=True)
+    assert flush(only_changed=True).kind == Kind.FULL
+    assert reports.views([post])[post] == 2
+
+
+def tag_of(post: Post) -> str:
+    return keys.tag(subject_of(post))
 
 
 @pytest.mark.parametrize(("first", "then"), [(["1/1"], HALVES), (HALVES, ["1/1"]), (["1/3", "2/3", "3/3"], HALVES)])

@@ -77,3 +77,9 @@ def test_the_keys_of_each_kind_are_found_by_their_own_pattern(prefix: str, redis
 )
 def test_a_key_is_known_by_the_table(key: str, kind: str) -> None:
     assert keys.kind_of(key) == kind
+
+
+def test_a_subject_stays_in_its_partition_in_every_process_and_release(settings: Settings) -> None:
+    settings.READTRACK = {"PARTITIONS": 64}
+    names = ["blog.post:1", "blog.post:2", "blog.category:d%C3%A9j%C3%A0"]
+    assert [keys.tag(name) for name in names] == [":{rt1d}", ":{rt27}", ":{rt10}"]  # CRC-32 modulo 64
