@@ -350,7 +350,7 @@ class Numbers:
         if not self.has_gains:
             return [self.hashes]
         now, before = self.asked.span.hours, self.asked.before
-        spans = [now if before else range(now.stop), *([before.hours] if before and self._is_compared else [])]
+        spans = [now if before else range(now.stop), *([before.hours] if before and self.is_compared else [])]
         return history.gains(self.labels, self._summed, spans)
 
     def summed(self, kind: str) -> list[Counter[str]]:
@@ -404,7 +404,7 @@ class Numbers:
     @property
     def before(self) -> list[Counts]:
         """The numbers of the period before by point."""
-        return self._all_points[: max(0, self._gap)] if self._is_compared else []
+        return self._all_points[: max(0, self._gap)] if self.is_compared else []
 
     @property
     def total(self) -> Counts:
@@ -422,10 +422,11 @@ class Numbers:
 
     @property
     def total_before(self) -> Counts | None:
-        return _total(self.before) if self._is_compared else None
+        return _total(self.before) if self.is_compared else None
 
     @property
-    def _is_compared(self) -> bool:
+    def is_compared(self) -> bool:
+        """Returns True if there is a period before."""
         return self.asked.before is not None and len(self.asked.before.hours) > 0
 
     @cached_property

@@ -228,19 +228,28 @@ def _exports(table: Table, scope: Scope) -> dict[str, str]:
 
 
 def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
-    """Returns a table as the template needs it: its first rows with the values as text, and with links."""
-    rows = []
+    """Returns a table as the template needs it: its first rows with the values as text, and with links.
+
+    Columns of the period before are left out if they have no value.
+    """
+    beside = {"before", "change"}
+    places = [
+        place
+        for place, column in enumerate(table.columns)
+        if column.name not in beside or any(row.values[place] is not None for row in table.rows)
+    ]
+    columns, rows = [table.columns[place] for place in places], []
     for row in table.head:
         cells = [
             {
-                "column": column,
-                "text": text(value, column.kind),
-                "spark": _spark(value) if column.kind == "trend" else "",
+                "column": table.columns[place],
+                "text": text(row.values[place], table.columns[place].kind),
+                "spark": _spark(row.values[place]) if table.columns[place].kind == "trend" else "",
             }
-            for column, value in zip(table.columns, row.values, strict=True)
+            for place in places
         ]
         rows.append((cells[0], cells[1:], _link(row, scope, site), row.url))
-    return {"table": table, "rows": rows, "links": _exports(table, scope)}
+    return {"table": table, "columns": columns, "rows": rows, "links": _exports(table, scope)}
 
 
 def _link(row: Row, scope: Scope, site: str | None) -> str:

@@ -99,9 +99,23 @@ class Table:
         return self.rows[: self.shown]
 
 
-def change(now: int, before: int) -> int | None:
+def change(now: int, before: int | None) -> int | None:
     """Returns the change in per cent; None where there was nothing before."""
     return round(100 * (now - before) / before) if before else None
+
+
+def compared(now: int, before: int | None) -> tuple[int | None, int | None]:
+    """Returns the values of the columns before and change; None for what is not known."""
+    return before, change(now, before)
+
+
+def _columns_before() -> list[Column]:
+    names = (pgettext("the number of the period before", "Before"), pgettext("of a number", "Change"))
+    return [Column("before", names[0]), Column("change", names[1], "change")]
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return 100 * part / whole if whole else None
 
 
 def text(value: Any, kind: Kind) -> str:
@@ -111,7 +125,7 @@ def text(value: Any, kind: Kind) -> str:
     if kind == "number":
         return exact(value)
     if kind == "share":
-        return _("%(number)s %%") % {"number": exact(round(100 * value))}
+        return _("%(number)s %%") % {"number": exact(round(value))}
     if kind == "change":
         return _("%(number)s %%") % {"number": f"{'+' if value > 0 else ''}{exact(value)}"}
     if kind == "seconds":
@@ -145,13 +159,13 @@ def most_viewed(found: Numbers) -> Table:
     columns = [
         Column("title", _("Title"), "text"),
         Column("views", _("Views")),
-        Column("change", pgettext("of a number", "Change"), "change"),
+        *_columns_before(),
         Column("visitors", _("New visitors")),
         Column("reads", _("Reads")),
         Column("trend", _("Trend"), "trend"),
     ]
     rows = [
-        _row(one, (one.now.views, change(one.now.views, one.before.views), *one.now[1:], one.points))
+        _row(one, (one.now.views, *_views_before(found, one), *one.now[1:], one.points))
         for one in found.entries
         if one.now.views
     ]
@@ -164,11 +178,11 @@ def grew_most(found: Numbers) -> Table:
         Column("title", _("Title"), "text"),
         Column("growth", _("More views")),
         Column("views", _("Views")),
-        Column("change", pgettext("of a number", "Change"), "change"),
+        *_columns_before(),
         Column("trend", _("Trend"), "trend"),
     ]
     rows = [
-        _row(one, (one.growth, one.now.views, change(one.now.views, one.before.views), one.points))
+        _row(one, (one.growth, one.now.views, *_views_before(found, one), one.points))
         for one in found.entries
         if one.growth > 0
     ]
@@ -203,18 +217,18 @@ def by_dimension(name: str) -> Callable[[Numbers], Table]:
     """Returns the table of a dimension: the views by its values."""
 
     def table(found: Numbers) -> Table:
-        counts, before = [*found.summed(f"views:{name}"), Counter[str]()][:2]
+        counts, *earlier = found.summed(f"views:{name}")
         total = counts.total()
         columns = [
             Column(name, heading(name), "text"),
             Column("views", _("Views")),
-            Column("change", pgettext("of a number", "Change"), "change"),
+            *_columns_before(),
             Column("share", _("Share"), "share"),
         ]
-        rows = [
-            Row((value, count, change(count, before[value]), count / total), {name: value})
-            for value, count in counts.most_common()
-        ]
+        rows = []
+        for value, count in counts.most_common():
+            before = earlier[0][value] if earlier else None
+            rows.append(Row((value, count, *compared(count, before), _percent(count, total)), {name: value}))
         title = _titled(str(DIMENSIONS[name][0]) if name in DIMENSIONS else name, found)
         return Table(f"by-{name}", title, _of_objects(found), columns, rows, _nothing(found))
 
@@ -252,7 +266,7 @@ def really_read(found: Numbers) -> Table:
     columns = [
         Column("title", _("Title"), "text"),
         Column("reads", _("Reads")),
-        Column("change", pgettext("of a number", "Change"), "change"),
+        *_columns_before(),
         Column("views", _("Views")),
         Column("ratio", _("Read to the end"), "share"),
         Column("median", _("Median time"), "seconds"),
@@ -262,31 +276,32 @@ def really_read(found: Numbers) -> Table:
         counts = found.hashes.get(("reading", one.subject), Counter())
         if one.now.reads or counts[ENGAGED]:
             views, reads = one.now.views, one.now.reads
-            ratio = min(1.0, reads / views) if views else None
+            before = compared(reads, one.before.reads if found.is_compared else None)
             seconds = median(counts) if counts[ENGAGED] else None
-            rows.append(_row(one, (reads, change(reads, one.before.reads), views, ratio, seconds)))
+            rows.append(_row(one, (reads, *before, views, _percent(min(reads, views), views), seconds)))
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
     return Table("really-read", _("Really read"), caption, columns, rows, _("No text was read in this period."))
 
 
 def funnel(found: Numbers) -> Table:
-    """Returns the stages of the funnels of all objects together."""
+    """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's pass."""
     some, *before = found.funnel
     columns = [
         Column("stage", _("Stage"), "text"),
-        Column("count", _("Visitors")),
-        Column("change", pgettext("of a number", "Change"), "change"),
+        Column("count", _("Passes")),
+        *_columns_before(),
         Column("rate", _("Of the first stage"), "share"),
         Column("step_rate", _("Of the stage before"), "share"),
     ]
     earlier = {one.name: one.count for stages in before for one in stages}
     rows = [
-        Row((one.name, one.count, change(one.count, earlier.get(one.name, 0)), one.rate, one.step_rate))
+        Row((one.name, one.count, *compared(one.count, earlier.get(one.name)), 100 * one.rate, 100 * one.step_rate))
         for one in some
         if some[0].count
     ]
     title = _titled(_("Funnel"), found)
-    return Table("funnel", title, _of_objects(found), columns, rows, _nothing(found), shown=len(rows))
+    caption = f"{_of_objects(found)} {_('A visitor who comes again after an hour makes another pass.')}"
+    return Table("funnel", title, caption, columns, rows, _nothing(found), shown=len(rows))
 
 
 def sections(found: Numbers) -> Table:
@@ -315,7 +330,7 @@ def sections(found: Numbers) -> Table:
             count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
             unread = None if conf.ANONYMOUS_READERS or count > accounts else accounts - count
-            values = (row, count, unread, unread / accounts if unread is not None and accounts else None)
+            values = (row, count, unread, None if unread is None else _percent(unread, accounts))
             rows.append(Row(values, {"category": subject}))
         rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
@@ -379,7 +394,10 @@ def _refused(found: Numbers, label: Callable[[Any], Any]) -> list[Row]:
     some = {name: words for name in sums if (words := label(name))}
     total = sum(sums[name] for name in some)
     ordered = sorted(some, key=lambda name: (-sums[name], str(some[name])))
-    return [Row((str(some[name]), sums[name], sums[name] / total, [one[name] for one in hours])) for name in ordered]
+    return [
+        Row((str(some[name]), sums[name], _percent(sums[name], total), [one[name] for one in hours]))
+        for name in ordered
+    ]
 
 
 def _hourly(found: Numbers, table: Table) -> Table:
@@ -404,6 +422,10 @@ def title_of(obj: Any) -> str:
     except Exception as error:
         log_failure(f"{type(obj).__name__}.__str__", "the dashboard shows its key", type(error))
         return Model.__str__(obj)
+
+
+def _views_before(found: Numbers, entry: Entry) -> tuple[int | None, int | None]:
+    return compared(entry.now.views, entry.before.views if found.is_compared else None)
 
 
 def _row(entry: Entry, values: Sequence[Any]) -> Row:
@@ -442,7 +464,11 @@ def heading(name: str) -> str:
 
 
 def export(table: Table, kind: str) -> StreamingHttpResponse:
-    """Returns the table as CSV or JSON, with the values of the page. A text in CSV cannot be a formula."""
+    """Returns the table as CSV or JSON, in the units of the page: shares and changes in per cent, times in seconds.
+
+    Columns have the headings of the page, and in JSON also names that are the same in all languages. A text in CSV
+    cannot be a formula.
+    """
     lines = _json(table) if kind == "json" else _csv(table)
     content_type = "application/json" if kind == "json" else "text/csv; charset=utf-8"
     disposition = f'attachment; filename="{table.name}.{kind}"'
@@ -458,7 +484,7 @@ class _Line:
 
 def _csv(table: Table) -> Iterator[str]:
     writer = csv.writer(_Line())
-    yield writer.writerow([column.name for column in table.columns])
+    yield writer.writerow([_cell(column.heading) for column in table.columns])
     for row in table.rows:
         yield writer.writerow([_cell(value) for value in row.values])
 
@@ -471,11 +497,12 @@ def _cell(value: Any) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    return round(value, 4) if isinstance(value, float) else value
+    return round(value, 2) if isinstance(value, float) else value
 
 
 def _json(table: Table) -> Iterator[str]:
-    yield json.dumps({"table": table.name, "columns": [column.name for column in table.columns]})[:-1] + ', "rows": ['
+    columns = {"columns": [one.name for one in table.columns], "headings": [one.heading for one in table.columns]}
+    yield json.dumps({"table": table.name, **columns})[:-1] + ', "rows": ['
     for number, row in enumerate(table.rows):
         yield (", " if number else "") + json.dumps([*map(_rounded, row.values)], default=title_of)
     yield "]}"

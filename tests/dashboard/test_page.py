@@ -100,7 +100,7 @@ def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(period
     assert found["Views"][0] == str(views[0])
     assert [row[1] for row in found["most-viewed"]] == [str(count) for count in views[1:] if count]
     rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", period=period))))
-    assert sum(int(row["views"]) for row in rows) == views[0]
+    assert sum(int(row["Views"]) for row in rows) == views[0]
     page = admin_client.get(DASHBOARD, {"period": period})
     assert sum(int(values[0]) for _, values in page.context["chart_rows"]) == views[0]
     # The script draws them without another request.
@@ -125,7 +125,10 @@ def test_each_number_has_that_of_the_period_before_and_the_change(admin_client: 
     assert page.context["tables"][0]["rows"] == []  # no list yet: the next full flush makes it
     flush()
     found = shown(admin_client)
-    assert found["most-viewed"] == [["A", "60", "+50 %", "30", "15", ""], ["B", "5", NOT_KNOWN, "0", "0", ""]]
+    assert found["most-viewed"] == [
+        ["A", "60", "40", "+50 %", "30", "15", ""],
+        ["B", "5", "0", NOT_KNOWN, "0", "0", ""],
+    ]
     assert shown(admin_client, object=f"site.post:{post.pk}")["Reads"] == ("15", "10")
 
 
@@ -213,19 +216,45 @@ def test_a_file_of_a_table_has_all_rows_and_json_has_the_same_values(admin_clien
     found = json.loads(exported(admin_client, "most-viewed", "json"))
     assert len(rows) == 13
     assert rows[1][:2] == [posts[0].title, "2"]
-    assert found["columns"] == rows[0]
+    assert found["headings"] == rows[0]
     assert [[title, str(views)] for title, views, *_ in found["rows"]] == [row[:2] for row in rows[1:]]
     for name in ("no", "", "by-nothing"):
         assert admin_client.get(DASHBOARD, {"table": name, "format": "csv"}).status_code == 404
 
 
-def test_a_share_in_a_file_has_four_digits(admin_client: Client) -> None:
+def test_a_share_in_a_file_is_in_per_cent_as_on_the_page_with_two_more_digits(admin_client: Client) -> None:
     skip_buffer.count(skips.key_of(buckets.now()), ["bot", "bot", "repeat"])
     skip_buffer.send_rest()
     rows = list(csv.reader(StringIO(exported(admin_client, "not-counted", "csv"))))
     found = json.loads(exported(admin_client, "not-counted", "json"))
-    assert [row[2] for row in rows[1:]] == ["0.6667", "0.3333"]
-    assert [row[2] for row in found["rows"]] == [0.6667, 0.3333]
+    assert [row[2] for row in rows[1:]] == ["66.67", "33.33"]
+    assert [row[2] for row in found["rows"]] == [66.67, 33.33]
+
+
+def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"], "FUNNELS": True}
+    post = factories.post(category=factories.category())
+    for days_ago, device in ((10, "phone"), (2, "tablet"), (2, "=1+1")):
+        add_views(post, days_ago, 30, visitors=20, reads=10)
+        add_gain(days_ago, "views:device", **{device: 30})
+        add_gain(days_ago, "funnel", view=30, click=10)
+    flush()
+    tracker.refresh_trending()
+    for tab in TABS:
+        for one in admin_client.get(DASHBOARD, {"tab": tab}).context["tables"]:
+            name, headings = one["table"].name, [column.heading for column in one["table"].columns]
+            assert {column.heading for column in one["columns"]} <= {*headings}
+            file = json.loads(exported(admin_client, name, "json", tab=tab))
+            # Before: "rate" and 0.3333 for "Of the first stage" and "33 %".
+            assert next(csv.reader(StringIO(exported(admin_client, name, "csv", tab=tab)))) == headings
+            assert (file["headings"], len(file["columns"])) == (headings, len(headings))
+    row = json.loads(exported(admin_client, "funnel", "json"))
+    assert (row["headings"][1], row["rows"][1]) == ("Passes", ["click", 20, 10, 100, 33.33, 33.33])
+    # A visitor may have made up the value.
+    lines = [*csv.reader(StringIO(exported(admin_client, "most-viewed", "csv", device="=1+1")))]
+    assert lines == [["Title", "'=1+1"]]
 
 
 def test_a_flush_that_failed_says_why(admin_client: Client) -> None:
@@ -372,7 +401,7 @@ def test_hits_that_did_not_count_are_shown_by_reason_and_hour(admin_client: Clie
     found = shown(admin_client, tab="refused")["not-counted"]
     assert found == [["seen by the same visitor already", "2", "100 %", ""]]
     rows = json.loads(exported(admin_client, "not-counted", "json", period="today"))["rows"]
-    assert rows[0][:3] == ["seen by the same visitor already", 2, 1.0]
+    assert rows[0][:3] == ["seen by the same visitor already", 2, 100.0]
     assert rows[0][3][-1] == 2
 
 
@@ -469,16 +498,16 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
         tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=values))
     flush()
     found = shown(admin_client, tab="sources")
-    assert found["by-referrer"] == [["direct", "2", NOT_KNOWN, "67 %"], ["a.example", "1", NOT_KNOWN, "33 %"]]
+    assert found["by-referrer"] == [["direct", "2", "0", "67 %"], ["a.example", "1", "0", "33 %"]]
     assert found["by-plan"] == []
     for given in ({"from": "2026-01-01", "to": "2026-01-31"}, {"model": "site.article"}):
         assert shown(admin_client, tab="sources", **given)["by-referrer"] == []
     settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
     found = shown(admin_client, tab="sources")
-    assert found["by-referrer"] == [["direct", "2", NOT_KNOWN, "67 %"], ["a.example", "1", NOT_KNOWN, "33 %"]]
+    assert found["by-referrer"] == [["direct", "2", "67 %"], ["a.example", "1", "33 %"]]
     settings.READTRACK = {**settings.READTRACK, "HISTORY": True}
     found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
-    assert found["by-device"] == [["tablet", "1", NOT_KNOWN, "100 %"]]
+    assert found["by-device"] == [["tablet", "1", "100 %"]]
     page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
     assert [words for _, words, _ in page.context["chips"]] == ["direct", "phone"]
     assert "with the values of an object no day is stored" in page.text
@@ -487,9 +516,9 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
     assert shown(admin_client, referrer="no.example")["most-viewed"] == []
     rows = list(csv.reader(StringIO(exported(admin_client, "by-referrer", "csv"))))
     assert rows == [
-        ["referrer", "views", "change", "share"],
-        ["direct", "2", "", "0.6667"],
-        ["a.example", "1", "", "0.3333"],
+        ["Source", "Views", "Before", "Change", "Share"],
+        ["direct", "2", "0", "", "66.67"],
+        ["a.example", "1", "0", "", "33.33"],
     ]
 
 
@@ -508,30 +537,30 @@ def test_sources_obey_the_period_beside_the_one_before(admin_client: Client, set
     add_gain(2, "views:device", model="site.article", phone=10)
     add_gain(2, "views:referrer", direct=7)
     for given, expected in (
-        ({}, [["phone", "70", "+75 %", "70 %"], ["desktop", "30", NOT_KNOWN, "30 %"]]),
-        ({"model": "site.article"}, [["phone", "10", NOT_KNOWN, "100 %"]]),
+        ({}, [["phone", "70", "40", "+75 %", "70 %"], ["desktop", "30", "0", NOT_KNOWN, "30 %"]]),
+        ({"model": "site.article"}, [["phone", "10", "0", "100 %"]]),
         ({"period": "today"}, []),
         (
             {"period": "28"},
             [
-                ["phone", "110", NOT_KNOWN, "76 %"],
-                ["desktop", "30", NOT_KNOWN, "21 %"],
-                ["tablet", "5", NOT_KNOWN, "3 %"],
+                ["phone", "110", "0", "76 %"],
+                ["desktop", "30", "0", "21 %"],
+                ["tablet", "5", "0", "3 %"],
             ],
         ),
         (
             {"period": "all"},
             [
-                ["phone", "1,110", NOT_KNOWN, "97 %"],
-                ["desktop", "30", NOT_KNOWN, "3 %"],
-                ["tablet", "5", NOT_KNOWN, "0 %"],
+                ["phone", "1,110", "97 %"],
+                ["desktop", "30", "3 %"],
+                ["tablet", "5", "0 %"],
             ],
         ),
     ):
         found = shown(admin_client, tab="sources", **given)["by-device"]
         assert found == expected, given
     rows = json.loads(exported(admin_client, "by-device", "json"))["rows"]
-    assert rows == [["phone", 70, 75, 0.7], ["desktop", 30, None, 0.3]]
+    assert rows == [["phone", 70, 40, 75, 70.0], ["desktop", 30, 0, None, 30.0]]
     table = admin_client.get(DASHBOARD, {"tab": "sources"}).context["tables"][0]["table"]
     assert (table.caption, table.empty) == (
         "Of all objects in the period, as of the last flush.",
@@ -600,8 +629,8 @@ def test_the_funnel_of_a_model_obeys_the_period_too(
         add_views(post, days_ago, views)
         add_gain(days_ago, "funnel", view=views, click=clicks)
     for given, expected in (
-        ({}, [["view", "60", "+50 %", "100 %", "100 %"], ["click", "30", "+200 %", "50 %", "50 %"]]),
-        ({"period": "all"}, [["view", "100", NOT_KNOWN, "100 %", "100 %"], ["click", "40", NOT_KNOWN, "40 %", "40 %"]]),
+        ({}, [["view", "60", "40", "+50 %", "100 %", "100 %"], ["click", "30", "10", "+200 %", "50 %", "50 %"]]),
+        ({"period": "all"}, [["view", "100", "100 %", "100 %"], ["click", "40", "40 %", "40 %"]]),
         ({"period": "today"}, []),
     ):
         assert shown(admin_client, tab="reading", **given).get("funnel", [])[:2] == expected, given
@@ -633,7 +662,7 @@ def test_without_redis_sources_are_those_that_are_stored(
         tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=(("device", "phone"),)))
     flush()
     valkey.stop()
-    assert shown(admin_client, tab="sources")["by-device"] == [["phone", "2", NOT_KNOWN, "100 %"]]
+    assert shown(admin_client, tab="sources")["by-device"] == [["phone", "2", "0", "100 %"]]
 
 
 def test_really_read_has_reads_their_share_and_the_median_time(admin_client: Client, redis: Any) -> None:
@@ -658,7 +687,7 @@ def test_the_funnel_has_its_rates(admin_client: Client, settings: Settings) -> N
         found = shown(admin_client, tab="reading", object=f"site.post:{post.pk}")["funnel"]
         first = 5 if has_funnels else 4
         assert [row[:2] for row in found] == [["view", str(first)], ["click", "1"], ["convert", "0"]]
-        assert found[1][2:4] == [NOT_KNOWN, "20 %" if has_funnels else "25 %"]
+        assert found[1][2:] == ["20 %" if has_funnels else "25 %"] * 2
 
 
 def test_a_site_that_uses_no_funnel_has_no_empty_table_of_it(admin_client: Client, settings: Settings) -> None:
@@ -714,7 +743,7 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admi
     for given, points, expected in ((week, 7, 4), (hours, 24, 0), (weeks, 54, 53)):
         rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", **given))))
         assert len(rows) == points
-        assert [place for place, row in enumerate(rows) if "Sale" in row["notes"]] == [expected]
+        assert [place for place, row in enumerate(rows) if "Sale" in row["Notes"]] == [expected]
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
@@ -780,10 +809,10 @@ def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
         period["to"] = f"{today - buckets.DAY:%Y-%m-%d}"
     given = {"tab": "growth", **period, **({"category": subject_of(category)} if filtered else {"model": "site.post"})}
     found = shown(admin_client, **given)["grew-most"]
-    assert found[:2] == [["rose", "50", "150", "+50 %", ""], ["new", "40", "40", NOT_KNOWN, ""]]
+    assert found[:2] == [["rose", "50", "150", "100", "+50 %", ""], ["new", "40", "40", "0", NOT_KNOWN, ""]]
     rows = list(csv.DictReader(StringIO(exported(admin_client, "grew-most", "csv", **given))))
-    assert [(row["title"], row["growth"]) for row in rows[:2]] == [("rose", "50"), ("new", "40")]
-    assert {row["growth"] for row in rows[2:]} == {"1"}
+    assert [(row["Title"], row["More views"]) for row in rows[:2]] == [("rose", "50"), ("new", "40")]
+    assert {row["More views"] for row in rows[2:]} == {"1"}
     caption = admin_client.get(DASHBOARD, given).context["tables"][0]["table"].caption
     assert ("Among the 1,000 objects with the most views since " in caption) is not filtered
 
@@ -912,7 +941,7 @@ def test_all_time_has_what_was_counted_before_history(admin_client: Client) -> N
     history.store({"site.post": RowCounts(507, 0)}, hour=buckets.hour_index(buckets.now()))
     given = {"period": "all", "model": "site.post"}
     rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", **given))))
-    drawn = sum(int(row["views"]) for row in rows)
+    drawn = sum(int(row["Views"]) for row in rows)
     assert 7 <= drawn < 500
     assert shown(admin_client, **given)["Views"][0] == str(500 + drawn)
 
@@ -953,7 +982,7 @@ def test_breakdowns_are_of_a_bounded_number_of_objects(
     flush()
     given = {"category": f"site.category:{section.pk}"}
     assert shown(admin_client, **given)["Views"][0] == "2"
-    assert shown(admin_client, tab="sources", **given)["by-device"] == [["phone", "1", NOT_KNOWN, "100 %"]]
+    assert shown(admin_client, tab="sources", **given)["by-device"] == [["phone", "1", "100 %"]]
 
 
 def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_them(
