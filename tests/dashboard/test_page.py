@@ -238,7 +238,7 @@ def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units
     post = factories.post(category=factories.category())
     for days_ago, device in ((10, "phone"), (2, "tablet"), (2, "=1+1")):
         add_views(post, days_ago, 30, visitors=20, reads=10)
-        add_gain(days_ago, "views:device", **{device: 30})
+        add_gain(days_ago, "views:device", model="site.post", **{device: 30})
         add_gain(days_ago, "funnel", view=30, click=10)
     flush()
     tracker.refresh_trending()
