@@ -76,7 +76,7 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         for call, answer in zip(calls, answers, strict=True):
             if not isinstance(answer, Exception):
                 results.append(call.decode(answer))
-            elif patient or call.absent is ... or not isinstance(answer, SilentError):
+            elif call.absent is ... or not isinstance(answer, SilentError):
                 raise answer
             else:
                 results.append(call.absent)

@@ -90,6 +90,14 @@ def test_the_epochs_of_all_partitions_are_one_query(
         assert merging.store_hours(buckets.hour_index(buckets.now())) == {}
 
 
+def test_what_sql_knows_of_another_list_of_a_partition_is_not_taken_for_its_present_one() -> None:
+    one, two, *_ = keys.tags()
+    for tag, origin, epoch in ((one, 1, 11), (two, 2, 22), (one, 2, 33)):
+        KnownEpoch.objects.create(tag=tag, origin=origin, epoch=epoch)
+    found = known_epochs([Epoch(1, tag=one), Epoch(2, tag=two)])
+    assert {tag: epoch.current for tag, epoch in found.items()} == {one: 11, two: 22}
+
+
 def test_a_partition_that_lost_its_data_goes_on_from_sql(posts: list[Post], redis: Redis) -> None:
     view(*posts)
     flush()
