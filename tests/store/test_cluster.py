@@ -116,6 +116,44 @@ def test_a_cluster_counts_by_the_client_of_another_library(theirs: None) -> None
     assert_it_counts()
 
 
+# Not among the packages of pyproject.toml: these tests run where somebody has installed them.
+BACKENDS = [
+    "django_valkey.cluster_cache.cache.ClusterValkeyCache",
+    "django_cachex.cache.ValkeyClusterCache",
+    "django_cachex.cache.RedisClusterCache",
+]
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, cluster: ValkeyCluster, settings: Settings) -> Iterator[None]:
+    """Makes the cache one of another library."""
+    module = request.param.rpartition(".")[0]
+    pytest.importorskip("valkey")
+    pytest.importorskip(module)
+    settings.CACHES = {"default": {"BACKEND": request.param, "LOCATION": cluster.urls[0]}}
+    yield
+    found: Any = caches["default"]
+    getattr(found, "client", found).get_client(write=True).close()
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_cluster_counts_by_the_cache_of_another_library() -> None:
+    assert_it_counts()
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_cache_of_another_library_does_without_a_silent_server_and_the_flush_writes_all(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    for post in posts:
+        view(post)
+    with paused(cluster, 1):
+        assert reports.views(posts) == {post: 7 if owner(cluster, post) == 1 else 8 for post in posts}
+    circuit_of(cluster, 1).opened = None
+    assert flush().written == len(posts)
+    assert {*Post.objects.values_list("view_count", flat=True)} == {8}
+
+
 def test_a_cluster_without_partitions_is_refused_and_costs_no_page(cluster: ValkeyCluster, settings: Settings) -> None:
     settings.READTRACK = {"PARTITIONS": 1}
     [message] = [message for message in check_setup(None) if message.id == "readtrack.E012"]
