@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -16,6 +17,7 @@ from django.test.utils import override_settings
 from readtrack import buckets
 from readtrack.reports import series
 from readtrack.sql import history, partitions
+from readtrack.sql.partitions import Part
 from readtrack.sql.row_counts import RowCounts
 from tests.benchmarks.measuring import table
 from tests.site.models import Post
@@ -41,14 +43,18 @@ def main() -> None:
         (f"a year of {name}", _median(partial(series, of, since=since, by="day")), "50 ms")
         for name, of in charts.items()
     ]
-    longest: list[float] = []
-    with _writing(longest):
+    writes, reads = list[float](), list[float]()
+    with _meanwhile(_write, writes), _meanwhile(partial(series, post, hours=48), reads):
         thinned, took = _timed(lambda: history.thin(at=now))
         found.append((f"thinning a day ({thinned:,} rows)", took, "1,000 ms"))
+        old = partitions.old_months(before=buckets.hour_index(now - timedelta(days=365.25)))
+        dropped = sum(map(_rows_of, old))
         with override_settings(READTRACK={"HISTORY_YEARS": 1}):
             _, took = _timed(lambda: history.thin(at=now))
-        found.append(("retention, one month", took, "1,000 ms"))
-    found.append((f"the slowest of {len(longest):,} writes meanwhile", max(longest), "-"))
+        found.append((f"retention, whole months dropped: {len(old)} ({dropped:,} rows)", took, "1,000 ms"))
+    assert partitions.old_months(before=old[-1].until) == []
+    for name, longest in (("writes", writes), ("charts", reads)):
+        found.append((f"the slowest of {len(longest):,} {name} meanwhile", max(longest), "-"))
     table(
         f"History of {rows:,} rows",
         [("", "took", "at most"), *((name, f"{took:.1f} ms", most) for name, took, most in found)],
@@ -88,21 +94,31 @@ def _median(work: Callable[[], Any]) -> float:
     return median(_timed(work)[1] for _ in range(ROUNDS))
 
 
+def _rows_of(month: Part) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {month.name}")
+        return int(cursor.fetchone()[0])
+
+
+def _write() -> None:
+    """Writes a row of the present hour, as a flush does."""
+    history.store({"site.post:0": RowCounts(next(_numbers), 0)}, hour=buckets.hour_index(buckets.now()))
+
+
+_numbers = count(1)
+
+
 @contextmanager
-def _writing(longest: list[float]) -> Iterator[None]:
-    """Writes rows of the present hour all the time, and notes how long each write took (ms)."""
+def _meanwhile(work: Callable[[], object], longest: list[float]) -> Iterator[None]:
+    """Does the work all the time in another thread, and notes how long it took each time (ms)."""
     is_over = threading.Event()
 
-    def write() -> None:
-        hour = buckets.hour_index(buckets.now())
-        for number in range(1_000_000):
-            if is_over.wait(0.002):
-                break
-            counts = {"site.post:0": RowCounts(number + 1, 0)}
-            longest.append(_timed(partial(history.store, counts, hour=hour))[1])
+    def repeat() -> None:
+        while not is_over.wait(0.002):
+            longest.append(_timed(work)[1])
         connections.close_all()
 
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=repeat)
     thread.start()
     yield
     is_over.set()
