@@ -46,7 +46,7 @@ class Tab(NamedTuple):
 
 
 TABS: Mapping[str, Tab] = {
-    "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending")),
+    "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending", "now")),
     "growth": Tab(gettext_lazy("Grew most"), ("grew-most",), by="growth"),
     "sources": Tab(gettext_lazy("Where from"), ()),  # a table for each dimension of the site
     "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel"), ("reading", "funnel"), "reads"),
@@ -75,7 +75,8 @@ def dashboard(
     if (kind := request.GET.get("format")) in {"csv", "json"}:
         for one in _tabs(scope).values():
             if name in one.tables:
-                return tables.export(tables.table_named(name)(_numbers(scope, one, has_notes=has_notes)), kind)
+                found = _numbers(scope, one._replace(tables=(name,)), has_notes=has_notes)
+                return tables.export(tables.table_named(name)(found), kind)
         raise Http404
     site = getattr(request, "current_app", None)
     chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes, site=site)
@@ -93,7 +94,7 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     if not conf.FUNNEL:
         reading = reading._replace(tables=reading.tables[:1], kinds=reading.kinds[:1])
     if "object" in scope.chosen:
-        every, kinds = (*numbers.tables[:1], *by, *reading.tables), (*sources.kinds, *reading.kinds)
+        every, kinds = ("over-time", *by, *reading.tables, "now"), (*sources.kinds, *reading.kinds)
         return {"numbers": numbers._replace(tables=every, kinds=kinds)}
     if scope.values:  # which nothing else can be filtered by
         return {"numbers": numbers._replace(tables=("most-viewed",))}
@@ -114,7 +115,7 @@ def page_context(
     tab = tab if tab in tabs else "numbers"
     found = _numbers(scope, tabs[tab], has_notes=has_notes)
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
-    chart = shown.pop("over-time", None)
+    chart, now = shown.pop("over-time", None), shown.pop("now", None)
     steps = shown["funnel"].values("count")[1:] if "funnel" in shown else ()
     if "funnel" in shown and not any(steps) and not any(map(enters_funnel, scope.models)):
         del shown["funnel"]  # the site uses none
@@ -136,11 +137,13 @@ def page_context(
         **(
             {
                 "figures": _figures(found),
+                "now": now,
+                "now_link": _exports(now, scope)["json"],
                 "recent": text(found.recent, "number"),
                 **_chart(found, chart),
                 **_flush(found.last_flush),
             }
-            if chart
+            if chart and now
             else {}
         ),
         "tables": [_shown(table, scope, site) for table in shown.values()],
@@ -212,7 +215,8 @@ def _chart(found: Numbers, table: Table) -> dict[str, Any]:
         "chart_rows": rows,
         "chart_values": json.dumps(
             {
-                "labels": [column.heading for column in table.columns],
+                "labels": [_("Period"), *(column.heading for column in table.columns[1:])],
+                "totals": [_span_in_words(found.scope), getattr(found.total_before, "views", None), *found.total],
                 "columns": [column.name for column in table.columns],
                 "rows": [row.values for row in table.rows],
             }

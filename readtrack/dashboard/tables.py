@@ -366,6 +366,14 @@ def trending(found: Numbers) -> Table:
     )
 
 
+def now(found: Numbers) -> Table:
+    """Returns the number of people of the last minutes; of objects that filters name, the views. It is shown alone."""
+    title, caption = _("People now"), _("visitors in the last five minutes")
+    if found.asked.is_listed:
+        title, caption = _("Now"), _("views in the last five minutes")
+    return Table("now", title, caption, [Column("now", title)], [Row((found.recent,))])
+
+
 def not_counted(found: Numbers) -> Table:
     """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
     rows = _refused(found, lambda name: REASONS.get(name))
@@ -445,6 +453,7 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
     "most-viewed": most_viewed,
     "grew-most": grew_most,
     "trending": trending,
+    "now": now,
     "really-read": really_read,
     "funnel": funnel,
     "sections": sections,

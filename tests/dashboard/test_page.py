@@ -777,6 +777,18 @@ def test_people_now_are_the_different_visitors_of_the_last_five_minutes(
     assert all(0 < redis.ttl(name) <= 360 for name in sketches)
 
 
+def test_how_many_people_there_are_is_asked_for_alone(admin_client: Client, wire: Wire) -> None:
+    post = factories.post()
+    counts.view(post)
+    for path, words in ((DASHBOARD, "People now"), (numbers_url(post), "Now")):
+        link = admin_client.get(path).context["now_link"]
+        with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
+            answer: Any = admin_client.get(path + link)
+            found = json.loads(b"".join(answer.streaming_content))
+        assert (found["headings"], found["rows"], trips[0]) == ([words], [[1]], 1)
+        assert len(queries) - OF_THE_ADMIN <= 2 * (words == "Now")
+
+
 def test_without_redis_nobody_knows_how_many_people_there_are(admin_client: Client, start_redis: Start) -> None:
     valkey, post = start_redis(), factories.post()
     counts.view(post)
@@ -785,6 +797,7 @@ def test_without_redis_nobody_knows_how_many_people_there_are(admin_client: Clie
         assert opened(admin_client, **given).context["recent"] == "1"
     valkey.stop()
     assert admin_client.get(DASHBOARD).context["recent"] == NOT_KNOWN
+    assert json.loads(exported(admin_client, "now", "json"))["rows"] == [[None]]
 
 
 @pytest.mark.parametrize("since", [6, 7])

@@ -293,7 +293,9 @@ def test_nothing_below_moves_when_the_chart_is_drawn_again(tab: Callable[[str], 
         tops.append(box)
         page.unroute("**/readtrack/dashboard*.js")
     values = page.locator(".readtrack-live-chart .u-legend .u-value")
-    expect(values).to_have_text([""] * 5)
+    expect(values).to_have_text([re.compile(r"\d")] * 5)  # before: empty until something is pointed at
+    views = page.locator(".readtrack-figures dd").first.inner_text()
+    expect(values.nth(2)).to_have_text(views)
     assert abs(tops[1] - tops[0]) < 3
 
 
@@ -317,6 +319,56 @@ def test_pointing_at_the_chart_shows_its_values(tab: Callable[[str], Page]) -> N
     expect(page.locator("svg.readtrack-chart:visible")).to_have_count(1)
     expect(drawn).to_be_hidden()
     assert (heard, page.evaluate("violations")) == ([], [])
+
+
+def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(newcomer: Callable[[], BrowserContext]) -> None:
+    page, asked = newcomer().new_page(), list[str]()
+    chromium.sign_in(page, "admin")
+    heard = complaints(page)
+    under_policy(page, STRICT)
+    page.clock.install()
+    page.goto(DASHBOARD)
+    place = page.locator(".readtrack-now")
+    expect(place).to_have_text(re.compile(r"^\d+$"))
+    place.evaluate("place => (place.textContent = '')")
+    page.clock.fast_forward(31_000)
+    expect(place).to_have_text(re.compile(r"^\d+$"))  # before: empty for ever
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.clock.fast_forward(120_000)
+    assert (heard, asked, page.evaluate("violations")) == ([], [], [])
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: false})")
+    page.route("**/*table=now*", lambda route: route.abort())
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(place).to_have_text("\N{EN DASH}")
+    assert len(asked) == 1
+
+
+def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto("/post/2/")
+    page.goto(DASHBOARD)
+    page.get_by_role("link", name="Grew most").click()
+    page.locator(".readtrack th[scope=row] a").first.click()
+    sources = page.get_by_role("heading", name="Sources (All time)")
+    expect(sources).to_be_in_viewport()  # before: on the second tab of the filtered dashboard
+    expect(page.get_by_role("heading", name="Views over time")).to_be_in_viewport()
+
+
+def test_a_table_that_is_wider_than_a_phone_has_a_shadow_at_its_edge(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/post/2/")
+    page.goto(DASHBOARD)
+    page.get_by_text("Values", exact=True).click()
+    wide = page.locator(".readtrack-numbers .readtrack-scroll")
+    assert wide.evaluate("box => box.scrollWidth > box.clientWidth")
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert wide.evaluate("box => getComputedStyle(box).backgroundImage").count("gradient") == 4  # before: none
+        over = "cells => cells.map(cell => getComputedStyle(cell).backgroundColor)"
+        assert all(colour.startswith("rgba(") for colour in wide.locator("tr, th, td").evaluate_all(over))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,10 +1,15 @@
-// Draws the dashboard's chart again with uPlot, from its values in the page: values under the pointer, the period before
-// beside them, and zoom by dragging. The drawing of the server stays for print, and where anything fails.
+// Draws the dashboard's chart again with uPlot, from its values in the page: values under the pointer, those of the
+// whole period at rest, the period before beside them, and zoom by dragging. The drawing of the server stays for print,
+// and where anything fails. Asks for the number of people every 30 seconds while the page is looked at.
 "use strict";
 
 (() => {
   const NAMES = ["before", "views", "visitors", "reads"];
   const DASHES = [[2, 4], [], [8, 4], [1, 5]];
+
+  const language = document.documentElement.lang || undefined;
+  const numbers = new Intl.NumberFormat(language, { numberingSystem: "latn" }); // as Django writes them in every language
+  const written = (count) => (count == null ? "–" : numbers.format(count));
 
   const style = (element, name) => getComputedStyle(element).getPropertyValue(name).trim();
 
@@ -15,10 +20,9 @@
   };
 
   // Canvas takes no variables, so a change of the scheme draws anew.
-  const draw = (host, data, language, height = 280) => {
+  const draw = (host, data, height = 280) => {
     const { lines, text, grid } = colours(host);
     const labels = data.labels;
-    const number = new Intl.NumberFormat(language);
     const times = data.rows.map((row) => Date.parse(row[0]) / 1000);
     const columns = NAMES.map((name) => data.rows.map((row) => row[data.columns.indexOf(name)]));
     const notes = data.rows.map((row) => row[data.columns.indexOf("notes")]);
@@ -47,20 +51,20 @@
       series: [
         {
           label: labels[0],
-          value: (_, time, __, place) => (place == null ? "" : [day.format(time * 1000), notes[place]].filter(Boolean).join(": ")),
+          value: (_, time, __, place) => (place == null ? data.totals[0] : [day.format(time * 1000), notes[place]].filter(Boolean).join(": ")),
         },
-        ...NAMES.map((name, place) => ({
+        ...NAMES.map((name, line) => ({
           label: labels[data.columns.indexOf(name)],
-          stroke: lines[place],
+          stroke: lines[line],
           width: name === "before" ? 1.5 : 2.5,
-          dash: DASHES[place],
+          dash: DASHES[line],
           points: { show: times.length === 1 },
-          value: (_, count, __, place) => (place == null ? "" : count == null ? "–" : number.format(count)),
+          value: (_, count, __, place) => written(place == null ? data.totals[line + 1] : count),
         })),
       ],
       axes: [
         { ...axis, values: (_, splits) => splits.map((time) => tick.format(time * 1000)), space: 80 },
-        { ...axis, values: (_, splits) => splits.map((count) => (Number.isInteger(count) ? number.format(count) : "")), size: 64 },
+        { ...axis, values: (_, splits) => splits.map((count) => (Number.isInteger(count) ? numbers.format(count) : "")), size: 64 },
       ],
     };
     host.replaceChildren();
@@ -69,18 +73,17 @@
 
   const start = async (host) => {
     const charts = host.closest(".readtrack-charts");
-    const language = document.documentElement.lang || undefined;
     try {
       const data = JSON.parse(host.dataset.values);
       const { bottom } = charts.getBoundingClientRect();
       host.hidden = false;
-      let plot = draw(host, data, language);
+      let plot = draw(host, data);
       charts.classList.add("readtrack-is-drawn");
       await null; // uPlot sets its sizes in a microtask
       // As high as the drawing of the server with its legend, so that nothing below moves.
       const height = Math.max(160, Math.round(280 + bottom - charts.getBoundingClientRect().bottom));
       plot.setSize({ width: host.clientWidth, height });
-      const again = () => { plot.destroy(); plot = draw(host, data, language, height); };
+      const again = () => { plot.destroy(); plot = draw(host, data, height); };
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
       new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme", "class"] });
       new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height })).observe(charts);
@@ -89,5 +92,20 @@
     }
   };
 
+  const renew = async (place) => {
+    if (document.hidden) return;
+    let count = null;
+    try {
+      count = (await (await fetch(place.dataset.url)).json()).rows[0][0];
+    } catch {
+      // Such as of a server that restarts, or of a session that has ended: nobody knows.
+    }
+    place.textContent = written(count);
+  };
+
   document.querySelectorAll(".readtrack-live-chart").forEach(start);
+  document.querySelectorAll(".readtrack-now").forEach((place) => {
+    setInterval(renew, 30_000, place);
+    document.addEventListener("visibilitychange", () => renew(place));
+  });
 })();
