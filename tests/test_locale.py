@@ -75,7 +75,7 @@ def language(request: pytest.FixtureRequest) -> str:
 
 
 def test_the_texts_of_code_and_of_templates_are_found() -> None:
-    assert {("", "Sign in first."), ("", "Last flush"), ("", "%(views)s view"), ("thousands", "k")} <= marked()
+    assert {("", "Sign in first."), ("", "Last saved"), ("", "%(views)s view"), ("thousands", "k")} <= marked()
 
 
 def test_each_text_is_translated(language: str) -> None:

@@ -172,7 +172,7 @@ def test_an_authors_report_has_nothing_of_others() -> None:
         content = page[page.index('id="content-main"') :]
         assert str(other) not in content, address
         assert "<dd>7</dd>" not in content
-        for word in ("someone", "Hidden", "Not counted", "Last flush"):
+        for word in ("someone", "Hidden", "Not counted", "Last saved"):
             assert word not in content
     lines = b"".join(client.get(f"{AUTHORS}?table=most-viewed&format=csv")).decode().splitlines()
     assert [line.split(",")[:2] for line in lines[1:]] == [[str(own), "1"]]

@@ -452,6 +452,12 @@ class Numbers:
         return self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views
 
     @property
+    def summed_until(self) -> datetime:
+        """The start of the last hour in which a full flush has added visitors of whole models, or of the period."""
+        hours = [hour for label in self.labels for hour in self._stored[history.of_visitors(label)].rows]
+        return max(self.scope.span.since, buckets.hour_start(max(hours, default=0)))
+
+    @property
     def _union(self) -> list[Call[int]]:
         """The call that counts the people of several partitions, for the second round trip, where one has answered."""
         known = [tag for tag, found in zip(keys.tags(), self._answers[3]) if found is not None]  # noqa: B905 - no answer

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -157,10 +158,13 @@ def _flush(run: FlushRun | None) -> dict[str, Any]:
     return {
         "last_flush": run,
         "is_late": is_late,  # beat or its worker may be down
-        "flush_read": exact(run.read) if run else "",
-        "flush_written": exact(run.written) if run else "",
         "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
     }
+
+
+def _moment(at: datetime) -> str:
+    local, now = timezone.localtime(at), timezone.localtime(buckets.now())
+    return date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
 
 
 def _span_in_words(scope: Scope) -> str:
@@ -177,6 +181,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
     befores = list(found.total_before or (None, None, None))
     # Visitors and reads of whole models are added up by full flushes.
     is_behind = found.scope.is_present and not found.scope.is_listed
+    as_of = _moment(found.summed_until) if is_behind else ""
     if is_behind and found.scope.by == "hour":
         befores[1:] = None, None
     return [
@@ -186,7 +191,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
             "before": None if before is None else exact(before),
             "change": text(change(now, before), "change") if before else "",
             "trend": "" if not before or now == before else "up" if now > before else "down",
-            "is_behind": is_behind and place > 0,
+            "as_of": as_of if place else "",
         }
         for place, (label, now, before) in enumerate(zip(names, found.total, befores, strict=False))
     ]

@@ -38,17 +38,17 @@ MANY = 10_000  # active accounts, whose number is kept
 REMEMBERED = 300  # seconds
 
 REASONS: Mapping[Reason, Any] = {
-    "bot": gettext_lazy("robot, by its user agent"),
-    "honeypot": gettext_lazy("robot, by the honeypot"),
+    "bot": gettext_lazy("robot, by its name"),
+    "honeypot": gettext_lazy("robot, by a link that people do not see"),
     "repeat": gettext_lazy("seen by the same visitor already"),
     "rate": gettext_lazy("too many in a short time"),
     "prefetch": gettext_lazy("fetched ahead by a browser"),
     "embed": gettext_lazy("part of another page"),
-    "method": gettext_lazy("not a GET"),
+    "method": gettext_lazy("not a request for a page"),
     "status": gettext_lazy("not a successful page"),
     "anonymous": gettext_lazy("anonymous visitors are not counted"),
     "excluded": gettext_lazy("left out by the site's settings, or a link of the admin"),
-    "error": gettext_lazy("Redis failed"),
+    "error": gettext_lazy("an error: it could not be counted"),
 }
 
 
@@ -251,7 +251,7 @@ def _titled(title: str, found: Numbers) -> str:
 def _of_objects(found: Numbers) -> str:
     """Returns what the counts of breakdowns and funnels are about."""
     if found.has_gains:
-        return _("Of all objects in the period, as of the last flush.")
+        return _("Of all objects in the period; the last minutes may be missing.")
     if "object" in found.asked.chosen:
         return _("Views of all time.")
     return ngettext(
@@ -359,10 +359,10 @@ def trending(found: Numbers) -> Table:
     return Table(
         "trending",
         _("Trending now"),
-        _("Views of the last hour: some 30 seconds old with a scheduler, up to 10 minutes without."),
+        _("Views of the last hour, up to 10 minutes old."),
         columns,
         rows,
-        _("No views in the last hour, as of the last renewal.") if found.is_whole else _("Not known without Redis."),
+        _("No views in the last hour.") if found.is_whole else _("Not known at the moment."),
     )
 
 
@@ -377,18 +377,18 @@ def now(found: Numbers) -> Table:
 def not_counted(found: Numbers) -> Table:
     """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
     rows = _refused(found, lambda name: REASONS.get(name))
-    caption = _("Of the whole site, whatever the filters. Redis keeps them for 48 hours.")
-    empty = _("Redis knows of no refused hit in this period. It keeps them for 48 hours.")
+    caption = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
+    empty = _("No refused hit is known of this period. They are kept for 48 hours.")
     first = Column("reason", _("Reason"), "text")
     return _hourly(found, Table("not-counted", _("Not counted"), caption, [first], rows, empty, shown=len(REASONS)))
 
 
 def robots(found: Numbers) -> Table:
     """Returns the hits of robots in the period, by the names in their user agents; of the hours that Redis keeps."""
-    others = {OTHER: _("other robots"), f"{NAMED}none": _("without a user agent")}
+    others = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
     rows = _refused(found, lambda name: others.get(name, name[len(NAMED) :]) if name.startswith(NAMED) else None)
     caption = _("By the names that they give themselves: some 50 an hour. Of the whole site, whatever the filters.")
-    empty = _("Redis knows of no refused robot in this period. It keeps them for 48 hours.")
+    empty = _("No refused robot is known of this period. They are kept for 48 hours.")
     first = Column("robot", _("Robot"), "text")
     return _hourly(found, Table("robots", _("Robots"), caption, [first], rows, empty, shown=2 * SHOWN))
 
@@ -411,7 +411,7 @@ def _refused(found: Numbers, label: Callable[[Any], Any]) -> list[Row]:
 def _hourly(found: Numbers, table: Table) -> Table:
     columns = [Column("hits", _("Hits")), Column("share", _("Share"), "share")]
     columns = [*table.columns, *columns, Column("trend", _("By the hour"), "trend")]
-    return replace(table, columns=columns, empty=table.empty if found.skips else _("Not known without Redis."))
+    return replace(table, columns=columns, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
 def address_of(obj: Any) -> str:

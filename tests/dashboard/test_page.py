@@ -283,8 +283,8 @@ def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(admin_client: 
     assert (found["Views"][0], found["most-viewed"][0][:2], found["trending"]) == ("3", ["Top", "3"], [])
     for tab in ("numbers", "refused"):
         page = admin_client.get(DASHBOARD, {"tab": tab}).text
-        assert "Not known without Redis." in page
-    for falsehood in ("No views in the last hour", "Redis knows"):
+        assert "Not known at the moment." in page
+    for falsehood in ("No views in the last hour", "No refused"):
         assert falsehood not in page
 
 
@@ -317,7 +317,7 @@ def test_with_redis_back_the_dashboard_is_live_again(
     valkey.start()
     page = content(admin_client.get(DASHBOARD, {"tab": "refused"}).text)
     assert "Redis does not answer" not in page
-    assert "Redis knows of no refused hit in this period. It keeps them for 48 hours." in page
+    assert "No refused hit is known of this period. They are kept for 48 hours." in page
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_robots_that_were_refused_have_names(buffer: float, admin_client: Client
     skip_buffer.send()
     day = f"{yesterday:%Y-%m-%d}"
     found = shown(admin_client, tab="refused")
-    assert ["robot, by its user agent", "26", "96 %", ""] in found["not-counted"]
+    assert ["robot, by its name", "26", "96 %", ""] in found["not-counted"]
     assert len(found["robots"]) == 20
     assert found["robots"][:2] == [["GPTBot", "2", "8 %", ""], ["curl", "2", "8 %", ""]]
     rows = json.loads(exported(admin_client, "robots", "json", period="today"))["rows"]
@@ -428,12 +428,12 @@ def test_robots_that_were_refused_have_names(buffer: float, admin_client: Client
         **{f"Made-up-{number}": 1 for number in range(20)},
         "curl": 2,
         "bingbot": 1,
-        "without a user agent": 1,
+        "without a name": 1,
     }
     assert shown(admin_client, tab="refused", **{"from": day, "to": day})["robots"] == [["GPTBot", "2", "100 %", ""]]
     long_ago = {"from": "2020-01-01", "to": "2020-01-02"}
     assert (
-        "Redis knows of no refused robot in this period. It keeps them for 48 hours."
+        "No refused robot is known of this period. They are kept for 48 hours."
         in admin_client.get(DASHBOARD, {"tab": "refused", **long_ago}).text
     )
 
@@ -563,7 +563,7 @@ def test_sources_obey_the_period_beside_the_one_before(admin_client: Client, set
     assert rows == [["phone", 70, 40, 75, 70.0], ["desktop", 30, 0, None, 30.0]]
     table = admin_client.get(DASHBOARD, {"tab": "sources"}).context["tables"][0]["table"]
     assert (table.caption, table.empty) == (
-        "Of all objects in the period, as of the last flush.",
+        "Of all objects in the period; the last minutes may be missing.",
         "No views in this period.",
     )
 
@@ -1005,9 +1005,10 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     counts.view(post)
     flush()
     today = admin_client.get(DASHBOARD, {"period": "today"})
-    assert today.text.count("as of the last full flush") == 2
+    # Before: "as of the last full flush".
+    assert [len(re.findall(r">as of \d{1,2}(:00)? [ap]\.m\.<|>as of (noon|midnight)<", today.text))] == [2]
     assert [figure["before"] for figure in today.context["figures"][1:]] == [None, None]
     week = admin_client.get(DASHBOARD).context["figures"]
-    assert [(figure["before"], figure["is_behind"]) for figure in week[1:]] == [("0", True)] * 2
+    assert [(figure["before"], bool(figure["as_of"])) for figure in week[1:]] == [("0", True)] * 2
     of_object = opened(admin_client, object=f"site.post:{post.pk}")
-    assert "as of the last full flush" not in of_object.text
+    assert "as of" not in content(of_object.text)

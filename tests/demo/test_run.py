@@ -197,7 +197,7 @@ def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
     assert {note for note in column("over-time", "notes", "all") if note}
     assert column("really-read", "median")[0] > 5
     assert len(column("by-country", "country")) > 5
-    assert "robot, by its user agent" in column("not-counted", "reason", "yesterday")
+    assert "robot, by its name" in column("not-counted", "reason", "yesterday")
     assert len(set(column("sections", "readers"))) > 3
 
 

@@ -165,7 +165,7 @@ def test_the_foot_of_a_page_says_what_became_of_each_hit(browser: Browser, demo_
     Browser(demo_url, ROBOT).get("/post/60/")
     assert verdicts(browser) == [
         f"{repeat} /evening/61/",
-        "/post/60/ not counted: robot, by its user agent",
+        "/post/60/ not counted: robot, by its name",
         f"/evening/61/ {repeat} told by the page's script",
         "/evening/61/ counted told by the page's script",
         f"/evening/61/ {left}",
@@ -190,7 +190,7 @@ def test_a_robot_in_disguise_is_known_by_the_honeypot(browser: Browser) -> None:
     assert found[1] == HONEYPOT
     assert browser.get(HONEYPOT).status == 204
     browser.get("/post/66/")
-    assert verdicts(browser)[0] == "not counted: robot, by the honeypot /post/66/"
+    assert verdicts(browser)[0] == "not counted: robot, by a link that people do not see /post/66/"
 
 
 def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactory) -> None:

@@ -337,10 +337,10 @@ def test_without_redis_it_says_so(article: Article, editor: Client, start_redis:
     valkey = start_redis()
     view(article, 3)
     flush()
-    assert "as of the last flush" not in editor.get("/plain/").text
+    assert "as last saved" not in editor.get("/plain/").text
     valkey.stop()
     page = editor.get("/plain/").text
-    assert "as of the last flush" in page
+    assert "as last saved" in page
     assert numbers(page) == ["3", "3", "3"]
 
 

@@ -785,7 +785,7 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     assert (shown.context["recent"], trending(shown)) == (str(len(live)), min(len(live), CANDIDATES))
     assert shown.context["figures"][0]["value"] == str(len(live))
     assert page(model="site.post", object=subject_of(live[0])).context["recent"] == "1"
-    assert ("Not known without Redis." in page(tab="refused").text) is has_skips
+    assert ("Not known at the moment." in page(tab="refused").text) is has_skips
     assert [panel._numbers(subject_of(post))["is_live"] for post in (live[0], gone)] == [True, False]
     for tab in TABS:
         assert "A server of the Redis cluster does not answer" in page(tab=tab).text
