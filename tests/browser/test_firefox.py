@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.long,
 ]
 
-READERS = examples(2)
+READERS = examples(1)
 SHIFT = "\ue008"
 versions = count(140)
 

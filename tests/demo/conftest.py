@@ -78,7 +78,7 @@ def reader(demo_url: str) -> Callable[[str], Browser]:
     return sign_in
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def display() -> Iterator[Display]:
     """Starts a real browser."""
     with real_browser() as browser:

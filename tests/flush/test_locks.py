@@ -138,8 +138,8 @@ def test_the_doctor_names_no_session_where_the_database_does_not_tell() -> None:
 
 
 @pytest.mark.parametrize("order", ["pk", "-pk"])
-def test_a_thousand_saves_in_one_transaction_and_full_flushes_are_no_deadlock(order: str) -> None:
-    Post.objects.bulk_create(Post(title="x") for _ in range(1_000))
+def test_hundreds_of_saves_in_one_transaction_and_full_flushes_are_no_deadlock(order: str) -> None:
+    Post.objects.bulk_create(Post(title="x") for _ in range(400))
     posts = list(Post.objects.order_by(order))
     is_over = threading.Event()
     errors: list[Exception] = []
@@ -159,13 +159,13 @@ def test_a_thousand_saves_in_one_transaction_and_full_flushes_are_no_deadlock(or
     saver = threading.Thread(target=save)
     saver.start()
     while not is_over.is_set():
-        view(*posts[::50])
+        view(*posts[::20])
         flush()
     saver.join()
     flush(only_changed=True)
     assert errors == []
     assert not FlushRun.objects.exclude(error="").exists()
-    assert {stored(post) for post in posts[::50]} == {Post.objects.order_by("-view_count")[0].view_count}
+    assert {stored(post) for post in posts[::20]} == {Post.objects.order_by("-view_count")[0].view_count}
 
 
 def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, redis: Redis) -> None:

@@ -66,7 +66,7 @@ def added_up(posts: Sequence[Any], *, since: int, until: int) -> list[tuple[Any,
     at_once=st.integers(1, 3),
     is_flushed=st.booleans(),
 )
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(8))
 def test_the_most_viewed_are_those_that_the_whole_history_adds_up_to(
     rows: Any,
     renewed: list[int],

@@ -544,7 +544,7 @@ def test_a_program_that_keeps_no_cookie_gains_one(settings: Settings, post: Post
 
 
 @both
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(steps=st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["page", "script"])), min_size=1, max_size=14))
 def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
     redis: Redis, settings: Settings, store: str, steps: list[tuple[int, str]]
