@@ -2,14 +2,16 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from django.db.models import Case, Max, Model, Subquery, When
+from django.db.models import ForeignKey, Max, Model, Subquery
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -20,12 +22,21 @@ from readtrack.reports.live import loaded, page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
-from readtrack.sql.row_counts import RowCounts
+from readtrack.sql.row_counts import FEW
 from readtrack.store import breakdowns, counters, keys, scripts, skips, trending, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
-from readtrack.subjects import enters_funnel, label_of, rows_by_model, subject_column, subject_of
+from readtrack.subjects import (
+    author_field,
+    enters_funnel,
+    label_of,
+    model_with_label,
+    news_links,
+    rows_by_model,
+    subject_column,
+    subject_of,
+)
 
 By = popular.By | Literal["growth"]
 
@@ -52,13 +63,13 @@ class Entry:
     subject: str
     now: Counts
     before: Counts
-    places: Mapping[int, Counts]
+    places: Mapping[int, tuple[int, int]]  # views and new visitors
     drawn: range
 
     @property
     def points(self) -> list[int]:
         """Returns its views by point of the chart."""
-        return [self.places[place].views if place in self.places else 0 for place in self.drawn]
+        return [self.places[place][0] if place in self.places else 0 for place in self.drawn]
 
     @property
     def growth(self) -> int:
@@ -85,6 +96,7 @@ class Numbers:
         of_values = (f"views:{name}" for name in scope.values)
         self.kinds = [*dict.fromkeys([*(kind for kind in kinds if kind not in self._summed), *of_values])]
         self.labels = [label_of(model) for model in scope.models]
+        self._rows: dict[str, Any] = {}  # listed ones that are loaded
 
     @cached_property
     def scope(self) -> Scope:
@@ -145,7 +157,7 @@ class Numbers:
             calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
         heads = trending.lists(self._heads)
         if self.asked.is_listed:
-            recent = trending.recent([subject_of(row) for row in self._listed], RECENT, at=at)
+            recent = trending.recent([*self._listed], RECENT, at=at)
         else:
             recent = uniques.of_minutes(self.labels, RECENT, at=at)
         refused = replace(skips.by_hour(HOURS, at=at), absent=None)
@@ -165,9 +177,8 @@ class Numbers:
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
-        own = {subject_of(row) for row in self._listed} if self.asked.is_listed else None
         some = [(name, views) for name, views in found if name.partition(":")[0] in self.labels]
-        return [(name, views) for name, views in some if own is None or name in own]
+        return [one for one in some if one[0] in self._listed] if self.asked.is_listed else some
 
     @cached_property
     def skips(self) -> list[Counter[Any]]:
@@ -232,35 +243,44 @@ class Numbers:
         return [name.removeprefix(history.of_reads("")) for name, _ in best[:MOST]]
 
     @cached_property
-    def _listed(self) -> list[Any]:
-        """The rows that the filters name: of each model those with the most in the period, then of all time."""
-        found: list[Any] = []
-        best = rows_by_model(self._best[:MOST] if "object" not in self.asked.chosen else ())
-        for model in self.asked.models:
-            rows, pks = self.asked.rows(model), [*best.get(model, ())]
-            if "object" in self.asked.chosen:
-                found += rows
-            elif issubclass(model, Tracked):
-                first = [Case(When(pk__in=pks, then=0), default=1)] if pks else []
-                found += rows.order_by(*first, "-view_count", "-pk")[:MOST]
-            else:
-                others = {row.pk: row for row, _ in row_counts.most_viewed(rows, MOST)}
-                found += [*{**{row.pk: row for row in rows.filter(pk__in=pks)}, **others}.values()]
-        return found
+    def _listed(self) -> dict[str, int | None]:
+        """The stored views of the rows that filters name, by subject; None if they have to be read.
+
+        Of a model with too many rows they are those with the most views in the period, then of all time.
+        """
+        if "object" in self.asked.chosen:
+            return {subject: loaded(row) for subject, row in self.objects.items()}
+        rows = {model: self.asked.rows(model) for model in self.asked.models}
+        stored = row_counts.stored_views([some for model, some in rows.items() if issubclass(model, Tracked)])
+        listed: dict[str, int | None] = {}
+        for model, some in rows.items():
+            found: dict[str, int | None] = {**stored.get(model, {})}
+            if model not in stored:
+                found = dict.fromkeys(subject_of(row) for row, _ in row_counts.most_viewed(some, MOST))
+            if len(found) >= MOST:
+                best = rows_by_model(self._best).get(model, {})
+                lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, FEW)]
+                found |= {best[pk]: None for pk in some.filter(pk__in=lacking).values_list("pk", flat=True)}
+                first = {name: found[name] for name in best.values() if name in found}
+                found = dict(islice({**first, **found}.items(), MOST))
+            listed |= found
+        return listed
 
     @property
     def is_cut(self) -> bool:
         """Returns True if objects are left out that may have views in the period."""
         if self.asked.is_listed:
-            return any(count >= MOST for count in Counter(map(type, self._listed)).values())
+            return MOST in Counter(name.partition(":")[0] for name in self._listed).values()
         is_by_list = self.by == "views" and self.asked.before is None  # whose order is that of the list
         return self.days == popular.EVER and not is_by_list and len(self.objects) >= CANDIDATES
 
     @cached_property
     def objects(self) -> dict[str, Any]:
         """The objects of the tables by subject: the listed ones, or those of whole models that may be the best."""
+        if "object" in self.asked.chosen:
+            return {subject_of(row): row for model in self.asked.models for row in self.asked.rows(model)}
         if self.asked.is_listed:
-            return {subject_of(row): row for row in self._listed}
+            return {subject: SimpleLazyObject(partial(self._row, subject)) for subject in self._listed}
         best = self._best[:CANDIDATES]
         names = [*best, *(name for name, _ in self._trending[:CANDIDATES])]
         rows: dict[str, Any] = {}
@@ -270,6 +290,31 @@ class Numbers:
         for model, pks in rows_by_model(name for name in dict.fromkeys(names) if name not in rows).items():
             rows.update((subject_of(row), row) for row in self.asked.rows(model).filter(pk__in=pks))
         return rows
+
+    def load(self, subjects: Iterable[str]) -> None:
+        """Loads those of the listed rows that will be shown, with one query for each model."""
+        lazy = self._listed.keys() - self._rows.keys() if self.asked.is_listed else frozenset()
+        for model, pks in rows_by_model(name for name in subjects if name in lazy).items():
+            links = [link.name for name in ("category", "author") for link in self._links(name, model)]
+            rows = self.asked.rows(model).filter(pk__in=pks).defer(None).select_related(*links or [None])
+            self._rows.update((subject_of(row), row) for row in rows)
+
+    def _row(self, subject: str) -> Model:
+        if subject not in self._rows:
+            self.load(self._listed)
+        ((model, pks),) = rows_by_model([subject]).items()
+        return self._rows.get(subject) or model(pk=next(iter(pks)))  # which was deleted meanwhile
+
+    def _links(self, name: str, model: type[Model]) -> list[Any]:
+        """Returns the foreign keys of the model that a filter by category or author may be about."""
+        links = [author_field(model)] if name == "author" else news_links(model)
+        return [link for link in links if name in self.asked.chosen and isinstance(link, ForeignKey)]
+
+    def chosen(self, name: str) -> Model | None:
+        """Returns the category or the author of a filter, if a row that is loaded is linked to it."""
+        linked = (getattr(row, link.name) for row in self._rows.values() for link in self._links(name, row.__class__))
+        asked = self.asked.chosen[name]
+        return next((one for one in linked if one and asked in (str(one.pk), subject_of(one))), None)
 
     @property
     def first(self) -> list[str]:
@@ -283,7 +328,7 @@ class Numbers:
         return {subject_column(name): name for name in names}
 
     @cached_property
-    def _steps(self) -> dict[str, dict[int, RowCounts]]:
+    def _steps(self) -> dict[str, dict[int, tuple[int, int]]]:
         """The views and visitors by name in history and place among the bounds, of models too for their funnels."""
         models = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags() if "funnel" in self._summed]
         columns = [*self._columns, *models]
@@ -292,24 +337,29 @@ class Numbers:
     @cached_property
     def entries(self) -> list[Entry]:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
-        places = {name: self._steps.get(column, {}) for column, name in self._columns.items()}
+        steps = {name: self._steps.get(column, {}) for column, name in self._columns.items()}
         found, fresh = [], self._fresh
         gap, last = self._gap, len(self._bounds) - 1
-        self._points: list[list[Counts]] = [[] for _ in self._bounds]
+        sides = [1] * gap + [2] * (gap >= 0) + [0] * (last - gap)
+        points = [[0, 0, 0] for _ in self._bounds]
         for subject, row in self.objects.items():
-            # No more visitors than views, because an import adds those of all its views at once.
-            points = {place: Counts(one.views, min(one), 0) for place, one in places[subject].items()}
-            for place, one in places[history.of_reads(subject)].items():
-                points[place] = points.get(place, Counts())._replace(reads=one.views)
-            if fresh.get(subject):
-                points[last] = _total([points.get(last, Counts()), Counts(views=fresh[subject])])
-            sums = _total([counts for place, counts in points.items() if place > gap])
+            places = steps[subject]
+            if new := fresh.get(subject):
+                views, visitors = places.get(last, (0, 0))
+                places = {**places, last: (views + new, visitors)}
+            totals = [0, 0, 0], [0, 0, 0], [0, 0, 0]  # of the period, of the one before, and of what is between the two
+            for place, (views, visitors) in places.items():
+                for some in (points[place], totals[sides[place]]):
+                    some[0] += views
+                    some[1] += visitors
+            for place, (reads, _) in steps[history.of_reads(subject)].items():
+                for some in (points[place], totals[sides[place]]):
+                    some[2] += reads
             if self.asked.before is None:  # with what came before history, which is in no point
-                sums = sums._replace(views=max(sums.views, self._live[1].get(subject, 0)))
-            before = _total([counts for place, counts in points.items() if place < gap])
-            found.append(Entry(row, subject, sums, before, points, range(gap + 1, last + 1)))
-            for place, counts in points.items():
-                self._points[place].append(counts)
+                totals[0][0] = max(totals[0][0], self._live[1].get(subject, 0))
+            now, before = Counts(*totals[0]), Counts(*totals[1])
+            found.append(Entry(row, subject, now, before, places, range(gap + 1, last + 1)))
+        self._points = [Counts(*point) for point in points]
         return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
 
     @cached_property
@@ -317,7 +367,8 @@ class Numbers:
         """The views of each object of all time: SQL's, and Redis's; and Redis's hashes, in the same round trip."""
         if not self.objects:
             return {}, {}, {}
-        stored = {subject: loaded(row) for subject, row in self.objects.items()}
+        listed = self._listed if self.asked.is_listed else {}
+        stored = listed or {subject: loaded(row) for subject, row in self.objects.items()}
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
         reads = breakdowns.read(self.first, self.kinds) if self.kinds else []
@@ -366,7 +417,7 @@ class Numbers:
     def funnel(self) -> list[list[Stage]]:
         """The stages of the objects' funnels together, in the period and, if known, in the one before."""
         if not self.has_gains:
-            others = [name for name in self.first if not enters_funnel(type(self.objects[name]))]
+            others = [name for name in self.first if not enters_funnel(model_with_label(name.partition(":")[0]))]
             viewed = [{name: self._live[1][name] for name in others}]
         else:
             labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
@@ -378,13 +429,13 @@ class Numbers:
     def _viewed(self, label: str, places: range) -> int:
         """Returns the views of a model at these of the bounds, as flushes have stored them."""
         steps = [self._steps[f"{label}{tag}"] for tag in keys.past_tags()]
-        return sum(counts.views for some in steps for place, counts in some.items() if place in places)
+        return sum(counts[0] for some in steps for place, counts in some.items() if place in places)
 
     @cached_property
     def _all_points(self) -> list[Counts]:
         if self.asked.is_listed:
             _ = self.entries
-            return [_total(some) for some in self._points]
+            return self._points
         places: list[Counter[str]] = [Counter() for _ in self._bounds]
         views = {name: rows for name, rows in self._stored.items() if name.partition(":")[0] in self.labels}
         found = {"views": merged(views, self._answers[0])}

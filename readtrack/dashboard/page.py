@@ -116,6 +116,7 @@ def page_context(
     tab = tab if tab in tabs else "numbers"
     found = _numbers(scope, tabs[tab], has_notes=has_notes)
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
+    found.load(row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters)
     chart, now = shown.pop("over-time", None), shown.pop("now", None)
     steps = shown["funnel"].values("count")[1:] if "funnel" in shown else ()
     if "funnel" in shown and not any(steps) and not any(map(enters_funnel, scope.models)):
@@ -134,7 +135,7 @@ def page_context(
         ],
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
-        "chips": list(_chips(scope, here)),
+        "chips": list(_chips(found, scope, here)),
         **(
             {
                 "figures": _figures(found),
@@ -276,7 +277,7 @@ def _spark(points: Sequence[int]) -> str:
     return " ".join(f"{60 * place / last:.1f},{15 - 14 * value / most:.1f}" for place, value in enumerate(points))
 
 
-def _chips(scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Returns the filters in force: name, value, and the address of the page without each."""
     labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
     shown = {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
@@ -285,9 +286,10 @@ def _chips(scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
         if name in scope.fixed:
             continue
         if name == "category" and (parsed := parse_subject(value)):
-            words = tables.title_of(parsed[0]._default_manager.filter(pk=parsed[1]).first() or value)
+            named = found.chosen(name) or parsed[0]._default_manager.filter(pk=parsed[1]).first()
+            words = tables.title_of(named or value)
         elif name == "author":
-            words = str(get_user_model()._default_manager.filter(pk=value).first() or value)
+            words = str(found.chosen(name) or get_user_model()._default_manager.filter(pk=value).first() or value)
         else:
             words = shown.get(value, value)
         chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))

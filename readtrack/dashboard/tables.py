@@ -419,7 +419,7 @@ def address_of(obj: Any) -> str:
     try:
         return str(obj.get_absolute_url() or "") if hasattr(obj, "get_absolute_url") else ""
     except Exception as error:  # such as NoReverseMatch for one row
-        log_failure(f"{type(obj).__name__}.get_absolute_url", "the dashboard has no link to it", type(error))
+        log_failure(f"{obj.__class__.__name__}.get_absolute_url", "the dashboard has no link to it", type(error))
         return ""
 
 
@@ -428,7 +428,7 @@ def title_of(obj: Any) -> str:
     try:
         return str(obj)
     except Exception as error:
-        log_failure(f"{type(obj).__name__}.__str__", "the dashboard shows its key", type(error))
+        log_failure(f"{obj.__class__.__name__}.__str__", "the dashboard shows its key", type(error))
         return Model.__str__(obj)
 
 

@@ -4,6 +4,7 @@ A full flush renews the list of so many days once it is as many hours old. So ea
 read the rows of history of one day.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import reduce
@@ -15,7 +16,7 @@ from django.db.models import CharField, IntegerField, Max, Min, OuterRef, Q, Que
 from django.db.models.functions import Cast, Coalesce, Concat
 
 from readtrack import buckets
-from readtrack.models import History, Popular
+from readtrack.models import History, Popular, Reset
 from readtrack.sql import databases, row_counts
 from readtrack.sql.history import BASELINE, of_reads, of_visitors, sums
 from readtrack.sql.row_counts import RowCounts
@@ -29,6 +30,8 @@ LISTED = 1_000  # subjects of each model by views, and by visitors
 AGAIN = 2  # hours whose sums are computed once more
 QUARTER = 92 * 24  # hours of history that one flush adds up at most
 AT_ONCE = 10_000  # subjects in one query
+DENSE = 12  # hours of two days with rows, above which the rows of a subject are not all read
+MONTH = 30 * 24  # hours
 OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"  # no row of a model in a partition, such as `blog.post:{rt00}`
 
 By = Literal["views", "visitors", "reads"]
@@ -123,30 +126,44 @@ def rises(among: Q, *, since: int, until: int) -> dict[str, int]:
     return {subject: max(0, last - first) for subject, first, last in found}
 
 
-def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[str, dict[int, RowCounts]]:
+def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[str, dict[int, tuple[int, int]]]:
     """Returns the views and new visitors of subjects by place of the period, from one query for thousands of them.
 
     `starts` are the first hours of the periods, of which the last one ends before `until`. A period without a row of
     history is left out.
     """
-    found: dict[str, dict[int, RowCounts]] = {column: {} for column in columns}
+    found: dict[str, dict[int, tuple[int, int]]] = {column: {} for column in columns}
     is_postgresql = databases.of(History).vendor == "postgresql"
     place = f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1" if is_postgresql else _place(starts)
-    # The highest of a period stand for its rows, of which there are too many to sort; counts that fall are reset.
-    best = {"columns": f"subject, {place} AS hour, MAX(views) AS views, MAX(visitors) AS visitors"}
-    # Else PostgreSQL would sort them all, to have the groups sorted.
-    best |= {"group": " GROUP BY 1, 2", "hint": "MATERIALIZED " if is_postgresql else ""}
+    words: dict[str, Any] = {**databases.words(History), "since": max(starts[0], BASELINE + 1), "until": until}
+    words |= {"place": place, "ends": ", ".join(map(str, (*starts[1:], until))), "resets": Reset._meta.db_table}
+    words |= {"dense": DENSE, "earlier": max(starts[len(starts) // 2], until - MONTH)}
+    name = "steps_postgresql" if is_postgresql and until - starts[0] >= 12 * len(starts) else "steps"
     for some in scripts.sliced(columns, AT_ONCE):
-        gained = _gains("{}", *_among(some), since=starts[0], until=until, by="hour", **best)
-        for column, number, counts in gained:
-            found[column][int(number)] = counts
+        condition, values = _among(some)
+        rows: dict[str, list[Any]] = defaultdict(list)
+        with databases.of(History).cursor() as cursor:
+            cursor.execute(databases.STATEMENTS[name].format(**words, condition=condition), values)
+            for column, *row in cursor.fetchall():
+                rows[column].append(row)
+        for column, absolute in rows.items():
+            absolute.sort()
+            _, old_views, old_visitors = (number or 0 for number in absolute[0])  # None without an earlier row
+            for number, views, visitors in absolute[1:]:
+                if views < old_views:  # it was reset in between
+                    old_views = old_visitors = 0
+                risen, new = views - old_views, visitors - old_visitors
+                # No more visitors than views, because an import adds those of all its views at once.
+                found[column][number] = risen, 0 if new < 0 else risen if new > risen else new
+                old_views, old_visitors = views, visitors
     return found
 
 
 def _among(columns: Sequence[str]) -> tuple[str, Sequence[Any]]:
     """Returns the condition of rows of these subjects, and its parameters: one, where the database has arrays."""
     if databases.of(History).vendor == "postgresql":
-        return "subject = ANY(%s)", [[*columns]]
+        # In a subquery, because to estimate thousands of names for each partition takes longer than to find the rows.
+        return "subject = ANY(ARRAY(SELECT unnest(%s::text[])))", [[*columns]]
     return f"subject IN ({', '.join('%s' for _ in columns)})", columns
 
 
@@ -200,20 +217,9 @@ def _add_sums(label: str, *, until: int) -> bool:
 
 
 def _gains(
-    statement: str,
-    condition: str,
-    values: Any,
-    *,
-    since: int,
-    until: int,
-    of: str = "subject",
-    by: str = "0",
-    columns: str = "subject, hour, views, visitors",
-    group: str = "",
-    hint: str = "",
+    statement: str, condition: str, values: Any, *, since: int, until: int, of: str = "subject", by: str = "0"
 ) -> list[Any]:
-    words = {**databases.words(History), "since": max(since, BASELINE + 1), "until": until}
-    words |= {"of": of, "by": by, "columns": columns, "group": group, "hint": hint}
+    words = {**databases.words(History), "since": max(since, BASELINE + 1), "until": until, "of": of, "by": by}
     source = databases.STATEMENTS["gains"].format(**words, condition=condition)
     with databases.of(History).cursor() as cursor:
         cursor.execute(statement.format(source), values)

@@ -5,8 +5,9 @@ from functools import partial
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db import connections, transaction
+from django.db.models import CharField, F, Model, QuerySet
+from django.db.models.functions import Cast
 
 from readtrack.models import SubjectCount, Tracked
 from readtrack.sql import databases
@@ -93,6 +94,26 @@ def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
     best = rows.filter(**{f"{names[0]}__gt": 0}).order_by(f"-{names[0]}", "-pk").values_list("pk", *names)[:limit]
     is_own = issubclass(model, Tracked)
     return [(subject_column(subject_of_row(model, pk) if is_own else pk), RowCounts(*counts)) for pk, *counts in best]
+
+
+def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict[str, int]]:
+    """Returns the stored views of rows of Tracked models by subject, highest first and FEW at most, from one query."""
+    found: dict[type[Model], dict[str, int]] = {one.model: {} for one in querysets}
+    for alias in {one.db for one in querysets}:
+        own, parts, values = [one for one in querysets if one.db == alias], [], list[Any]()
+        for place, rows in enumerate(own):
+            named = rows.annotate(tracked_pk=Cast("pk", CharField()), tracked_views=F("view_count"))
+            some = named.order_by("-view_count", "-pk").values_list("tracked_pk", "tracked_views")[:FEW]
+            # Django has no union of parts that are cut, because SQLite has none without a subquery.
+            statement, given = some.query.get_compiler(using=alias, elide_empty=False).as_sql()
+            parts.append(f"SELECT {place}, tracked_pk, tracked_views FROM ({statement}) AS part")  # noqa: S608
+            values += given
+        with connections[alias].cursor() as cursor:
+            cursor.execute(" UNION ALL ".join(parts), values)
+            for place, pk, views in cursor.fetchall():
+                model = own[place].model
+                found[model][subject_of_row(model, model._meta.pk.to_python(pk))] = views
+    return found
 
 
 def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:

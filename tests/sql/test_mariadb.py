@@ -16,6 +16,7 @@ FILES = [
     "tests/sql/test_history.py",
     "tests/sql/test_gains.py",
     "tests/sql/test_daily.py",
+    "tests/sql/test_steps.py",
     "tests/reports/test_popular.py",
     "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",

@@ -1,6 +1,6 @@
 -- Views and new visitors of subjects by place in a range of hours. Parameters: those of the condition.
-WITH these AS {hint}(
-    SELECT {columns} FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition}{group}
+WITH these AS (
+    SELECT subject, hour, views, visitors FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition}
 )
 SELECT
     {of} AS subject,

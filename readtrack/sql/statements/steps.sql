@@ -1,0 +1,16 @@
+-- The highest absolute counts of subjects by place in a range of hours, and at -1 those before it, of subjects with rows
+-- in it. The highest of a place stand for its rows, of which there are too many to sort. Parameters: the condition's.
+WITH these AS (
+    SELECT subject, {place} AS place, MAX(views) AS views, MAX(visitors) AS visitors
+    FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition} GROUP BY 1, 2
+)
+SELECT subject, place, views, visitors FROM these
+UNION ALL
+SELECT
+    this.subject,
+    -1,
+    (SELECT past.views FROM {table} past
+        WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1),
+    (SELECT past.visitors FROM {table} past
+        WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1)
+FROM (SELECT DISTINCT subject FROM these) AS this

@@ -1,0 +1,46 @@
+-- As steps.sql. Most rows are of few subjects, those viewed in most hours; of these only the last row of each place is
+-- read, found by the index. Parameters: the array of subjects.
+WITH names AS (
+    SELECT unnest(%s::text[]) AS subject
+),
+dense AS (
+    SELECT subject FROM {table}
+    WHERE hour >= {until} - 48 AND hour < {until} AND subject = ANY(ARRAY(SELECT subject FROM names))
+    GROUP BY 1 HAVING COUNT(*) > {dense}
+    INTERSECT
+    SELECT subject FROM {table}
+    WHERE hour >= {earlier} AND hour < {earlier} + 48 AND subject = ANY(ARRAY(SELECT subject FROM names))
+    GROUP BY 1 HAVING COUNT(*) > {dense}
+    EXCEPT
+    -- Their last row of a place may not be the highest.
+    SELECT unnest(ARRAY[subject, 'reads:' || subject]) FROM {resets}
+),
+begun AS MATERIALIZED (
+    SELECT subject, (SELECT past.hour FROM {table} past
+        WHERE past.subject = dense.subject AND past.hour >= {since} ORDER BY past.hour LIMIT 1) AS first_hour
+    FROM dense
+),
+these AS MATERIALIZED (
+    SELECT subject, {place} AS place, MAX(views) AS views, MAX(visitors) AS visitors
+    FROM {table}
+    WHERE hour >= {since} AND hour < {until}
+        AND subject = ANY(ARRAY(SELECT subject FROM names EXCEPT SELECT subject FROM begun))
+    GROUP BY 1, 2
+)
+SELECT subject, place, views, visitors FROM these
+UNION ALL
+SELECT
+    this.subject,
+    -1,
+    (SELECT past.views FROM {table} past
+        WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1),
+    (SELECT past.visitors FROM {table} past
+        WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1)
+FROM (SELECT subject FROM these UNION SELECT subject FROM begun) AS this
+UNION ALL
+SELECT begun.subject, ends.place::int - 1, past.views, past.visitors
+FROM begun, unnest(ARRAY[{ends}]) WITH ORDINALITY AS ends (hour, place), LATERAL (
+    SELECT views, visitors FROM {table} past
+    WHERE past.subject = begun.subject AND past.hour < ends.hour ORDER BY past.hour DESC LIMIT 1
+) AS past
+WHERE ends.hour > begun.first_hour

@@ -1,0 +1,117 @@
+"""The gains of subjects by place of a period are those that all rows of history add up to."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from readtrack.models import History, Reset
+from readtrack.sql import popular
+from tests.support.depth import examples
+
+pytestmark = [
+    pytest.mark.django_db(databases=["default", "lite"]),
+    pytest.mark.usefixtures("database"),
+]
+
+FIRST = 500_000
+STARTS = [FIRST + 24 * day for day in range(6)]
+UNTIL = FIRST + 24 * 6
+SUBJECTS = ["site.post:1", "reads:site.post:1", "site.post:2", "site.product:x"]
+# By subject, hours before and after the first one: views, visitors, and 1 for a reset before.
+ROWS = st.dictionaries(
+    st.tuples(st.sampled_from(SUBJECTS), st.integers(-30, 24 * 6)),
+    st.tuples(st.integers(1, 9), st.integers(0, 12), st.sampled_from([0] * 9 + [1])),
+    max_size=60,
+)
+
+
+def written(rows: dict[tuple[str, int], tuple[int, int, int]], *, baseline: int = 0) -> dict[str, list[Any]]:
+    """Writes absolute counts, and which subjects were reset. Returns the rows by subject, oldest first."""
+    History.objects.all().delete()
+    Reset.objects.all().delete()
+    found: dict[str, list[Any]] = {name: [(0, baseline, 0)] if baseline else [] for name in SUBJECTS}
+    for (name, hour), (views, visitors, is_reset) in sorted(rows.items()):
+        old = found[name][-1] if found[name] and not is_reset else (0, 0, 0)
+        found[name].append((FIRST + hour, old[1] + views, old[2] + visitors))
+        if is_reset:
+            subject = name.removeprefix("reads:")
+            Reset.objects.update_or_create(subject=subject, defaults={"redis_time": 1, "full_subject": subject})
+    History.objects.bulk_create(
+        History(subject=name, hour=hour, views=views, visitors=visitors)
+        for name, some in found.items()
+        for hour, views, visitors in some
+    )
+    return found
+
+
+def added_up(rows: list[Any]) -> dict[int, tuple[int, int]]:
+    """Returns the gains by place of one subject: of a count that fell in between, from the highest of each place."""
+    last = next(((views, visitors) for hour, views, visitors in reversed(rows) if hour < FIRST), (0, 0))
+    highest: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for hour, *counts in rows:
+        if FIRST <= hour < UNTIL:
+            place = bisect_right(STARTS, hour) - 1
+            highest[place] = [*map(max, highest[place], counts)]
+    found = {}
+    for place, (views, visitors) in sorted(highest.items()):
+        gain = (views, visitors) if views < last[0] else (views - last[0], visitors - last[1])
+        found[place], last = (gain[0], max(0, min(gain))), (views, visitors)
+    return {place: gain for place, gain in found.items() if any(gain)}
+
+
+def steps(names: list[str]) -> dict[str, dict[int, tuple[int, int]]]:
+    """Returns what `steps` finds, without places where nothing was gained."""
+    found = popular.steps(names, STARTS, until=UNTIL)
+    return {name: {place: gain for place, gain in places.items() if any(gain)} for name, places in found.items()}
+
+
+@pytest.mark.parametrize("dense", [0, 1, 100])
+@settings(max_examples=examples(12))
+@given(rows=ROWS, baseline=st.sampled_from([0, 3]))
+def test_gains_by_place_are_those_of_all_rows_however_many_are_read(
+    rows: dict[tuple[str, int], tuple[int, int, int]], baseline: int, dense: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(popular, "DENSE", dense)
+    found = written(rows, baseline=baseline)
+    assert steps([*SUBJECTS, "site.post:3"]) == {
+        **{name: added_up(some) for name, some in found.items()},
+        "site.post:3": {},
+    }
+    if not any(is_reset for *_, is_reset in rows.values()):
+        in_period = {name: [views for hour, views, _ in some if hour < UNTIL] for name, some in found.items()}
+        before = {name: [views for hour, views, _ in some if hour < FIRST] for name, some in found.items()}
+        sums = {name: sum(views for views, _ in places.values()) for name, places in steps(SUBJECTS).items()}
+        assert sums == {name: max([0, *in_period[name]]) - max([0, *before[name]]) for name in SUBJECTS}
+
+
+def hourly(name: str) -> dict[tuple[str, int], tuple[int, int, int]]:
+    return {(name, hour): (1, 1, 0) for hour in range(24 * 6)}
+
+
+def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_unless_it_was_reset() -> None:
+    rows = {**hourly("site.post:1"), **hourly("reads:site.post:1"), ("site.post:2", 30): (5, 1, 0)}
+    for is_reset in (0, 1):
+        rows["site.post:1", 100] = rows["reads:site.post:1", 100] = (1, 1, is_reset)
+        found = written(rows)
+        assert steps(SUBJECTS) == {name: added_up(some) for name, some in found.items()}
+        # The highest of the day of the reset is that of before.
+        assert steps(SUBJECTS)["site.post:1"][4] == ((4, 4) if is_reset else (24, 24))
+
+
+def test_periods_of_hours_are_added_up_too() -> None:
+    written({("site.post:1", hour): (2, 1, 0) for hour in (-1, 0, 3, 5)})
+    starts = [FIRST + hour for hour in range(5)]
+    assert popular.steps(["site.post:1"], starts, until=FIRST + 5) == {"site.post:1": {0: (2, 1), 3: (2, 1)}}
+
+
+def test_thousands_of_names_are_found_by_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    written({("site.post:1", 1): (2, 1, 0)})
+    with CaptureQueriesContext(connection) as queries:
+        popular.steps([*SUBJECTS, *(f"site.post:{number}" for number in range(10, 3_000))], STARTS, until=UNTIL)
+    assert len(queries) <= 1
