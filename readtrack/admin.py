@@ -26,7 +26,7 @@ from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.dashboard.page import dashboard
 from readtrack.dashboard.scope import Scope
-from readtrack.dashboard.tables import address_of, title_of
+from readtrack.dashboard.tables import address_of, name_of, title_of
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
@@ -217,7 +217,7 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def author_view(self, request: HttpRequest) -> Any:
         """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""
-        title = gettext("Numbers of %(author)s") % {"author": request.user}
+        title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         allowed = not conf.VIEW_NUMBERS or self.has_view_permission(request)
         return self._page(request, title, {"author": str(request.user.pk)}, allowed=allowed)
 

@@ -289,7 +289,8 @@ def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[
             named = found.chosen(name) or parsed[0]._default_manager.filter(pk=parsed[1]).first()
             words = tables.title_of(named or value)
         elif name == "author":
-            words = str(found.chosen(name) or get_user_model()._default_manager.filter(pk=value).first() or value)
+            named = found.chosen(name) or get_user_model()._default_manager.filter(pk=value).first()
+            words = tables.name_of(named or value)
         else:
             words = shown.get(value, value)
         chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))

@@ -432,6 +432,11 @@ def title_of(obj: Any) -> str:
         return Model.__str__(obj)
 
 
+def name_of(user: Any) -> str:
+    """Returns the user's full name; the user as text where there is none."""
+    return (user.get_full_name() if hasattr(user, "get_full_name") else "") or title_of(user)
+
+
 def _views_before(found: Numbers, entry: Entry) -> tuple[int | None, int | None]:
     return compared(entry.now.views, entry.before.views if found.is_compared else None)
 

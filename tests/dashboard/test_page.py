@@ -518,6 +518,12 @@ def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_clien
             assert len(admin_client.get(DASHBOARD + link).context["chips"]) == len(chosen) - 1
     page = admin_client.get(DASHBOARD, {"category": category, "author": str(author.pk)})
     assert [words for _, words, _ in page.context["chips"]] == ["Sport", "ann"]
+    type(author).objects.filter(pk=author.pk).update(first_name="Ann", last_name="Lee", is_staff=True)
+    page = admin_client.get(DASHBOARD, {"author": str(author.pk)})
+    assert [words for _, words, _ in page.context["chips"]] == ["Ann Lee"]  # before: "ann"
+    author.refresh_from_db()
+    report = factories.browser(author).get(f"{DASHBOARD}author/")
+    assert report.context["title"] == "Numbers of Ann Lee"
 
 
 def test_models_that_are_not_the_sites_own_are_there_too(admin_client: Client, settings: Settings) -> None:
