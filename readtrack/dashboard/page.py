@@ -24,7 +24,6 @@ from readtrack.dashboard.numbers import By, Numbers
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Row, Table, change, text
 from readtrack.hits.addresses import NOTICES
-from readtrack.models import FlushRun
 from readtrack.numerals import exact
 from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
@@ -136,30 +135,10 @@ def page_context(
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": list(_chips(found, scope, here)),
-        **(
-            {
-                "figures": _figures(found),
-                "now": now,
-                "now_link": _exports(now, scope)["json"],
-                "recent": text(found.recent, "number"),
-                **_chart(found, chart),
-                **_flush(found.last_flush),
-            }
-            if chart and now
-            else {}
-        ),
+        **(_chart(found, chart, now) if chart and now else {}),
         "tables": [_shown(table, scope, site) for table in shown.values()],
         "has_period": bool(chart) or any(table.is_of_period for table in shown.values()),
         "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],
-    }
-
-
-def _flush(run: FlushRun | None) -> dict[str, Any]:
-    is_late = run is not None and buckets.now() - buckets.now(run.ended) > runs.late_after()
-    return {
-        "last_flush": run,
-        "is_late": is_late,  # beat or its worker may be down
-        "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
     }
 
 
@@ -198,8 +177,9 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(found: Numbers, table: Table) -> dict[str, Any]:
-    """Returns the chart for wide and for narrow screens, and its numbers as a table and as text."""
+def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
+    """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
+    run = found.last_flush
     starts = [date_format(timezone.localtime(start), str(FORMATS[found.scope.by])) for start in found.starts]
     series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
@@ -215,6 +195,13 @@ def _chart(found: Numbers, table: Table) -> dict[str, Any]:
         for start, row in zip(starts, table.rows, strict=True)
     ]
     return {
+        "figures": _figures(found),
+        "now": now,
+        "now_link": _exports(now, found.scope)["json"],
+        "recent": text(found.recent, "number"),
+        "last_flush": run,
+        "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
+        "is_late": run and buckets.now() - buckets.now(run.ended) > runs.late_after(),  # beat or its worker may be down
         "charts": drawn,
         "summary": summary,
         "chart": table,
@@ -238,28 +225,19 @@ def _exports(table: Table, scope: Scope) -> dict[str, str]:
 
 
 def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
-    """Returns a table as the template needs it: its first rows with the values as text, and with links.
-
-    Columns of the period before are left out if they have no value.
-    """
-    beside = {"before", "change"}
-    places = [
-        place
-        for place, column in enumerate(table.columns)
-        if column.name not in beside or any(row.values[place] is not None for row in table.rows)
-    ]
-    columns, rows = [table.columns[place] for place in places], []
+    """Returns a table as the template needs it: its first rows with the values as text, and with links."""
+    rows = []
     for row in table.head:
         cells = [
             {
-                "column": table.columns[place],
-                "text": text(row.values[place], table.columns[place].kind),
-                "spark": _spark(row.values[place]) if table.columns[place].kind == "trend" else "",
+                "column": column,
+                "text": text(value, column.kind),
+                "spark": _spark(value) if column.kind == "trend" else "",
             }
-            for place in places
+            for column, value in zip(table.columns, row.values, strict=True)
         ]
         rows.append((cells[0], cells[1:], _link(row, scope, site), row.url))
-    return {"table": table, "columns": columns, "rows": rows, "links": _exports(table, scope)}
+    return {"table": table, "rows": rows, "links": _exports(table, scope)}
 
 
 def _link(row: Row, scope: Scope, site: str | None) -> str:

@@ -99,19 +99,18 @@ class Table:
         return self.rows[: self.shown]
 
 
-def change(now: int, before: int | None) -> int | None:
+def change(now: int, before: int) -> int | None:
     """Returns the change in per cent; None where there was nothing before."""
     return round(100 * (now - before) / before) if before else None
 
 
-def compared(now: int, before: int | None) -> tuple[int | None, int | None]:
-    """Returns the values of the columns before and change; None for what is not known."""
-    return before, change(now, before)
+def _compared(now: int, before: int | None) -> tuple[int | None, ...]:
+    return () if before is None else (before, change(now, before))
 
 
-def _columns_before() -> list[Column]:
+def _columns_before(*, is_compared: bool) -> list[Column]:
     names = (pgettext("the number of the period before", "Before"), pgettext("of a number", "Change"))
-    return [Column("before", names[0]), Column("change", names[1], "change")]
+    return [Column("before", names[0]), Column("change", names[1], "change")] if is_compared else []
 
 
 def _percent(part: int, whole: int) -> float | None:
@@ -159,7 +158,7 @@ def most_viewed(found: Numbers) -> Table:
     columns = [
         Column("title", _("Title"), "text"),
         Column("views", _("Views")),
-        *_columns_before(),
+        *_columns_before(is_compared=found.is_compared),
         Column("visitors", _("New visitors")),
         Column("reads", _("Reads")),
         Column("trend", _("Trend"), "trend"),
@@ -178,7 +177,7 @@ def grew_most(found: Numbers) -> Table:
         Column("title", _("Title"), "text"),
         Column("growth", _("More views")),
         Column("views", _("Views")),
-        *_columns_before(),
+        *_columns_before(is_compared=found.is_compared),
         Column("trend", _("Trend"), "trend"),
     ]
     rows = [
@@ -222,13 +221,13 @@ def by_dimension(name: str) -> Callable[[Numbers], Table]:
         columns = [
             Column(name, heading(name), "text"),
             Column("views", _("Views")),
-            *_columns_before(),
+            *_columns_before(is_compared=bool(earlier)),
             Column("share", _("Share"), "share"),
         ]
         rows = []
         for value, count in counts.most_common():
             before = earlier[0][value] if earlier else None
-            rows.append(Row((value, count, *compared(count, before), _percent(count, total)), {name: value}))
+            rows.append(Row((value, count, *_compared(count, before), _percent(count, total)), {name: value}))
         title = _titled(str(DIMENSIONS[name][0]) if name in DIMENSIONS else name, found)
         return Table(f"by-{name}", title, _of_objects(found), columns, rows, _nothing(found))
 
@@ -266,7 +265,7 @@ def really_read(found: Numbers) -> Table:
     columns = [
         Column("title", _("Title"), "text"),
         Column("reads", _("Reads")),
-        *_columns_before(),
+        *_columns_before(is_compared=found.is_compared),
         Column("views", _("Views")),
         Column("ratio", _("Read to the end"), "share"),
         Column("median", _("Median time"), "seconds"),
@@ -276,7 +275,7 @@ def really_read(found: Numbers) -> Table:
         counts = found.hashes.get(("reading", one.subject), Counter())
         if one.now.reads or counts[ENGAGED]:
             views, reads = one.now.views, one.now.reads
-            before = compared(reads, one.before.reads if found.is_compared else None)
+            before = _compared(reads, one.before.reads if found.is_compared else None)
             seconds = median(counts) if counts[ENGAGED] else None
             rows.append(_row(one, (reads, *before, views, _percent(min(reads, views), views), seconds)))
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
@@ -289,13 +288,13 @@ def funnel(found: Numbers) -> Table:
     columns = [
         Column("stage", _("Stage"), "text"),
         Column("count", _("Passes")),
-        *_columns_before(),
+        *_columns_before(is_compared=bool(before)),
         Column("rate", _("Of the first stage"), "share"),
         Column("step_rate", _("Of the stage before"), "share"),
     ]
     earlier = {one.name: one.count for stages in before for one in stages}
     rows = [
-        Row((one.name, one.count, *compared(one.count, earlier.get(one.name)), 100 * one.rate, 100 * one.step_rate))
+        Row((one.name, one.count, *_compared(one.count, earlier.get(one.name)), 100 * one.rate, 100 * one.step_rate))
         for one in some
         if some[0].count
     ]
@@ -376,42 +375,38 @@ def now(found: Numbers) -> Table:
 
 def not_counted(found: Numbers) -> Table:
     """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
-    rows = _refused(found, lambda name: REASONS.get(name))
     caption = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
     empty = _("No refused hit is known of this period. They are kept for 48 hours.")
     first = Column("reason", _("Reason"), "text")
-    return _hourly(found, Table("not-counted", _("Not counted"), caption, [first], rows, empty, shown=len(REASONS)))
+    table = Table("not-counted", _("Not counted"), caption, [first], [], empty, shown=len(REASONS))
+    return _refused(found, table, lambda name: REASONS.get(name))
 
 
 def robots(found: Numbers) -> Table:
     """Returns the hits of robots in the period, by the names in their user agents; of the hours that Redis keeps."""
     others = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
-    rows = _refused(found, lambda name: others.get(name, name[len(NAMED) :]) if name.startswith(NAMED) else None)
     caption = _("By the names that they give themselves: some 50 an hour. Of the whole site, whatever the filters.")
     empty = _("No refused robot is known of this period. They are kept for 48 hours.")
-    first = Column("robot", _("Robot"), "text")
-    return _hourly(found, Table("robots", _("Robots"), caption, [first], rows, empty, shown=2 * SHOWN))
+    table = Table("robots", _("Robots"), caption, [Column("robot", _("Robot"), "text")], [], empty, shown=2 * SHOWN)
+    return _refused(found, table, lambda name: name.startswith(NAMED) and others.get(name, name.removeprefix(NAMED)))
 
 
-def _refused(found: Numbers, label: Callable[[Any], Any]) -> list[Row]:
-    """Returns the rows of skips that have a label, with their hits, share and hours, most hits first."""
+def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
+    """Returns the table with the skips that have a label: their hits, share and hours, most hits first."""
     now = buckets.hour_index(buckets.now())
     span = found.asked.span.hours if found.asked.before else range(now + 1)
     hours = [skips for back, skips in enumerate(found.skips) if now - back in span][::-1]
     sums = sum(hours, Counter())
     some = {name: words for name in sums if (words := label(name))}
     total = sum(sums[name] for name in some)
-    ordered = sorted(some, key=lambda name: (-sums[name], str(some[name])))
-    return [
+    rows = [
         Row((str(some[name]), sums[name], _percent(sums[name], total), [one[name] for one in hours]))
-        for name in ordered
+        for name in sorted(some, key=lambda name: (-sums[name], str(some[name])))
     ]
-
-
-def _hourly(found: Numbers, table: Table) -> Table:
-    columns = [Column("hits", _("Hits")), Column("share", _("Share"), "share")]
-    columns = [*table.columns, *columns, Column("trend", _("By the hour"), "trend")]
-    return replace(table, columns=columns, empty=table.empty if found.skips else _("Not known at the moment."))
+    columns = [*table.columns, Column("hits", _("Hits")), Column("share", _("Share"), "share")]
+    columns.append(Column("trend", _("By the hour"), "trend"))
+    empty = table.empty if found.skips else _("Not known at the moment.")
+    return replace(table, columns=columns, rows=rows, empty=empty)
 
 
 def address_of(obj: Any) -> str:
@@ -437,8 +432,8 @@ def name_of(user: Any) -> str:
     return (user.get_full_name() if hasattr(user, "get_full_name") else "") or title_of(user)
 
 
-def _views_before(found: Numbers, entry: Entry) -> tuple[int | None, int | None]:
-    return compared(entry.now.views, entry.before.views if found.is_compared else None)
+def _views_before(found: Numbers, entry: Entry) -> tuple[int | None, ...]:
+    return _compared(entry.now.views, entry.before.views if found.is_compared else None)
 
 
 def _row(entry: Entry, values: Sequence[Any]) -> Row:
