@@ -147,8 +147,8 @@ def _forget(*, before: int) -> int:
 
 
 def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
-    # Two weeks more than needed, in case some runs were missed; older days have been thinned.
-    since = max(buckets.hour_index(end - timedelta(days=14)), BASELINE + 1)
+    # A week more than needed, in case some runs were missed; older days have been thinned.
+    since = max(buckets.hour_index(end - timedelta(days=7)), BASELINE + 1)
     found = rows.filter(hour__gte=since, hour__lt=buckets.hour_index(end))
     start = found.aggregate(oldest=Min("hour"))["oldest"]
     if start is None:
