@@ -29,14 +29,11 @@ these AS MATERIALIZED (
 )
 SELECT subject, place, views, visitors FROM these
 UNION ALL
-SELECT
-    this.subject,
-    -1,
-    (SELECT past.views FROM {table} past
-        WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1),
-    (SELECT past.visitors FROM {table} past
-        WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1)
-FROM (SELECT subject FROM these UNION SELECT subject FROM begun) AS this
+SELECT this.subject, -1, past.views, past.visitors
+FROM (SELECT subject FROM these UNION SELECT subject FROM begun) AS this LEFT JOIN LATERAL (
+    SELECT views, visitors FROM {table} past
+    WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
+) AS past ON TRUE
 UNION ALL
 SELECT begun.subject, ends.place::int - 1, past.views, past.visitors
 FROM begun, unnest(ARRAY[{ends}]) WITH ORDINALITY AS ends (hour, place), LATERAL (
