@@ -69,7 +69,11 @@ class Entry:
     @property
     def points(self) -> list[int]:
         """Returns its views by point of the chart."""
-        return [self.places[place][0] if place in self.places else 0 for place in self.drawn]
+        found = [0] * len(self.drawn)  # most objects have a view in few of them
+        for place, (views, _) in self.places.items():
+            if place in self.drawn:
+                found[place - self.drawn.start] = views
+        return found
 
     @property
     def growth(self) -> int:

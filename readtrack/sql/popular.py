@@ -130,7 +130,7 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
     """Returns the views and new visitors of subjects by place of the period, from one query for thousands of them.
 
     `starts` are the first hours of the periods, of which the last one ends before `until`. A period without a row of
-    history is left out.
+    history is left out. It is quicker with the most viewed subjects first.
     """
     found: dict[str, dict[int, tuple[int, int]]] = {column: {} for column in columns}
     is_postgresql = databases.of(History).vendor == "postgresql"
@@ -144,12 +144,12 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
         rows: dict[str, list[Any]] = defaultdict(list)
         with databases.of(History).cursor() as cursor:
             cursor.execute(databases.STATEMENTS[name].format(**words, condition=condition), values)
-            for column, *row in cursor.fetchall():
-                rows[column].append(row)
+            for row in cursor.fetchall():
+                rows[row[0]].append(row)
         for column, absolute in rows.items():
             absolute.sort()
-            _, old_views, old_visitors = (number or 0 for number in absolute[0])  # None without an earlier row
-            for number, views, visitors in absolute[1:]:
+            old_views, old_visitors = (count or 0 for count in absolute[0][2:])  # None without an earlier row
+            for _, number, views, visitors in absolute[1:]:
                 if views < old_views:  # it was reset in between
                     old_views = old_visitors = 0
                 risen, new = views - old_views, visitors - old_visitors

@@ -1,15 +1,18 @@
 -- As steps.sql. Most rows are of few subjects, those viewed in most hours; of these only the last row of each place is
--- read, found by the index. Parameters: the array of subjects.
+-- read, found by the index. They are looked for among the first 400. Parameters: the array of subjects, best first.
 WITH names AS (
     SELECT unnest(%s::text[]) AS subject
 ),
+foremost AS (
+    SELECT subject FROM names LIMIT 400
+),
 dense AS (
     SELECT subject FROM {table}
-    WHERE hour >= {until} - 48 AND hour < {until} AND subject = ANY(ARRAY(SELECT subject FROM names))
+    WHERE hour >= {until} - 48 AND hour < {until} AND subject = ANY(ARRAY(SELECT subject FROM foremost))
     GROUP BY 1 HAVING COUNT(*) > {dense}
     INTERSECT
     SELECT subject FROM {table}
-    WHERE hour >= {earlier} AND hour < {earlier} + 48 AND subject = ANY(ARRAY(SELECT subject FROM names))
+    WHERE hour >= {earlier} AND hour < {earlier} + 48 AND subject = ANY(ARRAY(SELECT subject FROM foremost))
     GROUP BY 1 HAVING COUNT(*) > {dense}
     EXCEPT
     -- Their last row of a place may not be the highest.
