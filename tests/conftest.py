@@ -8,11 +8,13 @@ that nobody closes.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
+from functools import cache
 
 import pytest
 from django.conf import settings
 from pytest_django import Settings
 from redis import Redis
+from redis import utils as redis_utils
 
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
@@ -29,6 +31,8 @@ from tests.support.partitions import validator as validator
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 
+# Each new connection tells it to the server, and redis-py reads it from a file each time: 2 ms.
+redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
 Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
 buffer.LAST = 60.0
@@ -83,7 +87,9 @@ def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
     use_redis(settings, relay.url)
     for is_patient in (False, True):
         connection.connect(patient=is_patient).ping()
-    scripts.load(connection.connect())
+    with connection.connect().pipeline(transaction=False) as pipeline:
+        scripts.load(pipeline)
+        pipeline.execute()
     clock.ask()
     yield relay
     relay.close()
