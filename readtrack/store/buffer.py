@@ -195,8 +195,9 @@ class HitBuffer:
         return True
 
     def _rate(self) -> None:
-        if rates := [waiting.rate for waiting in self._batch if waiting.rate]:
-            for waiting, hits in zip(self._batch, scripts.run_all(*rates), strict=True):
+        first = [(waiting, waiting.rate) for waiting in self._batch if waiting.rate]  # without those that came back
+        if first:
+            for (waiting, _), hits in zip(first, scripts.run_all(*(rate for _, rate in first)), strict=True):
                 for _, call in waiting.parts:
                     recording.set_hits(call, hits)
             self._batch = [waiting._replace(rate=None) for waiting in self._batch]
