@@ -1,6 +1,7 @@
 """Random requests: no error, no raw byte in a key, and bounded memory."""
 
 import re
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -97,8 +98,8 @@ def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
     names = keys.viewed(
         [subject],
         visitor=visitors.Visitor("v" * 16, fallback_id="s" * 16),
-        hour_bucket="2026112012",
-        minute="202611201200",
+        at=datetime(2026, 11, 20, 12, tzinfo=timezone.utc),
+        prefix=keys.prefix(),
     )
     assert all(KEY.fullmatch(keys.TAG.sub("", name)) for name in names)
 

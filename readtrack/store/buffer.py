@@ -10,11 +10,12 @@ import signal
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from math import inf
 from multiprocessing.util import Finalize
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic, perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis.exceptions import ResponseError
 
@@ -33,7 +34,8 @@ LAST = 2.0  # seconds that the end of a process waits for the last sending
 logger = logging.getLogger("readtrack")
 
 
-class Waiting(NamedTuple):
+@dataclass(slots=True)
+class Waiting:
     """A hit as it is sent, with its keys."""
 
     parts: Sequence[tuple[int, Call[Outcome]]]  # of each partition: the number of its views, and their call
@@ -45,9 +47,10 @@ class Waiting(NamedTuple):
 
     @classmethod
     def of(cls, hit: Hit) -> "Waiting":
-        parts = [hit._replace(views=tuple(some)) for some in scripts.parted(hit.views)]
+        parts = scripts.parted(hit.views)
+        hits = [hit] if len(parts) == 1 else [hit._replace(views=tuple(some)) for some in parts]
         return cls(
-            [(len(part.views), recording.count_views(part)) for part in parts],
+            [(len(part.views), recording.count_views(part)) for part in hits],
             day_keys.upkeep(hit) if hit.visitor.kind == "day" else (),
             "" if hit.by_script else key_of(hit.at),
             recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
@@ -147,8 +150,9 @@ class HitBuffer:
                 if not self._batch:
                     hits = [self._queue.popleft() for _ in range(min(BATCH, left))]
                     left -= len(hits)
-                    batch = [hit if isinstance(hit, Waiting) else Waiting.of(hit) for hit in hits]
-                    self._batch = [one._replace(sent=one.sent or monotonic()) for one in batch]
+                    self._batch = [hit if isinstance(hit, Waiting) else Waiting.of(hit) for hit in hits]
+                    for one in self._batch:
+                        one.sent = one.sent or monotonic()
                 # A view that is sent again counts once for as long as its window is open.
                 self._give_up(monotonic() - (conf.WINDOW or 1) / 2)
                 if (self._batch or skip_buffer.skips) and fail_open(self._send, None) is None:
@@ -188,7 +192,7 @@ class HitBuffer:
                     self._work.set()
         for place, rest in silent.items():
             later = None if place in counted else batch[place].back
-            self._queue.append(batch[place]._replace(parts=rest, upkeep=(), back=later))
+            self._queue.append(replace(batch[place], parts=rest, upkeep=(), back=later))
             self._work.set()  # to try again
         back = [one.back for place, one in enumerate(batch) if one.back and place not in counted | {*silent}]
         fail_open(scripts.run_all, [], *back)  # not sent again if it fails, because the batch would be
@@ -196,11 +200,10 @@ class HitBuffer:
 
     def _rate(self) -> None:
         first = [(waiting, waiting.rate) for waiting in self._batch if waiting.rate]  # without those that came back
-        if first:
-            for (waiting, _), hits in zip(first, scripts.run_all(*(rate for _, rate in first)), strict=True):
-                for _, call in waiting.parts:
-                    recording.set_hits(call, hits)
-            self._batch = [waiting._replace(rate=None) for waiting in self._batch]
+        for (waiting, _), hits in zip(first, scripts.run_all(*(rate for _, rate in first)), strict=True):
+            waiting.rate = None
+            for _, call in waiting.parts:
+                recording.set_hits(call, hits)
 
     def _give_up(self, before: float) -> None:
         """Counts what was sent first before that time as errors."""

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timezone
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -186,30 +187,39 @@ budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and remov
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 
 
-def viewed(
-    subjects: Sequence[str], *, visitor: Visitor, hour_bucket: str, minute: str, stand_in: str = ""
-) -> list[str]:
+def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:
     """Returns the keys of a hit's views, which are of one partition, in the order of record.lua."""
-    start, (who, fallback_id, *_), own = prefix(), visitor, tag(subjects[0]) if conf.PARTITIONS > 1 else ""
-    mark = start + unsettled.template % own
-    names = [
-        mark if own else start + rate.template % ("", visitor.rate_id),
-        mark,
-        start + trending_bucket.template % (own, minute),
-    ]
+    own, minute = tag(subjects[0]) if conf.PARTITIONS > 1 else "", int(at.timestamp()) // MINUTE
+    other, names = visitor.fallback_id or stand_in, [""]
     for subject in subjects:
-        label = subject.partition(":")[0]
-        names += (
-            start + total.template % (own, subject),
-            start + hour.template % (own, hour_bucket, subject),
-            start + model_hour.template % (own, hour_bucket, label),
-            start + minute_visitors.template % (own, minute, label),
-            start + hll.template % (own, subject),
-            start + window.template % (own, who, subject),
+        rates, mark, bucket, totals, hours, model, people, hlls, seen = _in_minute(
+            minute, prefix, own, subject.partition(":")[0]
         )
-        if other := fallback_id or stand_in:
-            names.append(start + window.template % (own, other, subject))
+        if not names[0]:
+            names = [mark if own else rates + visitor.rate_id, mark, bucket]
+        names += (totals + subject, hours + subject, model, people, hlls + subject, f"{seen}{visitor.id}:{subject}")
+        if other:
+            names.append(f"{seen}{other}:{subject}")
     return names
+
+
+@lru_cache(maxsize=1024)
+def _in_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
+    """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
+    at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
+    hour_bucket, minute_bucket = buckets.hour_bucket(at), buckets.minute_bucket(at)
+    names = (
+        rate.template % (own, ""),
+        unsettled.template % own,
+        trending_bucket.template % (own, minute_bucket),
+        total.template % (own, ""),
+        hour.template % (own, hour_bucket, ""),
+        model_hour.template % (own, hour_bucket, label),
+        minute_visitors.template % (own, minute_bucket, label),
+        hll.template % (own, ""),
+        f"{window.family}{own}:",
+    )
+    return [prefix + name for name in names]
 
 
 def passes(subject: str, visitor: Visitor) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +20,8 @@ from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
+COMMON = 7  # arguments that all hits of a process have in common, before those of each hit
+VIEWS = 13  # place of the number of views in the arguments
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
@@ -93,7 +95,7 @@ def rate(hit: Hit, change: int) -> Call[int]:
 
 def set_hits(views: Call[Outcome], hits: int) -> None:
     """Tells a call of `count_views` the number that the call of `rate` returned."""
-    views.args = [*views.args[:2], hits, *views.args[3:]]
+    views.args = [*views.args[:COMMON], hits, *views.args[COMMON + 1 :]]
 
 
 def takes_back(hit: Hit) -> bool:
@@ -112,22 +114,13 @@ def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     """Counts the hit's views of one partition by one script. With several, `hits` is what rate.lua returned."""
     visitor = hit.visitor
-    minute = hit.at.replace(second=0, microsecond=0)  # found in the cache of buckets.py
-    names = keys.viewed(
-        hit.views,
-        visitor=visitor,
-        stand_in=hit.stand_in,
-        hour_bucket=buckets.hour_bucket(minute),
-        minute=buckets.minute_bucket(minute),
-    )
+    prefix = keys.prefix()
+    names = keys.viewed(hit.views, visitor=visitor, stand_in=hit.stand_in, at=hit.at, prefix=prefix)
     args: list[str | int] = [
-        conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
-        conf.RATE_LIMIT or NO_LIMIT,
+        *_common(),
         hits or conf.RATE_WINDOW or 1,
         visitor.id,
-        keys.ROBOT,
-        *_LIFETIMES,
-        len(keys.prefix()),
+        len(prefix),
         NEWCOMERS if visitor.new_cookie else 0,
         2 if hit.stand_in else int(hit.by_script),
     ]
@@ -139,13 +132,27 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     return Call("record", names, args, decode)
 
 
+@cached_setting()
+def _common() -> Sequence[int]:
+    # Without a window, a hit that is sent again would count twice.
+    window = windows.count() * windows.length() if windows.is_compact() else conf.WINDOW or 1
+    return window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES
+
+
 def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[Outcome] | None]:
     """Counts what the calls of `count_views` count, one script for all hits; None where their server is silent."""
-    names = [name for call in calls for name in call.keys]
-    args = [arg for call in calls for arg in (len(call.keys), len(call.args), *call.args)]
+    names: list[str] = []
+    args = [*calls[0].args[:COMMON]]
+    for call in calls:
+        names += call.keys
+        args += (len(call.keys), len(call.args) - COMMON, *call.args[COMMON:])
 
-    def decode(answers: Sequence[Any]) -> list[Outcome] | None:
-        return [call.decode(codes) for call, codes in zip(calls, answers, strict=True)]
+    def decode(codes: list[int]) -> list[Outcome] | None:
+        left = iter(codes)
+        outcomes = [call.decode([*islice(left, int(call.args[VIEWS]))]) for call in calls]
+        if [*left]:
+            raise ValueError("an answer for more views")
+        return outcomes
 
     return Call("record_batch", names, args, decode, absent=None)
 
@@ -182,7 +189,6 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
         names += (total, own_hour, model_hour, minute)
         names += [name for sets, _ in entries for name in sets] or strings
         views.append({"members": [str(member) for _, member in entries]})
-    args[0] = slices * windows.length() if slices else args[0]
     args += ((len(names) - SHARED) // len(hit.views), len(hit.views), *hit.views)
     for view, subject in zip(views, hit.views, strict=True):
         effects: list[Any] = []

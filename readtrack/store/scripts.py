@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -127,8 +127,10 @@ def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def parted(subjects: Iterable[str], size: int = 0) -> list[Sequence[str]]:
+def parted(subjects: Collection[str], size: int = 0) -> list[Sequence[str]]:
     """Returns the subjects in such portions, each of one partition."""
+    if len(subjects) < 2:
+        return [[*subjects]] if subjects else []
     groups = keys.by_tag(subjects).values() if conf.PARTITIONS > 1 else [[*subjects]]
     size = size or SLICE
     return [group[start : start + size] for group in groups for start in range(0, len(group), size)]

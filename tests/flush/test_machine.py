@@ -282,7 +282,7 @@ class FlushMachine(RuleBasedStateMachine):
         self.books.forget_history()
         self.books.is_model_exact = False  # Redis may know of more
         self.books.seen = self.books.stored()
-        answers = scripts.run_all(*map(counters.totals, scripts.parted(map(self._subject, range(POSTS)))))
+        answers = scripts.run_all(*map(counters.totals, scripts.parted([*map(self._subject, range(POSTS))])))
         totals = ChainMap(*answers)
         based = {subject for subject, total in totals.items() if total.is_settled}
         # A Redis that went back as well, and holds less than was owed, cannot bring back the rest.

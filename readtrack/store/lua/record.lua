@@ -4,8 +4,8 @@
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
 --       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's
 --       fallback id, or the stand-in's]
--- ARGV: window (s), rate limit, rate window (s) or what rate.lua returned, visitor, rate that marks a robot,
---       lifetimes of an hour, of a model's hour, of a bucket and of a minute's visitors (s), length of keys' prefix,
+-- ARGV: window (s), rate limit, rate that marks a robot, lifetimes of an hour, of a model's hour, of a bucket and of a
+--       minute's visitors (s), rate window (s) or what rate.lua returned, visitor, length of keys' prefix,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
 --       keys per view, number of views, subject of each view[, options]
@@ -23,8 +23,9 @@ local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
 local SHARED, FIXED = 3, 14
 local rate, unsettled, bucket = KEYS[1], KEYS[2], KEYS[3]
-local window, limit, rate_window, visitor = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local hour_life, model_hour_life, bucket_life, minute_life = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local window, limit, robot = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local hour_life, model_hour_life, bucket_life, minute_life = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local rate_window, visitor = ARGV[8], ARGV[9]
 local prefix, newcomers, script = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local width, views = tonumber(ARGV[13]), tonumber(ARGV[14])
 local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
@@ -188,7 +189,7 @@ end
 local hits = rate == unsettled and tonumber(rate_window)
   or call('SET', rate, 1, 'NX', 'EX', rate_window) and 1
   or call('INCR', rate)
-local limited = hits > limit and (hits > tonumber(ARGV[5]) and HONEYPOT or RATE)
+local limited = hits > limit and (hits > robot and HONEYPOT or RATE)
 
 local outcome, is_new = {}, false
 for view = 1, views do
