@@ -1,8 +1,10 @@
 """Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
 
+import os
 import secrets
 import time
 from binascii import b2a_base64
+from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 from http.cookies import Morsel
@@ -84,7 +86,8 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
         has_cookies = says_true(
             conf.CONSENT, lambda: import_string(conf.CONSENT)(request), otherwise="no cookie is set"
         )
-    cookie_id, signed = _opened(request.COOKIES.get(conf.COOKIE, "")[:LONGEST]) if has_cookies else ("", 0)
+    cookie = request.COOKIES.get(conf.COOKIE) if has_cookies else None
+    cookie_id, signed = _opened(cookie[:LONGEST]) if cookie else ("", 0)
     cookie_id = cookie_id if time.time() - signed <= conf.COOKIE_AGE else ""
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
@@ -92,17 +95,34 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
         return Visitor(address_id(request), kind="hash", opted_out=opted_out)
     if cookie_id:
         return Visitor(cookie_id)
-    new = secrets.token_urlsafe(16)
+    new = _new_name()
     return Visitor(_cookie_id(new), fallback_id=address_id(request), new_cookie=new)
+
+
+_names: list[str] = []  # for the next new cookies
+with suppress(AttributeError):  # Windows has no fork
+    os.register_at_fork(after_in_child=_names.clear)  # because the parent gives them out
+
+
+def _new_name() -> str:
+    """Returns 22 random URL-safe characters, of 132 bits."""
+    # Many are drawn at once, because other threads run while one waits for the kernel's random bytes.
+    try:
+        return _names.pop()
+    except IndexError:
+        drawn = secrets.token_urlsafe(66 * 64)
+        first, *rest = (drawn[start : start + 22] for start in range(0, len(drawn), 22))
+        _names.extend(rest)
+        return first
 
 
 def address_id(request: HttpRequest) -> str:
     """Returns the id that stands in for the cookie of a visitor who brings none."""
     agent = bots.user_agent_of(request)
-    return digest("visitor", f"address:{addresses.network(request.META, agent=agent)}:{agent}")
+    return _keyed(f"address:{addresses.network(request.META, agent=agent)}:{agent}", _key("visitor"))
 
 
-@cached_setting("SECRET_KEY", maxsize=1024)  # 2 µs for a new text, 0.1 µs for a cached one
+@cached_setting("SECRET_KEY", maxsize=1024)  # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache
 def digest(purpose: str, text: str) -> str:
     """Returns 16 URL-safe characters for the text, different for each purpose and key (keyed BLAKE2b, RFC 7693)."""
     return _keyed(text, _key(purpose))
@@ -187,7 +207,6 @@ def _signing_keys() -> list[bytes]:
     return [_derived(secret, "cookie") for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
 
 
-@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS", maxsize=1024)
 def _opened(cookie: str) -> tuple[str, int]:
     """Returns the visitor's id by a cookie, and when the cookie was signed (s since 1970); "" for a foreign one."""
     body, _, signature = cookie.rpartition(":")
@@ -199,4 +218,4 @@ def _opened(cookie: str) -> tuple[str, int]:
 
 
 def _cookie_id(name: str) -> str:
-    return _keyed(f"cookie:{name}", _key("visitor"))  # not by `digest`, whose cache is for what comes again
+    return _keyed(f"cookie:{name}", _key("visitor"))

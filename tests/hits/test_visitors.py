@@ -1,5 +1,8 @@
 """Visitors: which requests come from the same visitor, and which data of a visitor is stored."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -141,3 +144,22 @@ def test_purposes_and_secrets_keep_digests_apart(settings: Settings) -> None:
     settings.READTRACK = {"SECRET": "a third"}
     found.append(digest("visitor", "user:1"))
     assert len(set(found)) == 4
+
+
+def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process() -> None:
+    code = """
+import os, django; django.setup()
+from readtrack.hits.visitors import _new_name
+_new_name()
+reading, writing = os.pipe()
+child = os.fork()
+if child: os.close(writing)
+names = [_new_name() for _ in range(600)]
+if child:
+    with open(reading) as told: names += told.read().split()
+    assert os.waitpid(child, 0)[1] == 0
+    assert len({*names}) == 1200 and {*map(len, names)} == {22}
+else: os.write(writing, " ".join(names).encode())
+"""
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
