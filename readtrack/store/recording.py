@@ -133,10 +133,10 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
 
 
 @cached_setting()
-def _common() -> Sequence[int]:
+def _common() -> Sequence[str]:
     # Without a window, a hit that is sent again would count twice.
     window = windows.count() * windows.length() if windows.is_compact() else conf.WINDOW or 1
-    return window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES
+    return [*map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES))]
 
 
 def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[Outcome] | None]:
