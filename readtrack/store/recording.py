@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +21,6 @@ from readtrack.subjects import enters_funnel, model_with_label
 NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
 COMMON = 7  # arguments that all hits of a process have in common, before those of each hit
-VIEWS = 13  # place of the number of views in the arguments
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
@@ -147,12 +146,8 @@ def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[Outcome] | None]:
         names += call.keys
         args += (len(call.keys), len(call.args) - COMMON, *call.args[COMMON:])
 
-    def decode(codes: list[int]) -> list[Outcome] | None:
-        left = iter(codes)
-        outcomes = [call.decode([*islice(left, int(call.args[VIEWS]))]) for call in calls]
-        if [*left]:
-            raise ValueError("an answer for more views")
-        return outcomes
+    def decode(answers: Sequence[Any]) -> list[Outcome] | None:
+        return [call.decode(codes) for call, codes in zip(calls, answers, strict=True)]
 
     return Call("record_batch", names, args, decode, absent=None)
 

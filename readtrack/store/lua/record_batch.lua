@@ -3,7 +3,7 @@
 -- KEYS: those of record.lua, for each hit
 -- ARGV: the arguments that all hits have in common, which come first in record.lua;
 --       per hit the number of its keys, the number of its other arguments, and those
--- Returns: what record.lua returns for each view of all hits
+-- Returns: per hit what record.lua returns
 local function record(KEYS, ARGV)
 -- record.lua
 end
@@ -15,7 +15,7 @@ while position < #ARGV do
   for index = 1, width do keys[index] = KEYS[key + index] end
   for index = 1, COMMON do args[index] = ARGV[index] end
   for index = 1, length do args[COMMON + index] = ARGV[position + 1 + index] end
-  for _, outcome in ipairs(record(keys, args)) do outcomes[#outcomes + 1] = outcome end
+  outcomes[#outcomes + 1] = record(keys, args)
   key, position = key + width, position + 2 + length
 end
 return outcomes
