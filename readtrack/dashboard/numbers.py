@@ -108,7 +108,7 @@ class Numbers:
         if self.asked.before is not None:
             return self.asked
         if self.asked.is_listed:
-            first = history.first_hour([*self._columns]).first()
+            first = popular.first_hour([*self._columns]) if self._columns else None
         else:
             first = self._list[0][-1] if self._list else history.first_hour(self._names).first()
         return self.asked.with_start(buckets.hour_start(first)) if first else self.asked

@@ -390,6 +390,11 @@ def test_a_shown_row_that_is_deleted_meanwhile_is_its_key(admin_client: Client) 
     assert table.rows[0].values[0].pk == gone.pk
 
 
+def test_a_category_without_rows_has_no_first_day(admin_client: Client) -> None:
+    found = shown(admin_client, category=f"site.category:{factories.category().pk}", period="all")
+    assert (found["Views"], found["most-viewed"]) == (("0", None), [])
+
+
 def test_a_category_that_rows_are_linked_to_by_many_has_its_name(admin_client: Client) -> None:
     topic = Topic.objects.create(name="Elections")
     article = Article.objects.create(title="a")

@@ -110,6 +110,14 @@ def test_periods_of_hours_are_added_up_too() -> None:
     assert popular.steps(["site.post:1"], starts, until=FIRST + 5) == {"site.post:1": {0: (2, 1), 3: (2, 1)}}
 
 
+def test_the_first_hour_is_that_of_the_earliest_row_but_for_the_baseline() -> None:
+    written(
+        {("site.post:1", 5): (1, 0, 0), ("site.post:2", 3): (1, 0, 0), ("site.product:x", 1): (1, 0, 0)}, baseline=3
+    )
+    assert popular.first_hour(["site.post:1", "site.post:2"]) == FIRST + 3
+    assert popular.first_hour(["site.post:3"]) is None
+
+
 def test_thousands_of_names_are_found_by_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     written({("site.post:1", 1): (2, 1, 0)})
     with CaptureQueriesContext(connection) as queries:
