@@ -1,7 +1,6 @@
-"""Empties the databases after a test that commits, by DELETE in place of Django's `flush`, and keeps the connections.
+"""Empties the databases after a test that commits, by DELETE in place of Django's `flush`.
 
 `flush` truncates every table, which makes new files, and then stores content types and permissions anew: 0.1 s a test.
-A new connection to PostgreSQL plans its first queries slowly: 0.01 s a test. Django's TestCase keeps its own, too.
 """
 
 from functools import cache
@@ -36,10 +35,4 @@ def _tables(alias: str) -> list[str]:
     return sorted({*connections[alias].introspection.django_table_names(only_existing=True)} - KEPT)
 
 
-def _lets_go_of_connections(case: Any) -> bool:
-    # One with an open transaction would keep its locks.
-    return any(connection.in_atomic_block or connection.needs_rollback for connection in connections.all())
-
-
 _Case._fixture_teardown = _empty
-_Case._should_reload_connections = _lets_go_of_connections
