@@ -167,7 +167,7 @@ STEPS = st.one_of(
 
 
 @pytest.mark.django_db(databases=["default", "lite"])
-@settings(max_examples=examples(4))
+@settings(max_examples=examples(8))
 @given(steps=st.lists(STEPS, max_size=14))
 def test_no_order_of_events_breaks_a_count(database: str, wire: Wire, redis: Redis, steps: list[Any]) -> None:
     redis.flushdb()

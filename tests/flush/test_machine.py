@@ -338,7 +338,7 @@ def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_los
         run_state_machine_as_test(
             FlushMachine,
             settings=hypothesis_settings(
-                max_examples=examples(3),
+                max_examples=examples(5),
                 stateful_step_count=STEPS,
                 phases=[Phase.generate],  # to shrink a case takes thousands of round trips
                 report_multiple_bugs=False,

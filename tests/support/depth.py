@@ -1,6 +1,6 @@
 """How much tests look at that have no natural end.
 
-An ordinary run draws the same examples each time, and disturbs every twenty-third step of a flush. `READTRACK_DEEP=20
+An ordinary run draws the same examples each time, and disturbs every thirteenth step of a flush. `READTRACK_DEEP=20
 python3 manage.py test` draws other examples each time, 20 times as many, and disturbs every step.
 """
 
@@ -9,7 +9,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 DEEP = int(os.environ.get("READTRACK_DEEP", "0"))
-STRIDE = 1 if DEEP else 23  # from one step that is disturbed to the next one
+STRIDE = 1 if DEEP else 13  # from one step that is disturbed to the next one
 
 
 def examples(number: int) -> int:
