@@ -105,7 +105,7 @@ def test_an_author_sees_the_numbers_of_what_they_have_written_and_no_others(demo
     front = ada.submit(ada.get("/login/"), {"username": "ada", "password": "author"})
     [link] = re.findall(r'<a href="([^"]+)">Your numbers</a>', front.html)
     page = ada.get(link)
-    assert (page.status, "Numbers of ada" in page.html) == (200, True)
+    assert (page.status, "Numbers of Ada Lindqvist" in page.html) == (200, True)
     assert ada.get("/admin/readtrack/dashboard/").status == 403
     assert "reset_counts" not in ada.get("/admin/blog/post/").html
 
