@@ -91,8 +91,9 @@ def most(
     is_own = own.vendor == "postgresql" and all(one.db == own.alias for one in rows)
     if rows and is_own and all(isinstance(one.model._meta.pk, IntegerField) for one in rows):
         named = [_names(one, label) for one, label in zip(rows, labels, strict=True)]
-        among = " OR ".join(f"subject = ANY(ARRAY({statement}))" for statement, _ in named)
-        among, values = f"({among})", [value for _, given in named for value in given]
+        # One array, because PostgreSQL reads the hours of all subjects for two.
+        among = f"subject = ANY(ARRAY({' UNION ALL '.join(statement for statement, _ in named)}))"
+        values = [value for _, given in named for value in given]
     values += (pattern for pattern in patterns for _ in range(2))
     best_ones = _gains(f"WITH gains AS ({{}}) {both}", among, values, since=since, until=until)
     return [(subject, counts) for subject, _, counts in best_ones]
