@@ -15,6 +15,7 @@ from demo_project.traffic.visitor import HONEYPOT
 from readtrack.hits.reading import Reading
 from readtrack.request import Recorder
 from tests.demo.conftest import AGENT
+from tests.support.waiting import comes_true
 
 Reader = Callable[[str], Browser]
 ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -25,6 +26,14 @@ def sections_with_dot(page: Page) -> set[str]:
     link = r'<a href="(/category/\d+/)"[^>]*><span>[^<]+</span>(<span[^>]* class="readtrack-dot")?'
     rows = re.findall(link, page.html)
     return {path for path, dot in rows if dot}
+
+
+def has_read(reader: Browser, section: str) -> bool:
+    """Opens the section until its dot is out.
+
+    Redis was just emptied, and marks nothing for pages that may have begun before, by a clock that was learnt late.
+    """
+    return comes_true(lambda: section not in sections_with_dot(reader.get(section)))
 
 
 def live_views(page: Page) -> int:
@@ -73,7 +82,7 @@ def test_opening_a_post_counts_once(browser: Browser) -> None:
 def test_opening_a_section_takes_its_dot_away_and_publishing_brings_it_back(reader: Reader) -> None:
     one, two = reader("reader1"), reader("reader2")
     assert "/category/3/" in sections_with_dot(one.get("/"))
-    assert "/category/3/" not in sections_with_dot(one.get("/category/3/"))
+    assert has_read(one, "/category/3/")
     assert "/category/3/" not in sections_with_dot(one.get("/"))
     published = two.submit(two.get("/publish/?category=3"), POST)
     assert "Published." in published.html
@@ -82,7 +91,7 @@ def test_opening_a_section_takes_its_dot_away_and_publishing_brings_it_back(read
 
 def test_the_author_of_a_post_gets_no_dot_for_it(reader: Reader) -> None:
     author = reader("reader2")
-    author.get("/category/4/")
+    assert has_read(author, "/category/4/")
     assert "Published." in author.submit(author.get("/publish/?category=4"), POST).html
     assert "/category/4/" not in sections_with_dot(author.get("/"))
 
