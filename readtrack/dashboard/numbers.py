@@ -515,16 +515,17 @@ class Numbers:
     @property
     def _union(self) -> list[Call[int]]:
         """The call that counts the people of several partitions, for the second round trip, where one has answered."""
-        known = [tag for tag, found in zip(keys.tags(), self._answers[3]) if found is not None]  # noqa: B905 - no answer
-        if self.asked.is_listed or conf.PARTITIONS == 1 or not known:
+        sketches = {tag: one for tag, one in zip(keys.tags(), self._answers[3]) if one is not None}  # noqa: B905 - no answer
+        if self.asked.is_listed or conf.PARTITIONS == 1 or not sketches:
             return []
-        sketches = [found for found in self._answers[3] if found is not None]
-        return [replace(uniques.count_together(keys.minute_visitors(known[0], "", ""), sketches), absent=None)]
+        name = keys.minute_visitors(next(iter(sketches)), "", "")
+        return [replace(uniques.count_together(name, [*sketches.values()]), absent=None)]
 
     @cached_property
     def recent(self) -> int | None:
         """The different visitors of the last minutes; of objects that filters name, the views. None if not known."""
-        found = fail_open(scripts.run_all, [], *self._union) if self._union else self._answers[3]
+        union = self._union
+        found = fail_open(scripts.run_all, [], *union) if union else self._answers[3]
         counts = [count for count in found if count is not None]
         return sum(counts) if counts else None
 
