@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 from operator import methodcaller
 from threading import Event
-from time import monotonic, sleep
+from time import monotonic, perf_counter_ns, sleep
 from typing import Any, TypeVar
 
 from redis import Redis
@@ -271,12 +271,15 @@ class Cluster(Redis):
 
     def time(self, **options: Any) -> Any:
         """Returns the earliest time of the servers that answer, so that no page seems to begin after it did."""
-        found = []
+        ahead = []  # nanoseconds by which each clock is ahead of `perf_counter`: an answer ages while others are asked
         self.address(None)
         for address in self._primaries:
             with suppress(SilentError):
-                found.append(self.at(address, lambda client: client.time(**options)))
-        return min(found, default=None) or super().time(**options)
+                seconds, microseconds = self.at(address, lambda client: client.time(**options))
+                ahead.append((seconds * 1_000_000 + microseconds) * 1_000 - perf_counter_ns())
+        if not ahead:
+            return super().time(**options)
+        return divmod((min(ahead) + perf_counter_ns()) // 1_000, 1_000_000)
 
 
 class ClusterPipeline(Pipeline):
