@@ -26,8 +26,7 @@ from rest_framework.generics import RetrieveAPIView
 from rest_framework.serializers import ModelSerializer
 
 from readtrack import reports, tracker
-from readtrack.checks.settings import AUTHENTICATION
-from readtrack.checks.setup import CHECKS, check_setup
+from readtrack.checks.setup import AUTHENTICATION, CHECKS, check_setup
 from readtrack.conf import DEFAULTS
 from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import SUBCOMMANDS, Command

@@ -1,18 +1,245 @@
-"""The check that the app registers. It runs all tables."""
+"""System checks: what can be set up wrongly, without touching a network. `messages.ini` has their words."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, Union, get_args, get_origin
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core.checks import ERROR, WARNING, CheckMessage
+from django.core.exceptions import FieldDoesNotExist
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import Model
+from django.urls import NoReverseMatch, reverse
 
-from readtrack.checks import models, settings
+from readtrack.conf import TYPES, conf, function_problem, patterns
+from readtrack.hits import addresses, dimensions, exclusions, readers
+from readtrack.models import CountField, Tracked
+from readtrack.models.tracked import COUNTS
+from readtrack.store import connection, keys
+from readtrack.store.uniques import STRATEGIES
+from readtrack.subjects import counted_models, model_with_label, news_links, read_state_models, tracked_models
 
-CHECKS = {**settings.TYPE_CHECKS, **settings.CHECKS, **models.CHECKS}  # by id
+Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each problem
+
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
+AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
+PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
+FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
+FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
+MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
+AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
+CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
+COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
+
+
+def problem_if(condition: object, *words: Any) -> list[tuple[Any, ...]]:
+    """Returns one problem with these words if the condition is true, and otherwise none."""
+    return [words] if condition else []
+
+
+def unknown_settings() -> Iterator[tuple[str, str]]:
+    for name in vars(conf):
+        if name not in TYPES:
+            yield str(name), ", ".join(get_close_matches(str(name).upper(), TYPES) or TYPES)
+
+
+def wrong_types() -> Iterator[tuple[str, str, Any]]:
+    for name, value in vars(conf).items():
+        kind = TYPES.get(name, Any)
+        words, fits = EXPECTED.get(get_origin(kind) or kind, ("", bool))
+        if get_origin(kind) is Literal:
+            words, fits = f"one of {', '.join(map(repr, get_args(kind)))}", get_args(kind).__contains__
+        if name in TYPES and not fits(value):
+            yield name, words, value
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
+    int: ("a whole number, at least 0", _is_size),
+    float: ("a number above 0", lambda value: type(value) in (int, float) and value > 0),
+    bool: ("True or False", lambda value: isinstance(value, bool)),
+    str: ("a string", lambda value: isinstance(value, str)),
+    Sequence: (
+        "a list of strings",
+        lambda value: isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
+    ),
+    Mapping: ("a dict", lambda value: isinstance(value, dict)),
+    Union: ("'auto' or a whole number, at least 0", lambda value: value == "auto" or _is_size(value)),
+}
+
+
+def unusable_dimensions() -> Iterator[tuple[str, str]]:
+    names = [dimensions.name_of(path) for path in conf.DIMENSIONS]
+    for path, name in zip(conf.DIMENSIONS, names, strict=True):
+        if problem := dimensions.problem(path):
+            yield path, problem
+        elif names.count(name) > 1:
+            yield path, f"another one is also called '{name}'"
+
+
+def unusable_functions() -> Iterator[tuple[str, str, str]]:
+    for name in FUNCTIONS:
+        path = getattr(conf, name)
+        is_path = path and (name != "PREFIX" or keys.PATH.fullmatch(path))
+        if is_path and (problem := function_problem(path)):
+            yield name, path, problem
+
+
+def shared_tenants() -> list[tuple[Any, ...]]:
+    """Schema tenants, of django-tenants or django-tenant-schemas, whose rows have the same ids."""
+    if not hasattr(settings, "TENANT_MODEL"):
+        return []
+    own = {str(app).partition(".apps.")[0] for app in getattr(settings, "TENANT_APPS", ())}
+    counted = {model._meta.app_config.name for model in (*tracked_models(), *read_state_models())}
+    if not counted & own:
+        return []
+    problem = "readtrack is not in TENANT_APPS" if "readtrack" not in own else ""
+    is_path = keys.PATH.fullmatch(conf.PREFIX)
+    return problem_if(problem or not is_path, problem or "READTRACK['PREFIX'] names no function")
+
+
+def _precedes(first: str, second: str) -> bool:
+    """Returns True if both are in MIDDLEWARE, in that order. The second sees each response first."""
+    order = settings.MIDDLEWARE
+    return first in order and second in order[order.index(first) + 1 :]
+
+
+def missing_urls() -> list[tuple[Any, ...]]:
+    name = "SHARED_PATHS" if conf.SHARED_PATHS else "COUNT_BY"
+    try:
+        reverse("readtrack:page")
+    except NoReverseMatch:
+        return problem_if(conf.SHARED_PATHS or conf.COUNT_BY == "script", name)
+    return []
+
+
+def unknown_models() -> Iterator[tuple[str, str]]:
+    for setting in ("COUNTED_MODELS", "READ_STATE_MODELS", "NEWS_FOR"):
+        for name in getattr(conf, setting):
+            if model_with_label(str(name)) is None:
+                yield setting, name
+
+
+def unfollowed_news() -> Iterator[tuple[str, Any]]:
+    """Yields the settings and attributes that say what news is for, and those of their names that are no relations."""
+    named: dict[str, tuple[type[Model], Any]] = {
+        f"{model._meta.label}.news_for": (model, model.news_for)
+        for model in tracked_models()
+        if model.news_for is not Tracked.news_for
+    }
+    for label, names in conf.NEWS_FOR.items():
+        if model := model_with_label(str(label)):
+            named[f"READTRACK['NEWS_FOR']['{label}']"] = model, names
+    for where, (model, names) in named.items():
+        followed = {field.name for field in news_links(model)}
+        listed = names if isinstance(names, (list, tuple)) else [names]
+        yield from ((where, name) for name in listed if name not in followed)
+
+
+def unknown_fields() -> Iterator[tuple[str, str, str]]:
+    for model in tracked_models():
+        author = (model.news_author,) if model.news_author else ()
+        for attribute, names in (("news_fields", model.news_fields), ("news_author", author)):
+            for name in names:
+                try:
+                    model._meta.get_field(name)
+                except FieldDoesNotExist:
+                    yield model._meta.label, attribute, name
+
+
+def missing_migrations() -> Iterator[tuple[str, str, str]]:
+    models = tracked_models()
+    try:
+        # As makemigrations does, before the app of a custom user has its first migration.
+        loader = MigrationLoader(None, ignore_no_migrations=True)
+        nodes = [node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)]
+        state = loader.project_state(nodes)
+    except Exception:  # Django's own commands report broken migrations, and have to be able to merge them
+        return
+    for model in models:
+        app, name = model._meta.app_label, model._meta.model_name
+        known = state.models.get((app, name or ""))
+        missing = [field for field in COUNTS if known is None or field not in known.fields]
+        if app in loader.migrated_apps and missing:
+            yield model._meta.label, app, " and ".join(missing)
+
+
+def uncounted_visitors() -> Iterator[tuple[str, str, str]]:
+    others = ", ".join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader)
+    for where, name in _strategies() if not readers.has_whole_ids() else ():
+        if name in STRATEGIES and STRATEGIES[name].needs_reader:
+            yield where, name, others
+
+
+def _strategies() -> Iterator[tuple[str, str]]:
+    """Yields each place that names a strategy for unique visitors, and the name."""
+    yield "READTRACK['UNIQUE']", conf.UNIQUE
+    for model in tracked_models():
+        if model.unique_strategy:
+            yield f"{model._meta.label}.unique_strategy", model.unique_strategy
+
+
+TYPE_CHECKS: dict[str, Problems] = {
+    "readtrack.E001": lambda: problem_if(
+        not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__
+    ),
+    "readtrack.E002": wrong_types,
+    "readtrack.W003": unknown_settings,
+}
+
+CHECKS: dict[str, Problems] = {
+    **TYPE_CHECKS,
+    "readtrack.E012": lambda: problem_if(error := connection.misconfiguration(), conf.CACHE, error),
+    "readtrack.W013": lambda: problem_if(
+        (prefix := settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")) and not conf.PREFIX, conf.CACHE, prefix
+    ),
+    "readtrack.E024": shared_tenants,
+    "readtrack.W006": lambda: problem_if(MIDDLEWARE not in settings.MIDDLEWARE),
+    "readtrack.E007": lambda: problem_if(_precedes(MIDDLEWARE, AUTHENTICATION)),
+    "readtrack.E016": lambda: [
+        (path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and COMPRESSOR.search(path)
+    ],
+    "readtrack.W017": lambda: problem_if(_precedes(UPDATE_CACHE, MIDDLEWARE)),
+    "readtrack.W028": missing_urls,
+    "readtrack.W018": lambda: problem_if(_precedes(MIDDLEWARE, CONDITIONAL)),
+    "readtrack.E014": lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
+    "readtrack.E042": lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
+    "readtrack.E043": lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
+    "readtrack.E020": lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],
+    "readtrack.E022": lambda: problem_if(error := addresses.bad_proxies(), error),
+    "readtrack.E023": lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
+    "readtrack.E027": lambda: problem_if(not FILE.fullmatch(conf.SCRIPT), conf.SCRIPT),
+    "readtrack.E032": lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
+    "readtrack.E033": unusable_dimensions,
+    "readtrack.E026": lambda: exclusions.rules().problems,
+    "readtrack.E040": lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
+    "readtrack.E041": unusable_functions,
+    "readtrack.E008": unknown_models,
+    "readtrack.E009": unknown_fields,
+    "readtrack.E044": unfollowed_news,
+    "readtrack.E010": lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
+    "readtrack.W019": lambda: [
+        (model._meta.label, name)
+        for model in tracked_models()
+        for name in COUNTS
+        if not isinstance(model._meta.get_field(name), CountField)
+    ],
+    "readtrack.W011": missing_migrations,
+    "readtrack.E030": lambda: [
+        (where, name, ", ".join(map(repr, STRATEGIES))) for where, name in _strategies() if name not in STRATEGIES
+    ],
+    "readtrack.W034": uncounted_visitors,
+}
 
 
 @cache
@@ -26,7 +253,7 @@ def texts(name: str, package: str = "readtrack.checks") -> Mapping[str, str]:
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Returns all problems. While a setting has a wrong type, only the types are checked."""
     found = []
-    for name, problems in (settings.TYPE_CHECKS if any(settings.wrong_types()) else CHECKS).items():
+    for name, problems in (TYPE_CHECKS if any(wrong_types()) else CHECKS).items():
         for words in problems():
             message, hint = (text.format(*words) for text in texts(name).values())
             found.append(CheckMessage(LEVELS[name[-4]], message, hint, id=name))

@@ -1,36 +1,213 @@
-"""Runs all examinations, and reports failures of the servers as findings."""
+"""Examines the Redis server, what web processes noted in it, and the flushes; a failing server is a finding, too."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 
 from django.db import Error
+from django.db.models import Count, Min
 
-from readtrack.doctor import flushes, redis
-from readtrack.doctor.findings import Context, Finding, failure, finding
-from readtrack.store import server
-from readtrack.store.connection import RedisError, address, is_cluster, servers
+from readtrack import buckets, unread
+from readtrack.conf import conf
+from readtrack.doctor.findings import Context, Finding, counted, duration, failure, finding, size
+from readtrack.hits.addresses import NOTICES
+from readtrack.models import FlushRun, UnsentPublication
+from readtrack.sql import databases, row_counts, runs
+from readtrack.store import counters, server
+from readtrack.store.connection import CLUSTER_FACTORY, RedisError, address, check_configuration, is_cluster, servers
 from readtrack.store.server import RefusedError
+from readtrack.store.skips import skips_by_reason
+from readtrack.subjects import rows_by_model, tracked_models
 
-BY_SERVER = (redis.version, redis.role, redis.eviction, redis.persistence)  # each server of a cluster has its own
+OLDEST = (6, 2)
+SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
+NEARLY_FULL = 0.9  # of maxmemory
+SHOWN = 3  # subjects
+STATEMENT = 200  # characters of a statement that are shown
+REMEMBERED = timedelta(hours=1)  # for which the minute buckets hold the views of each subject
+
+
+def connection(context: Context) -> Finding:
+    """Measures how long a page waits for an answer."""
+    check_configuration()
+    took = server.ping()
+    return finding("connection.slow" if took > SLOW else "connection.ok", took * 1000)
+
+
+def version(context: Context) -> Finding:
+    """Examines whether the server knows the commands that the scripts call."""
+    info = context.info()
+    # Valkey also names a version of Redis, which is not its own.
+    name = "Valkey" if "valkey_version" in info else "Redis"
+    found = str(info.get(f"{name.lower()}_version", ""))
+    if not found:
+        return finding("version.unknown")
+    is_old = tuple(int(part) for part in found.split(".")[:2]) < OLDEST
+    return finding("version.old" if is_old else "version.ok", name, found)
+
+
+def role(context: Context) -> Finding:
+    """Examines whether the server takes writes and holds all keys."""
+    info = context.info()
+    is_in_cluster, replicas = int(info.get("cluster_enabled", 0)) > 0, int(info.get("connected_slaves", 0))
+    if is_in_cluster and not is_cluster():
+        return finding("role.cluster", conf.CACHE, CLUSTER_FACTORY)
+    if info.get("role") == "slave":
+        return finding("role.replica", conf.CACHE)
+    kind = "ok"
+    if is_in_cluster and not replicas:
+        kind = "alone"
+    elif is_in_cluster and context.configured("cluster-require-full-coverage") == "yes":
+        kind = "covering"
+    return finding(f"role.{kind}", counted(replicas, "replica"))
+
+
+def eviction(context: Context) -> Finding:
+    """Examines whether Redis deletes counts when its memory is full."""
+    info = context.info()
+    policy = str(info.get("maxmemory_policy", ""))
+    limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
+    kind = "full" if limit and used > limit * NEARLY_FULL else "ok"
+    if policy != "noeviction":
+        kind = "unknown" if not policy else "all" if policy.startswith("allkeys") else "some"
+    return finding(f"eviction.{kind}", policy, size(used), size(limit))
+
+
+def persistence(context: Context) -> Iterator[Finding]:
+    """Examines what is left after a restart of Redis."""
+    info = context.info()
+    failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
+    for field, what in failed.items():
+        if info.get(field, "ok") != "ok":
+            yield finding("persistence.failed", what)
+    saves = context.configured("save")
+    if info.get("aof_enabled"):
+        yield finding("persistence.log")
+    elif saves:
+        yield finding("persistence.dumps", saves)
+    else:
+        yield finding("persistence.unknown" if saves is None else "persistence.none")
+
+
+def scripts(context: Context) -> Finding:
+    """Examines whether the Redis user may run the Lua scripts."""
+    try:
+        server.try_scripts()
+    except server.RefusedError as error:
+        return finding("scripts.refused", error)
+    return finding("scripts.ok")
+
+
+def timeouts(context: Context) -> Finding:
+    """Examines how long pages would wait for a Redis that hangs."""
+    is_long = conf.TIMEOUT > 1 or conf.CIRCUIT < conf.TIMEOUT
+    return finding("timeouts.long" if is_long else "timeouts.ok", conf.TIMEOUT, conf.CIRCUIT)
+
+
+def addresses(context: Context) -> Iterable[Finding]:
+    """Reports what the web processes noticed about the addresses of new visitors."""
+    found = skips_by_reason(24, at=buckets.now())
+    noticed = [finding("addresses.shared", NOTICES[notice]) for notice in NOTICES if found[notice]]
+    return noticed or [finding("addresses.ok")]
+
+
+def flushes(context: Context) -> Iterator[Finding]:
+    """Examines when flushes ran, how they ended and how long they took."""
+    now, last, good = buckets.now(), FlushRun.objects.first(), runs.last_good()
+    if last is None:
+        yield finding("flushes.none")
+        return
+    if last.error:
+        yield finding("flushes.failed", last.error)
+    if good is None:
+        yield finding("flushes.never")
+        return
+    age, interval = now - good.began, timedelta(seconds=conf.FLUSH_INTERVAL)
+    if age > runs.late_after():
+        yield finding("flushes.late", duration(age))
+        return
+    yield finding("flushes.ok", duration(age))
+    if good.took and good.took > interval:
+        yield finding("flushes.slow", duration(good.took), duration(interval))
+
+
+def outbox(context: Context) -> Finding:
+    """Examines whether publications reach Redis."""
+    waiting = [
+        UnsentPublication.objects.using(alias).aggregate(number=Count("pk"), oldest=Min("written"))
+        for alias in unread.outboxes()
+    ]
+    number = sum(found["number"] for found in waiting)
+    if not number:
+        return finding("outbox.empty")
+    age = buckets.now() - min(buckets.now(found["oldest"]) for found in waiting if found["number"])
+    kind = "late" if age > runs.late_after() else "waiting"
+    return finding(f"outbox.{kind}", counted(number, "publication"), duration(age))
+
+
+def locks(context: Context) -> Finding:
+    """Examines whether another transaction keeps flushes from writing rows."""
+    good = runs.last_good()
+    if good is None or not good.locked:
+        return finding("locks.none")
+    left = counted(good.locked, "row")
+    found = [lock for model in tracked_models() if (lock := databases.oldest_lock(model))]
+    if not found:
+        return finding("locks.waiting", left)
+    session, age, statement = max(found, key=itemgetter(1))
+    return finding("locks.held", left, session, duration(age), statement[:STATEMENT])
+
+
+def totals(context: Context) -> Finding:
+    """Looks for totals that are no numbers, which flushes and pages skip."""
+    number, broken = server.broken_totals()
+    if not broken:
+        return finding("totals.ok", counted(number, "total"))
+    return finding("totals.broken", counted(len(broken), "total"), ", ".join(broken[:SHOWN]))
+
+
+def drift(context: Context) -> Finding:
+    """Compares totals with SQL. They may differ by the views since the last flush."""
+    # Read first, because views from here on may be in the totals, and then are in the minute buckets.
+    now, good = buckets.now(), runs.last_good()
+    if good is None or now - good.began > REMEMBERED:
+        return finding("drift.unknown")
+    totals = {subject: total for subject, total in server.some_totals(context.sample).items() if total.is_settled}
+    stored: dict[str, int] = {}
+    for model, rows in rows_by_model(totals).items():
+        stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
+    now = buckets.now() + buckets.MINUTE  # because the web servers' clocks, which name the buckets, may be fast
+    minutes = buckets.minute_starts(int((now - good.began) / buckets.MINUTE) + 2, until=now)
+    viewed = set(chain.from_iterable(counters.changed(minutes)))
+    behind = {subject: totals[subject].views - count for subject, count in stored.items()}
+    # SQL may have less only of subjects that were viewed since.
+    different = [one for one, views in behind.items() if views < 0 or (views > 0 and one not in viewed)]
+    shown = (counted(len(totals), "total"), len(different), ", ".join(different[:SHOWN]))
+    return finding("drift.some" if different else "drift.none", *shown)
+
+
+BY_SERVER = (version, role, eviction, persistence)  # each server of a cluster has its own
 REDIS, DATABASE = frozenset({"Redis"}), frozenset({"database"})
 
 Examination = Callable[[Context], Finding | Iterable[Finding]]
 
 # Functions that look at one thing each, in the order of the report, and the servers that they ask.
 EXAMINATIONS: Mapping[Examination, frozenset[str]] = {
-    redis.connection: REDIS,
-    redis.version: REDIS,
-    redis.role: REDIS,
-    redis.eviction: REDIS,
-    redis.persistence: REDIS,
-    redis.scripts: REDIS,
-    redis.timeouts: frozenset(),
-    redis.addresses: REDIS,
-    flushes.flushes: DATABASE,
-    flushes.outbox: DATABASE,
-    flushes.locks: DATABASE,
-    flushes.totals: REDIS,
-    flushes.drift: REDIS | DATABASE,
+    connection: REDIS,
+    version: REDIS,
+    role: REDIS,
+    eviction: REDIS,
+    persistence: REDIS,
+    scripts: REDIS,
+    timeouts: frozenset(),
+    addresses: REDIS,
+    flushes: DATABASE,
+    outbox: DATABASE,
+    locks: DATABASE,
+    totals: REDIS,
+    drift: REDIS | DATABASE,
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack.doctor import redis
+from readtrack.doctor import report
 from readtrack.doctor.findings import Context
 from readtrack.store.connection import PATIENCE
 from tests.conftest import Start, use_redis
@@ -116,7 +116,7 @@ def test_a_replica_takes_no_writes(start_redis: Start) -> None:
 
 
 def test_a_server_that_answers_at_once_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.doctor.redis.SLOW", ENOUGH)  # a busy machine takes longer than a network
+    monkeypatch.setattr("readtrack.doctor.report.SLOW", ENOUGH)  # a busy machine takes longer than a network
     [finding] = found("connection")
     assert (finding.level, finding.message[:12]) == ("ok", "A PING takes")
 
@@ -185,18 +185,18 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
     ],
 )
 def test_versions_are_judged_by_the_servers_own(info: dict[str, Any], finding: tuple[str, str]) -> None:
-    level, message, *_ = redis.version(Context(1, lambda: info))
+    level, message, *_ = report.version(Context(1, lambda: info))
     assert (level, message) == finding
 
 
 def test_a_server_that_hides_its_eviction_policy_is_a_note() -> None:
-    level, message, hint, _name = redis.eviction(Context(1, lambda: {"redis_version": "7.2.4"}))
+    level, message, hint, _name = report.eviction(Context(1, lambda: {"redis_version": "7.2.4"}))
     assert (level, message) == ("note", "The server does not tell its maxmemory-policy.")
     assert hint == "It has to be noeviction."
 
 
 def test_a_log_that_cannot_be_written_is_an_error() -> None:
-    first, *_ = redis.persistence(Context(1, lambda: {"aof_enabled": 1, "aof_last_write_status": "err"}))
+    first, *_ = report.persistence(Context(1, lambda: {"aof_enabled": 1, "aof_last_write_status": "err"}))
     assert first[:2] == ("error", "The last write to the log (AOF) of Redis failed.")
 
 

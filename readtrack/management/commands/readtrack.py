@@ -1,34 +1,75 @@
-"""`manage.py readtrack`: everything there is to do outside of a request. Each subcommand is a module."""
+"""`manage.py readtrack`: everything there is to do outside of a request. Each subcommand is a function."""
 
 import json
-from argparse import SUPPRESS, RawDescriptionHelpFormatter
+from argparse import SUPPRESS, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from copy import copy
+from datetime import datetime
 from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
+from django.utils import timezone
 from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
-from readtrack.management.subcommands import budget, doctor, import_, upkeep
-from readtrack.management.subcommands.arguments import TYPES
+from readtrack.imports.lines import FIELDS
+from readtrack.management.subcommands import actions
 from readtrack.store.connection import RedisError, check_configuration
 
 SUBCOMMANDS: Mapping[str, Callable[..., str | None]] = {
-    "flush": upkeep.flush,
-    "doctor": doctor.run,
-    "budget": budget.run,
-    "import": import_.run,
-    "reset": upkeep.reset,
-    "repartition": upkeep.repartition,
-    "start-as-read": upkeep.start_as_read,
-    "erase": upkeep.erase,
-    "daily-view": upkeep.daily_view,
+    "flush": actions.flush,
+    "doctor": actions.doctor,
+    "budget": actions.budget,
+    "import": actions.import_,
+    "reset": actions.reset,
+    "repartition": actions.repartition,
+    "start-as-read": actions.start_as_read,
+    "erase": actions.erase,
+    "daily-view": actions.daily_view,
 }
 TEXTS = files("readtrack.management.subcommands")
+
+
+def _number(text: str, *, kind: type[float], highest: int) -> float:
+    try:
+        number = kind(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= highest:
+        raise ArgumentTypeError(f"{text!r} is no number from 0 to {highest:,}")
+    return number
+
+
+def _field(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if name not in FIELDS or not path:
+        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(FIELDS)}, then = and its path in the JSON")
+    return name, path
+
+
+def _part(text: str) -> str:
+    number, parts = map(int, text.split("/"))
+    if not 1 <= number <= parts:
+        raise ValueError(text)
+    return f"{number}/{parts}" if parts > 1 else ""
+
+
+def _time(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else timezone.make_aware(at)
+
+
+TYPES: Mapping[str, Callable[[str], Any]] = {  # of the arguments in arguments.json
+    "int": int,
+    "count": partial(_number, kind=int, highest=10**12),
+    "share": partial(_number, kind=float, highest=1),
+    "field": _field,
+    "part": _part,
+    "time": _time,
+}
 
 
 class Command(BaseCommand):

@@ -1,1 +1,1 @@
-"""One module for each subcommand, with `arguments`, `run` and perhaps `after_failure`; `help/` describes them."""
+"""The subcommands: `actions` has a function for each, `arguments.json` and `help/` describe them."""
