@@ -12,7 +12,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 
 from readtrack.page import filling
-from readtrack.page.placeholders import COUNT, DOT, OF_COUNTS, UNREAD, Placeholder
+from readtrack.page.filling import COUNT, DOT, OF_COUNTS, UNREAD, Placeholder
 from readtrack.reports import breakdowns
 
 

@@ -17,7 +17,7 @@ from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.bots import user_agent_of
 from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling, panel
-from readtrack.page.placeholders import PAGE_MARK, PANEL_MARK, TEXT_MARK
+from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, TEXT_MARK
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import clock, keys, uniques
 from readtrack.store.buffer import hit_buffer
@@ -60,7 +60,7 @@ class ReadTrackMiddleware:
             user = await visitors.asigned_in(request) if to_do.needs_user else None
             # A tenant is that of the thread's connection to SQL, and Django's own thread closes that connection.
             # EXCLUDE may query groups. Otherwise any thread will do, and pages do not queue.
-            is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or filling.may_query(to_do.content or b""))
+            is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(to_do.content or b""))
             await sync_to_async(_finish, thread_sensitive=is_sensitive)(request, response, to_do, user)
         return response
 

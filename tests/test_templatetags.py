@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.page import placeholders
+from readtrack.page import filling
 from readtrack.sql import row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
@@ -204,7 +204,7 @@ def text_of(response: Any) -> str:
 def test_an_object_without_counts_shows_nothing_and_with_debug_the_log_says_why_once(
     make: Any, reason: str, caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
-    placeholders._explain.cache_clear()
+    filling._explain.cache_clear()
     assert render("{% view_count o %}", o=make()) == ""
     assert caplog.messages == []
     settings.DEBUG = True

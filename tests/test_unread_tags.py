@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling
-from readtrack.page.placeholders import ELSE, END, Placeholder, dot
+from readtrack.page.filling import ELSE, END, Placeholder, new_items
 from readtrack.request import TrackedRequest
 from tests.support import factories
 from tests.support.wire import Wire
@@ -73,7 +73,7 @@ def test_parts_stand_inside_each_other_with_tags_in_them(user: Any, pair: list[A
         "{% else %}5{% if_unread new %}6{% endif_unread %}{% endif_unread %}7"
     )
     html = page(source, user, read=pair[0], new=pair[1], p=factories.post(view_count=9))
-    assert html.replace(dot(is_unread=True), "*") == "13*47"
+    assert html.replace(new_items(0), "*") == "13*47"
     tracker.mark_read(user, pair)
     assert page(source, user, read=pair[0], new=pair[1], p=factories.post()) == "57"
 
@@ -153,7 +153,7 @@ def test_parts_are_cut_out_of_json_too(user: Any, pair: list[Any]) -> None:
     def view(request: TrackedRequest) -> JsonResponse:
         return JsonResponse({"html": rendered(ROW + "{% unread_dot c %}", request=request, c=pair[1])})
 
-    assert json.loads(served(view, user).content)["html"] == "<b>new</b>" + dot(is_unread=True)
+    assert json.loads(served(view, user).content)["html"] == "<b>new</b>" + new_items(0)
 
 
 def test_an_end_that_begins_nowhere_does_no_harm(user: Any, pair: list[Any]) -> None:
@@ -173,7 +173,7 @@ def test_the_number_of_news_is_shown_where_the_strategy_counts(user: Any, pair: 
     source = (
         "{% unread_count c as items %}{% unread_dot c as is_unread %}{{ items }} {{ is_unread }} {% unread_count c %}"
     )
-    assert page(source, user, c=pair[1]) == "1 True " + dot(is_unread=True)
+    assert page(source, user, c=pair[1]) == "1 True " + new_items(0)
     settings.READTRACK = {"READ_STATE": "sequence"}
     tracker.mark_read(user, pair)
     for _ in range(1200):

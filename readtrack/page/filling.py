@@ -1,35 +1,168 @@
-"""Filling in: replaces the placeholders of a finished page with live counts and dots, in one round trip."""
+"""Counts and dots of a page: tags leave placeholders, and the finished page is filled in, in one round trip.
+
+A placeholder is signed text that names its object, so loops, includes, template engines and cached fragments all work.
+Visitors cannot sign one, so a comment that contains one stays text.
+"""
 
 import gzip
 import json
+import logging
+import re
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from functools import cache, partial
-from typing import Any
+from secrets import compare_digest
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.db.models import Model
+from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import compress_string
+from django.utils.translation import ngettext
 
+from readtrack import numerals
+from readtrack.conf import conf
 from readtrack.hits import readers, reading, visitors
 from readtrack.hits.readers import Reader
-from readtrack.page import placeholders
-from readtrack.page.placeholders import ELSE, END, IF, MARK, OF_COUNTS, OF_READERS, PAGE, PANEL, TEXT, Placeholder
-from readtrack.page.shown import LONGEST_PATH, VERSIONS, Shown
+from readtrack.page.shown import ANSWER, LONGEST_PATH, VERSIONS, Shown
 from readtrack.reports import live
 from readtrack.request import Recorder
+from readtrack.subjects import author_of_counts, can_be_unread, is_counted, subject_of, why_not_counted
+
+logger = logging.getLogger("readtrack")
 
 FindReader = Callable[[], Reader | None]
 Run = Callable[..., list[Any]]  # runs calls, as `scripts.run_all` does
 
 GZIP = b"\x1f\x8b"  # the first bytes
-SCRIPT_HINT = SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->")
 PADDING = 100  # random bytes at most, as Django's GZipMiddleware adds against BREACH
+
+COUNT, EXACT, WORDS = "count", "exact", "words"
+DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
+PAGE, TEXT, PANEL = "page", "text", "panel"
+OF_COUNTS = {COUNT, EXACT, WORDS}
+OF_READERS = {DOT, UNREAD, IF}
+OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
+MARK, PAGE_MARK, TEXT_MARK, PANEL_MARK = b"!rt!", b"!rt!page!", b"!rt!text!", b"!rt!panel!"
+READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")
+# A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
+PATTERN = re.compile(
+    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page|text|panel)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
+)
+# May query: a count of an object that does not carry SQL's, or a panel.
+MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!!|panel!)")
+ELEMENT = re.compile(r"\A<[\w-]+")
+# The beginning of a placeholder whose rest is in the next part of a stream.
+BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
+
+
+class Placeholder(NamedTuple):
+    """The place of a count or a dot, or the start of a branch of `if_unread` that reaches to the next ELSE or END."""
+
+    kind: str
+    subject: str
+    # SQL's count, if the object carries it: shown without a query while Redis is down. Of a text its number of words.
+    stored: int | None = None
+
+    @classmethod
+    def of(cls, kind: str, obj: Any, *, words: int = 0) -> "Placeholder | None":
+        """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
+        is_saved = isinstance(obj, Model) and obj.pk is not None
+        if kind not in OF_COUNTS and kind not in {TEXT, PANEL}:
+            return cls(kind, subject_of(obj)) if is_saved and can_be_unread(obj) else None
+        if is_saved and is_counted(obj.__class__):
+            author = f"|{quote(author_of_counts(obj))}" if kind == PANEL else ""
+            return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
+        if settings.DEBUG:
+            _explain(obj.__class__)
+        return None
+
+    def __str__(self) -> str:
+        body = f"{self.kind}!{self.subject}!{'' if self.stored is None else self.stored}"
+        return f"!rt!{body}!{visitors.digest('placeholder', body)}!"
+
+    @property
+    def key(self) -> str:
+        """The name by which the page's script finds the element: half of the signature."""
+        return str(self)[-17:-9]
+
+
+@cache  # once for each class
+def _explain(kind: type[Any]) -> None:
+    logger.warning("view_count shows nothing: %s", why_not_counted(kind) or f"this {kind.__name__} is not saved.")
+
+
+def found(content: bytes) -> dict[bytes, Placeholder]:
+    """Returns the placeholders in the content by their text. Text with a wrong signature is none."""
+    ours = {}
+    for match in PATTERN.finditer(content):
+        body = match[2].decode(errors="replace")
+        # The signature comes first, because the body may be anything that a visitor typed.
+        if compare_digest(visitors.digest("placeholder", body).encode(), match[3]):
+            kind, subject, stored = body.split("!")
+            ours[match[0] + match[1]] = Placeholder(kind, subject, int(stored) if stored else None)
+    return ours
+
+
+def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dict[bytes, str]:
+    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
+    html, cached = dict.fromkeys(waiting, ""), cache(new_items)
+    for text, entry in waiting.items():
+        if entry.kind in OF_COUNTS:
+            html[text] = count(state.views[entry.subject], kind=entry.kind)
+        elif entry.kind == TEXT:
+            html[text] = str(reading.least_seconds(entry.stored or 0))
+        elif entry.kind in {DOT, UNREAD} and (items := state.unread.get(entry.subject, 0)):
+            # With bitmaps it is a dot, because a bit has no number.
+            html[text] = cached(items if entry.kind == UNREAD and conf.READ_STATE != "bitmap" else 0)
+    if page := next(((text, entry) for text, entry in waiting.items() if entry.kind == PAGE), None):
+        _connect(waiting, html, *page)
+    return html
+
+
+def _connect(waiting: Mapping[bytes, Placeholder], html: dict[bytes, str], text: bytes, page: Placeholder) -> None:
+    """Puts in the token of the page, and names each element for its script."""
+    places = {key: entry for key, entry in waiting.items() if entry.kind in OF_ELEMENTS}
+    for key, entry in places.items():
+        name = f' data-rt="{entry.key}"'
+        named, is_element = ELEMENT.subn(rf"\g<0>{name}", html[key])
+        html[key] = named if is_element else f"<span{name}{'' if html[key] else ' hidden'}>{html[key]}</span>"
+    if page.subject != ANSWER:
+        texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
+        token = Shown.named(page.subject, page.stored).token(list(places.values()), texts[0] if texts else ())
+        html[text] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
+
+
+def count(views: int, *, kind: str) -> str:
+    """Returns a count as HTML: EXACT is the number alone, COUNT and WORDS have the exact number as their title."""
+    # Numbers below a thousand need no formatting, which takes longer than all else here.
+    is_plain = views < numerals.THOUSAND
+    exact = str(views) if is_plain else numerals.exact(views)
+    if kind == EXACT:
+        return exact
+    short = exact if is_plain else numerals.short(views)
+    shown = in_words(views) if kind == WORDS else short
+    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
+
+
+def in_words(views: int) -> str:
+    """Returns a count as text: `1 view`, `1.2k views`."""
+    return ngettext("%(views)s view", "%(views)s views", views) % {"views": numerals.short(views)}
+
+
+def new_items(items: int) -> str:
+    """Returns the number of new items as HTML; without a number (0) it is a dot."""
+    if not items:
+        return render_to_string("readtrack/dot.html").strip()
+    words = {"items": items, "exact": numerals.exact(items), "short": numerals.short(items)}
+    return render_to_string("readtrack/unread_count.html", words).strip()
 
 
 def left(placed: Placeholder | str | None, context: Any) -> SafeString:
@@ -97,12 +230,12 @@ def script(context: Any) -> str:
     """Returns the element of the page's script; "" for a page that does not come through the middleware."""
     request = getattr(context, "request", None) or context.get("request")
     seen = getattr(request, "readtrack", None)
-    if request is None or seen is None:
+    if seen is None:
         return ""
     try:
         url = reverse("readtrack:page")
     except NoReverseMatch:
-        return SCRIPT_HINT if settings.DEBUG else ""
+        return SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->") if settings.DEBUG else ""
     seen.see(context)
     seen.has_script = True
     shown = Shown.by(seen, path=request.path)
@@ -115,7 +248,7 @@ def script(context: Any) -> str:
 
 def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
-    pages = [entry for entry in placeholders.found(content).values() if entry.kind == PAGE]
+    pages = [entry for entry in found(content).values() if entry.kind == PAGE]
     for shown in (Shown.named(page.subject, page.stored) for page in pages):
         if shown.path == path[:LONGEST_PATH]:  # otherwise a fragment was cached with the script of another page in it
             shown.tell(recorder)
@@ -127,12 +260,7 @@ def needs_user(response: Any, content: bytes) -> bool:
     """Returns True if the response, with the content by `text_of`, may have dots; a stream of HTML always may."""
     if response.streaming:
         return "html" in response.get("Content-Type", "")
-    return bool(placeholders.READER_MARK.search(content))
-
-
-def may_query(content: bytes) -> bool:
-    """Returns True if filling in may need SQL's counts."""
-    return bool(placeholders.WITHOUT_COUNT.search(content))
+    return bool(READER_MARK.search(content))
 
 
 def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run | None = None) -> None:
@@ -183,49 +311,33 @@ def filled(
     run: Run | None = None,
 ) -> bytes:
     """Returns the content with all placeholders replaced. `branches` are those open since earlier parts of a stream."""
-    waiting = placeholders.found(content)
-    if not waiting and not branches:
+    waiting, open_ = found(content), [] if branches is None else branches
+    if not waiting and not open_:
         return content
     counts: dict[str, int | None] = {}
-    for entry in waiting.values():
-        if entry.kind in OF_COUNTS:
-            before = counts.get(entry.subject)
-            counts[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
+    for entry in (one for one in waiting.values() if one.kind in OF_COUNTS):
+        before = counts.get(entry.subject)
+        counts[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
     dots = {entry.subject for entry in waiting.values() if entry.kind in OF_READERS}
     reader = find_reader() if dots else None
     state = live.page_state(counts=counts, dots=list(dots), reader=reader, run=run)
-    html = {
-        text: (json.dumps(shown)[1:-1] if is_json else shown).encode(charset, "xmlcharrefreplace")
-        for text, shown in placeholders.rendered(waiting, state).items()
-    }
-    return b"".join(_shown(content, waiting, html, state, [] if branches is None else branches))
-
-
-def _shown(
-    content: bytes,
-    waiting: dict[bytes, Placeholder],
-    html: dict[bytes, bytes],
-    state: live.PageState,
-    open_: list[bool],
-) -> Iterator[bytes]:
-    """Yields the parts of the content that are not in a hidden branch of `if_unread`."""
-    end = 0
-    for match in placeholders.PATTERN.finditer(content):
+    html, parts, end = rendered(waiting, state), list[bytes](), 0
+    for match in PATTERN.finditer(content):
         text = match[0] + match[1]
-        entry = waiting.get(text)
-        if entry is None or match.start() < end:
+        place = waiting.get(text)
+        if place is None or match.start() < end:
             continue
-        if all(open_):
-            yield content[end : match.start()] + html[text]
+        if all(open_):  # no hidden branch of `if_unread`
+            shown = json.dumps(html[text])[1:-1] if is_json else html[text]
+            parts += (content[end : match.start()], shown.encode(charset, "xmlcharrefreplace"))
         end = match.start() + len(text)
-        if entry.kind == IF:
-            open_.append(state.unread.get(entry.subject, 0) > 0)
-        elif entry.kind == ELSE:
+        if place.kind == IF:
+            open_.append(state.unread.get(place.subject, 0) > 0)
+        elif place.kind == ELSE:
             open_[-1:] = [not is_shown for is_shown in open_[-1:]]
-        elif entry.kind == END:
+        elif place.kind == END:
             del open_[-1:]
-    if all(open_):
-        yield content[end:]
+    return b"".join([*parts, content[end:]] if all(open_) else parts)
 
 
 class Stream:
@@ -255,9 +367,12 @@ class Stream:
     async def _afill_in(self, content: bytes) -> bytes:
         if MARK in content or self._branches:
             # Connections to the database belong to Django's own thread, which closes them.
-            return await sync_to_async(self._fill_in, thread_sensitive=may_query(content))(content)
+            return await sync_to_async(self._fill_in, thread_sensitive=bool(MAY_QUERY.search(content)))(content)
         return content
 
     def _whole(self, part: bytes) -> bytes:
-        whole, self._begun = placeholders.parted(self._begun + part)
-        return whole
+        content = self._begun + part
+        last = content[max(0, content.rfind(MARK)) :]
+        begun = None if last in found(last) else BEGUN.search(content)
+        self._begun = begun[0] if begun else b""
+        return content.removesuffix(self._begun)

@@ -11,9 +11,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.numerals import exact
-from readtrack.page import placeholders
-from readtrack.page.filling import keep_apart
-from readtrack.page.placeholders import PANEL
+from readtrack.page import filling
 from readtrack.reports import live
 from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
 from readtrack.reports.breakdowns import hashes
@@ -28,13 +26,13 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
     """Returns the content with the first panel in it, if the user may see it. Caches are told to keep it for nobody."""
     if "html" not in response.get("Content-Type", ""):
         return content
-    first = next(((text, entry) for text, entry in placeholders.found(content).items() if entry.kind == PANEL), None)
+    first = next(((text, entry) for text, entry in filling.found(content).items() if entry.kind == filling.PANEL), None)
     if first is None:  # a visitor typed the mark
         return content
     shown = ""
     with suppress(Error):  # the page does without
         shown = _shown(user, *first[1].subject.split("|"))
-    keep_apart(response, is_personal=bool(shown))
+    filling.keep_apart(response, is_personal=bool(shown))
     return content.replace(first[0], shown.encode(), 1)
 
 

@@ -14,8 +14,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from readtrack import numerals, reports
-from readtrack.page import filling, placeholders
-from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
+from readtrack.page import filling
+from readtrack.page.filling import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
 from readtrack.reports import breakdowns, live
 from readtrack.sql.popular import DAYS, By
 from readtrack.subjects import subject_of
@@ -177,7 +177,7 @@ def _value(kind: str, obj: Any, context: Context) -> int | str:
         views: int = reports.views([obj])[obj]
         if kind == COUNT:
             return views
-        return placeholders.in_words(views) if kind == WORDS else numerals.exact(views)
+        return filling.in_words(views) if kind == WORDS else numerals.exact(views)
     subject = subject_of(obj)
     items = live.page_state(dots=[subject], reader=filling.reader_of(context)).unread.get(subject, 0)
     return items > 0 if kind == DOT else items

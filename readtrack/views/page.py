@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from readtrack.conf import conf
 from readtrack.hits import visitors
 from readtrack.page import shown
-from readtrack.page.placeholders import PAGE, Placeholder
+from readtrack.page.filling import PAGE, Placeholder
 
 LONGEST_BODY = 60_000  # bytes; browsers send no more than 65,536 once a page is left
 LONGEST_REFERRER = 2_048

@@ -20,7 +20,7 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling
-from readtrack.page.placeholders import COUNT, DOT, Placeholder
+from readtrack.page.filling import COUNT, DOT, Placeholder
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns
 from tests.support import factories

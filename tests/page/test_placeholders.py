@@ -8,8 +8,8 @@ from django.db.models import F
 from django.test.signals import template_rendered
 from django.utils.translation import override
 
-from readtrack.page import placeholders
-from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, UNREAD, Placeholder
+from readtrack.page import filling
+from readtrack.page.filling import COUNT, DOT, EXACT, IF, UNREAD, Placeholder
 from readtrack.reports.live import PageState
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Page, Post, Publication
@@ -18,7 +18,7 @@ from tests.site.models import Category, Page, Post, Publication
 @pytest.mark.parametrize("kind", [COUNT, DOT])
 def test_a_placeholder_is_found_by_its_text(kind: str) -> None:
     ours = Placeholder(kind, "site.post:1", 5)
-    assert placeholders.found(f"<p>{ours}</p>{ours}".encode()) == {str(ours).encode(): ours}
+    assert filling.found(f"<p>{ours}</p>{ours}".encode()) == {str(ours).encode(): ours}
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_a_placeholder_is_found_by_its_text(kind: str) -> None:
 )
 def test_text_that_looks_like_a_placeholder_stays_as_it_is(content: bytes) -> None:
     ours = str(Placeholder(COUNT, "site.post:1")).encode()
-    assert placeholders.found(content) == {}
-    assert list(placeholders.found(content + ours)) == [ours]
+    assert filling.found(content) == {}
+    assert list(filling.found(content + ours)) == [ours]
 
 
 def test_a_long_name_in_another_script_is_found_too() -> None:
     ours = Placeholder.of(COUNT, Page(slug="é" * 100, view_count=5))
-    assert list(placeholders.found(str(ours).encode()).values()) == [ours]
+    assert list(filling.found(str(ours).encode()).values()) == [ours]
     assert ours == (COUNT, subject_of(Page(slug="é" * 100)), 5)
 
 
@@ -56,20 +56,19 @@ def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
 
 
 def test_a_count_in_words_is_one_view_or_many() -> None:
-    assert placeholders.count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
-    assert ">1.2k views<" in placeholders.count(1234, kind="words")
+    assert filling.count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
+    assert ">1.2k views<" in filling.count(1234, kind="words")
 
 
 def test_a_dot_is_read_aloud_in_the_readers_language() -> None:
     with override("en"):
-        dot = placeholders.dot(is_unread=True)
+        dot = filling.new_items(0)
     assert '<span class="readtrack-dot__text">unread</span>' in dot
-    assert placeholders.dot(is_unread=False) == ""
 
 
 def test_a_short_count_has_the_exact_number_as_its_title() -> None:
-    assert placeholders.count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
-    assert placeholders.count(12345, kind="exact") == "12,345"
+    assert filling.count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
+    assert filling.count(12345, kind="exact") == "12,345"
 
 
 def test_the_dots_of_a_page_are_rendered_once() -> None:
@@ -81,8 +80,8 @@ def test_the_dots_of_a_page_are_rendered_once() -> None:
 
     template_rendered.connect(note)
     waiting = {subject.encode(): Placeholder(DOT, subject) for subject in subjects}
-    html = placeholders.rendered(waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}))
-    assert set(html.values()) == {"", placeholders.dot(is_unread=True)}
+    html = filling.rendered(waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}))
+    assert set(html.values()) == {"", filling.new_items(0)}
     assert len(templates) == 2  # the page's, and ours to compare with
 
 
@@ -93,7 +92,7 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
         b"c": Placeholder(DOT, "site.post:1"),
         b"d": Placeholder(IF, "site.post:1"),
     }
-    html = placeholders.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}))
+    html = filling.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}))
     assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}
 
 
