@@ -25,7 +25,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.serializers import ModelSerializer
 
-from readtrack import reports, tracker
+from readtrack import reports, tracker, views
 from readtrack.checks.setup import AUTHENTICATION, CHECKS, check_setup
 from readtrack.conf import DEFAULTS
 from readtrack.hits.hit import REASONS
@@ -33,7 +33,6 @@ from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
 from readtrack.store import keys
-from readtrack.views import unread
 from tests.site.models import Post
 from tests.support import factories
 
@@ -197,7 +196,7 @@ def test_every_reason_is_explained() -> None:
 def test_every_error_of_the_endpoints_is_explained() -> None:
     table = re.findall(r"^\| (\d+) \| `(\w+)` \|", read(ROOT / "docs" / "reference" / "http.md"), re.MULTILINE)
     refusals = re.findall(
-        r'RefusalError\(\s*"(\w+)"(?:.*?status=(\d+))?[^\n]*$', inspect.getsource(unread), re.MULTILINE
+        r'RefusalError\(\s*"(\w+)"(?:.*?status=(\d+))?[^\n]*$', inspect.getsource(views), re.MULTILINE
     )
     assert {(status or "400", code) for code, status in refusals} == set(table)
 

@@ -13,15 +13,12 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from readtrack import numerals, reports
+from readtrack import numerals, reports, views
 from readtrack.page import filling
 from readtrack.page.filling import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
 from readtrack.reports import breakdowns, live
 from readtrack.sql.popular import DAYS, By
 from readtrack.subjects import subject_of
-from readtrack.views import outbound
-
-HONEYPOT_HINT = SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->")
 
 register = template.Library()
 
@@ -71,8 +68,8 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
 def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
     """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the stage and redirects."""
     if isinstance(obj, Model) and obj.pk is not None:
-        return outbound.link(obj, url, stage=stage)
-    return str(url) if outbound.is_web(str(url)) else ""
+        return views.outbound_link(obj, url, stage=stage)
+    return str(url) if views.is_web(str(url)) else ""
 
 
 @register.simple_tag
@@ -81,7 +78,9 @@ def readtrack_honeypot() -> str:
     try:
         url = reverse("readtrack:honeypot")
     except NoReverseMatch:
-        return HONEYPOT_HINT if settings.DEBUG else ""
+        return (
+            SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->") if settings.DEBUG else ""
+        )
     # Without text, so that it needs no style, which a policy may forbid and robots look for.
     return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
 

@@ -14,14 +14,13 @@ from django.test import RequestFactory, override_settings
 from django.urls import path
 from redis import Redis
 
-from readtrack import buckets
+from readtrack import buckets, views
 from readtrack.hits import visitors
 from readtrack.hits.hit import Hit, refusal
 from readtrack.page import filling
 from readtrack.page.shown import Shown
 from readtrack.store import recording, scripts
 from readtrack.store.connection import connect
-from readtrack.views import page as script
 from tests.benchmarks.measuring import table
 from tests.benchmarks.serving import SECONDS, requests_a_second
 from tests.site.models import Post
@@ -82,7 +81,7 @@ def naive(request: HttpRequest) -> HttpResponse:
     return plain(request)
 
 
-urlpatterns = [path("plain/", plain), path("post/", post), path("naive/", naive), path("script/", script.page)]
+urlpatterns = [path("plain/", plain), path("post/", post), path("naive/", naive), path("script/", views.page)]
 
 Environ = dict[str, Any]
 

@@ -5,8 +5,7 @@ from django.template import Context, Template
 from django.test import Client
 from redis import Redis
 
-from readtrack import tracker
-from readtrack.views import outbound
+from readtrack import tracker, views
 from tests.site.models import Post
 from tests.support import factories
 
@@ -21,7 +20,7 @@ def visitor() -> Client:
 
 
 def link(post: Post, url: str = TARGET, stage: str = "click") -> str:
-    return outbound.link(post, url, stage=stage)
+    return views.outbound_link(post, url, stage=stage)
 
 
 def stages(redis: Redis, post: Post) -> dict[str, str]:

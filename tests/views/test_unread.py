@@ -13,9 +13,8 @@ from django.test import Client, RequestFactory
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import reports, tracker, views
 from readtrack.subjects import model_with_label, subject_of
-from readtrack.views import unread
 from tests.conftest import use_redis
 from tests.site.models import Category, Product, Shelf
 from tests.support import factories
@@ -60,7 +59,7 @@ def test_it_tells_what_is_unread_and_marks_it_read(client: Client) -> None:
 
 
 def test_keys_are_enough_where_only_one_model_has_read_state(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.views.unread.read_state_models", lambda: [Category])
+    monkeypatch.setattr("readtrack.views.read_state_models", lambda: [Category])
     category = factories.category()
     assert post(client, {"categories": [category.pk]}).json() == {"read": [str(category.pk)], "unread": []}
     assert client.get(UNREAD, {"category": category.pk}).json()["categories"] == {
@@ -130,7 +129,7 @@ def test_a_site_says_what_a_user_may_see(client: Client, user: User, settings: A
         (["site.nothing:1"], "unknown_category"),
         (["site.manual:\0"], "unknown_category"),
         (["site.shelf:%00"], "unknown_category"),
-        (["site.category:1"] * (unread.MOST + 1), "too_many"),
+        (["site.category:1"] * (views.MOST + 1), "too_many"),
     ],
 )
 def test_a_category_that_cannot_be_is_a_clear_error(names: list[str], code: str, client: Client, redis: Redis) -> None:
@@ -142,7 +141,7 @@ def test_a_category_that_cannot_be_is_a_clear_error(names: list[str], code: str,
 
 
 def test_too_many_categories_are_told_how_many_may_be_named(client: Client) -> None:
-    answer = client.get(UNREAD, {"category": ["site.category:1"] * (unread.MOST + 1)})
+    answer = client.get(UNREAD, {"category": ["site.category:1"] * (views.MOST + 1)})
     assert answer.json()["error"]["message"] == "Name at most 200 categories."
 
 
@@ -273,7 +272,7 @@ def test_a_sites_own_view_may_sign_in_and_call_ours(user: User) -> None:
     category = factories.category()
     request = RequestFactory(enforce_csrf_checks=True).post(READ, {"category": name(category)})
     request.user = user  # as a view of an API package has done when it calls ours
-    assert json.loads(unread.read(request).content) == {"read": [name(category)], "unread": []}
+    assert json.loads(views.read(request).content) == {"read": [name(category)], "unread": []}
 
 
 def test_each_way_has_its_method_and_nothing_is_cached(client: Client) -> None:

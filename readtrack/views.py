@@ -1,0 +1,284 @@
+"""The HTTP endpoints that readtrack answers itself: the page's script, JSON, links out of the site, the honeypot."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from django.contrib.auth import SESSION_KEY
+from django.core.exceptions import RequestDataTooBig, ValidationError
+from django.core.signing import BadSignature, Signer
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from django.utils.module_loading import import_string
+from django.utils.translation import gettext, ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt, csrf_protect, ensure_csrf_cookie
+from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
+
+from readtrack import buckets, reports, tracker
+from readtrack.conf import conf
+from readtrack.hits import bots, visitors
+from readtrack.hits.hit import is_prefetch
+from readtrack.hits.readers import Reader
+from readtrack.page import shown
+from readtrack.page.filling import PAGE, Placeholder
+from readtrack.reports import live
+from readtrack.store import day_keys
+from readtrack.store.circuit import fail_open
+from readtrack.store.recording import mark_robots
+from readtrack.subjects import check_stage, has_read_state, parse_subject, read_state_models, subject_of, subject_of_row
+
+LONGEST_BODY = 60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
+LONGEST_REFERRER = 2_048
+LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
+MOST = 200  # categories in one request
+LONGEST_NAME = 1_000  # characters of a category's name
+TIME = re.compile("[0-9]{1,16}")  # microseconds, until the year 2286
+
+Category = tuple[type[Model], Any]
+
+_signer = Signer(salt="readtrack.views.outbound")
+
+
+@csrf_exempt  # because pages in caches have no token of a session; only pages of this site are heard
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest) -> HttpResponse:
+    """`GET`: the script. `POST`: counts the view of the page whose token it is, and answers with counts and dots."""
+    if request.method == "POST":
+        return _told(request)
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    script = shown.SCRIPTS.get(request.META.get("QUERY_STRING", ""), shown.PLAIN)
+    return HttpResponse(script, content_type="text/javascript; charset=utf-8", headers=headers)
+
+
+@never_cache
+def _told(request: HttpRequest) -> HttpResponse:
+    recorder = getattr(request, "readtrack", None)  # missing without the middleware
+    token, referrer, state, *_ = (*_script_body(request).split("\n", 2), "", "")
+    known = shown.told(token) if recorder is not None and token and _is_own(request) else None
+    if recorder is None or known is None:
+        return JsonResponse({}, status=403)
+    page, recorder.language, places, text, _ = known
+    # From here on this is the page's own request, for the middleware to judge, count and fill in.
+    recorder.is_script = True
+    request.path, request.META["HTTP_REFERER"] = page.path, referrer[:LONGEST_REFERRER]
+    if state:  # the page was counted when it was shown
+        recorder.reading = known.reading(state)
+        page = page._replace(views=(), reads=page.reads if recorder.reading and recorder.reading.is_read else ())
+    if text and (conf.READ_WHEN == "read") != bool(state):
+        page = page._replace(reads=())
+    if state or conf.COUNT_BY != "server":
+        page.tell(recorder)
+    placed = [Placeholder(*place) for place in places]
+    # A cookie proves itself by coming back: only then its owner is told apart from others with the same address.
+    again = bool(page.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
+    answer = {"html": {place.key: str(place) for place in placed}, "page": str(Placeholder(PAGE, shown.ANSWER))}
+    return JsonResponse({**answer, "again": again})
+
+
+def _script_body(request: HttpRequest) -> str:
+    """Returns the body; "" for one that is too long or breaks off."""
+    try:
+        size = int(request.META.get("CONTENT_LENGTH") or 0)
+        return request.body.decode(errors="replace") if size <= LONGEST_BODY else ""
+    except (ValueError, OSError, RequestDataTooBig):
+        return ""
+
+
+def _is_own(request: HttpRequest) -> bool:
+    """Returns False for a page of another site. A browser sends one of the headers with each POST, an app neither."""
+    site, origin = request.META.get("HTTP_SEC_FETCH_SITE"), request.META.get("HTTP_ORIGIN")
+    if site is not None or origin is None:
+        return site in {None, "same-origin"}
+    try:
+        return bool(urlsplit(origin).netloc == request.get_host())
+    except ValueError:
+        return False
+
+
+class RefusalError(Exception):
+    """The reason why a request cannot be answered, which becomes the error in JSON."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
+    """Makes a view of a function of the request and its reader, whose RefusalError becomes the error in JSON."""
+
+    @wraps(work)
+    def view(request: HttpRequest) -> JsonResponse:
+        try:
+            reader = visitors.reader(request, visitors.signed_in(request))
+            if reader is None:
+                raise RefusalError("not_signed_in", gettext("Sign in first."), status=401)
+            return JsonResponse(work(request, reader))
+        except RefusalError as refusal:
+            error = {"code": refusal.code, "message": str(refusal)}
+            return JsonResponse({"error": error}, status=refusal.status)
+
+    return view
+
+
+@never_cache
+@ensure_csrf_cookie
+@require_GET
+@_in_json
+def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+    """`GET unread/?category=…`: returns the number of new items in each category."""
+    wanted = _named(request.GET.getlist("category"))
+    as_of = fail_open(reports.as_of, 0)
+    if conf.READ_QUERYSET:
+        wanted = _visible(request, wanted)
+    subjects = {name: subject_of_row(*category) for name, category in wanted.items()}
+    found = live.page_state(dots=list(subjects.values()), reader=reader).unread
+    if not as_of or len(found) < len(set(subjects.values())):
+        raise RefusalError("unavailable", gettext("Try again later."), status=503)
+    counts = {name: found[subject] for name, subject in subjects.items()}
+    answers = {name: {"unread": count > 0, "count": count} for name, count in counts.items()}
+    return {"as_of": as_of, "categories": answers}
+
+
+@_in_json
+def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+    """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
+    names, as_of = _body(request)
+    wanted = _named(names)
+    # Only categories that exist, so that nobody can make up keys.
+    visible = {name: subject_of_row(*category) for name, category in _visible(request, wanted).items()}
+    done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=as_of)
+    if done is None:
+        raise RefusalError("unavailable", gettext("Try again later."), status=503)
+    is_read = [name for name in wanted if visible.get(name) in done]
+    return {"read": is_read, "unread": [name for name in wanted if name not in is_read]}
+
+
+@never_cache
+@csrf_exempt
+@require_POST
+def read(request: HttpRequest) -> HttpResponse:
+    """Needs the CSRF token where a cookie names the reader. No other site can make a browser send a header."""
+    is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
+    is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
+    return (csrf_protect(_read) if is_by_cookie else _read)(request)
+
+
+def _body(request: HttpRequest) -> tuple[list[str], int | None]:
+    """Returns the names and `as_of` of a JSON body or of a form. Raises RefusalError."""
+    names, as_of = request.POST.getlist("category"), request.POST.get("as_of")
+    if request.content_type == "application/json":
+        try:
+            body = json.loads(request.body)
+            names, as_of = [str(name) for name in body["categories"] if isinstance(name, (str, int))], body.get("as_of")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
+    if as_of is not None and not TIME.fullmatch(str(as_of)):
+        raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
+    return names, None if as_of is None else int(as_of)
+
+
+def _named(names: Sequence[str]) -> dict[str, Category]:
+    if not names:
+        raise RefusalError("no_category", gettext("Name at least one category."))
+    if len(names) > MOST:
+        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
+        raise RefusalError("too_many", message % {"most": MOST})
+    models, wanted = read_state_models(), {}
+    for name in names:
+        category = _category(name, models)
+        if category is None:
+            raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
+        wanted[name] = category
+    return wanted
+
+
+def _category(name: str, models: Sequence[type[Model]]) -> Category | None:
+    # Lone surrogates, which JSON allows, fit into no query; a long name must not enter a cache.
+    if len(name) > LONGEST_NAME or any("\ud800" <= char <= "\udfff" for char in name):
+        return None
+    parsed = parse_subject(name) if ":" in name else None
+    if parsed is None and len(models) == 1:
+        parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
+    if parsed is None or "\0" in unquote(name) or not has_read_state(parsed[0]):
+        return None
+    try:
+        parsed[0]._meta.pk.run_validators(parsed[1])
+    except ValidationError:
+        return None
+    return parsed
+
+
+def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:
+    """Returns the categories that exist and that READ_QUERYSET lets the user see, with one query for each model."""
+    allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
+    pks: dict[type[Model], set[Any]] = {}
+    for model, pk in wanted.values():
+        pks.setdefault(model, set()).add(pk)
+    seen = set()
+    for model, some in pks.items():
+        queryset = model._default_manager.filter(pk__in=some)
+        found = allow(request, queryset) if allow else queryset
+        seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
+    return {name: category for name, category in wanted.items() if category in seen}
+
+
+def outbound_link(obj: Model, url: str, *, stage: str) -> str:
+    """Returns the path that counts the stage and redirects. Raises ValueError for a stage that FUNNEL lacks."""
+    check_stage(stage)
+    # Signed without the time, so that pages with the link can be cached.
+    return reverse("readtrack:outbound", args=[_signer.sign_object([subject_of(obj), stage, url])])
+
+
+@never_cache
+@require_safe
+def follow(request: HttpRequest, signed: str) -> HttpResponse:
+    """Redirects to the signed URL; the middleware counts the step."""
+    try:
+        subject, stage, url = _signer.unsign_object(signed)
+    except (BadSignature, ValueError):
+        words = gettext("This link is not one of ours, or it is incomplete.")
+        return HttpResponse(words, status=404, content_type="text/plain")
+    if not is_web(url):
+        return HttpResponse(gettext("This link leads to no web page."), status=400, content_type="text/plain")
+    recorder = getattr(request, "readtrack", None)
+    # A link may outlive the stage it was made for.
+    if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
+        recorder.steps[subject, stage] = None
+    return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})
+
+
+def is_web(url: str) -> bool:
+    """Returns True if the URL may lead to a page; False for `javascript:` and the like."""
+    try:
+        url.encode()  # lone surrogates fit into no header
+        return len(url) <= LONGEST_URL and urlsplit(url).scheme in {"http", "https", ""}
+    except ValueError:
+        return False
+
+
+@never_cache
+@require_safe
+def honeypot(request: HttpRequest) -> HttpResponse:
+    """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its agent."""
+    # No image and no link on another site, because a comment must not mark its readers as robots.
+    destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
+    is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"} and not is_prefetch(request.META)
+    if is_visit and not bots.is_bot(bots.user_agent_of(request)) and visitors.signed_in(request) is None:
+        fail_open(_mark_robot, None, request)
+    return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
+
+
+def _mark_robot(request: HttpRequest) -> None:
+    """Marks the visitor with and without the cookie, today and tomorrow, because hashes change then."""
+    seen, now = visitors.visitor(request, None), buckets.now()
+    # Not without cookies, where a hash that is the same on every day is never stored.
+    ids = {visitors.address_id(request)} if seen.kind == "cookie" else set()
+    for at in (now, now + buckets.DAY):
+        visitor = day_keys.resolve(seen, at=at)
+        ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back
+    mark_robots(ids - {""})
