@@ -79,25 +79,10 @@ def run(*, using: str = "default", dry_run: bool = False, progress: Callable[[in
 
 
 def _batch(rows: Sequence[HitCount], report: Report, *, using: str) -> Batch:
-    """Returns the views of the rows, and the visitors that are still on record."""
-    batch, subjects = Batch(), _subjects(rows, report)
+    """Returns the views of rows whose objects exist and have counts, and the visitors that are still on record."""
     report.read += len(rows)
-    for row in rows:
-        if row.pk in subjects and row.hits > 0:
-            batch.views[subjects[row.pk]] += row.hits
-            report.counted += row.hits
-    hits = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
-    columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
-    for row_id, ip, agent, user, at in hits.values_list(*columns).iterator():
-        visitor = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
-        batch.visitors[subjects[row_id]].add(visitor)
-    return batch
-
-
-def _subjects(rows: Sequence[HitCount], report: Report) -> dict[int, str]:
-    """Returns the subjects of rows whose objects exist and have counts, by the rows' primary keys."""
     kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
-    wanted: dict[type[models.Model], dict[int, Any]] = {}
+    wanted: dict[type[models.Model], dict[int, Any]] = {}  # primary keys of objects by those of the rows
     for row in rows:
         kind = kinds.get(row.content_type_id)
         model = kind.model_class() if kind else None
@@ -108,9 +93,18 @@ def _subjects(rows: Sequence[HitCount], report: Report) -> dict[int, str]:
             wanted.setdefault(model, {})[row.pk] = model._meta.pk.to_python(row.object_pk)
         except ValidationError:
             report.skipped["no such object"] += 1
-    subjects = {}
+    batch, subjects = Batch(), dict[int, str]()
     for model, pks in wanted.items():
         present = row_counts.stored(model, list(pks.values()))
         report.skipped["no such object"] += sum(pk not in present for pk in pks.values())
         subjects.update({row: subject_of_row(model, pk) for row, pk in pks.items() if pk in present})
-    return subjects
+    for row in rows:
+        if row.pk in subjects and row.hits > 0:
+            batch.views[subjects[row.pk]] += row.hits
+            report.counted += row.hits
+    hits = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
+    columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
+    for row_id, ip, agent, user, at in hits.values_list(*columns).iterator():
+        visitor = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
+        batch.visitors[subjects[row_id]].add(visitor)
+    return batch

@@ -1,14 +1,25 @@
-"""Log files: their lines, and which of them were imported before, and how far."""
+"""Log files: their lines, combined, common or JSON, and which of them were imported before, and how far.
+
+No line, whatever it holds, raises.
+"""
 
 import gzip
+import json
+import math
+import re
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import unquote
 
+from django.utils.dateparse import parse_datetime
+
+from readtrack.hits import addresses
 from readtrack.imports import ledger
-from readtrack.imports.lines import LONGEST
 from readtrack.models import Import
 
 GZIP = b"\x1f\x8b"
@@ -20,6 +31,157 @@ _OTHERS = {  # what a file that is neither text nor gzip begins with, its form, 
     b"\xff\xfe": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
 }
+LONGEST = 65_536  # bytes of a line that are looked at; a longer one is malformed
+LONGEST_NAME = 255  # characters of a host name
+
+
+class Line(NamedTuple):
+    """One request and its answer. The agent is None if the log does not hold it; the time is aware UTC."""
+
+    address: str  # without a port; a host name or a masked address, as the log has it; "" if it has none
+    at: datetime
+    method: str
+    path: str
+    status: int
+    agent: str | None
+    forwarded: str = ""  # X-Forwarded-For
+
+
+# Fields of JSON logs: nginx's usual names, then Caddy's, then Traefik's. The first one found is taken.
+FIELDS: Mapping[str, Sequence[str]] = {
+    "address": ("remote_addr", "request.client_ip", "request.remote_ip", "ClientHost"),
+    "time": ("time_iso8601", "msec", "time_local", "ts", "StartUTC", "timestamp", "time"),
+    "method": ("request_method", "request.method", "RequestMethod", "method"),
+    "path": ("request_uri", "request.uri", "RequestPath", "uri", "path"),
+    "request": ("request",),  # the whole request line, for logs that do not take it apart
+    "status": ("status", "DownstreamStatus", "OriginStatus"),
+    "agent": ("http_user_agent", "request.headers.User-Agent", "request_User-Agent", "user_agent"),
+    "forwarded": ("http_x_forwarded_for", "request.headers.X-Forwarded-For", "request_X-Forwarded-For"),
+}
+
+# No part can match what the next part starts with, so that no line takes long, however it is made.
+_TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
+_COMMON = re.compile(rf"(\S{{1,255}}) (?:([^\s\[]\S{{0,254}}) )?[^\[]*\[([^\]]{{1,40}})\] {_TEXT} (\d{{3}}) \S+")
+# nginx's own "main" has X-Forwarded-For behind the agent.
+_COMBINED = re.compile(rf"{_COMMON.pattern} {_TEXT} {_TEXT}(?: {_TEXT})?")
+_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")
+_NOBODY = {"", "-", "unknown", "unix:", "(null)"}  # in place of an address
+_ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
+_TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_EPOCH_YEARS = 1e11  # seconds since 1970 stay below this; what is above counts milli-, micro- or nanoseconds
+
+
+def parser(form: str, fields: Mapping[str, str] | None = None) -> Callable[[bytes], Line | None]:
+    """Returns a parser of lines; None for a malformed one. `fields` are those of JSON: `{"address": "client.ip"}`."""
+    if form == "json":
+        return partial(_json, {**FIELDS, **{name: (field,) for name, field in (fields or {}).items()}})
+    return partial(_text, _COMBINED if form == "combined" else _COMMON)
+
+
+def _text(pattern: re.Pattern[str], raw: bytes) -> Line | None:
+    found = pattern.match(raw.decode("latin-1"))  # as WSGI decodes headers, so that agents are equal
+    if found is None:
+        return None
+    first, second, time, request, status, *rest = found.groups()
+    address = first if second in {None, "-"} else _client(first, second)
+    agent, forwarded = (_unescaped(rest[1]), rest[2] or "") if rest else (None, "")
+    return _line(address, time, _unescaped(request), status=status, agent=agent, forwarded=forwarded)
+
+
+@lru_cache(maxsize=4096)
+def _client(first: str, second: str) -> str:
+    """Returns the client among a line's first two words: the second one behind a virtual host, as in vhost_combined."""
+    is_host = _PORT.fullmatch(first) and not addresses.network_of(_without_port(first))
+    return second if is_host or addresses.network_of(_without_port(second)) else first
+
+
+def _without_port(address: str) -> str:
+    found = _PORT.fullmatch(address)
+    return (found[1] or found[2]) if found else address.strip("[]")
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda match: match[2] or chr(int(match[1], 16)), text)
+
+
+def _json(fields: Mapping[str, Sequence[str]], raw: bytes) -> Line | None:
+    try:
+        entry = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    values = {name: _first(entry, paths) for name, paths in fields.items()}
+    request, status, agent = values["request"], str(values["status"]), values["agent"]
+    if not isinstance(request, str):
+        request = " ".join(str(values[name] or "") for name in ("method", "path")).rstrip()
+    address, forwarded = ("" if values[name] is None else values[name] for name in ("address", "forwarded"))
+    # Lone surrogates, which JSON may hold, fit into no query.
+    is_text = isinstance(address, str) and not _SURROGATE.search(request)
+    if not is_text or not re.fullmatch("[0-9]{3}", status):
+        return None
+    agent = None if agent is None else str(agent)
+    return _line(address, values["time"], request, status=status, agent=agent, forwarded=str(forwarded))
+
+
+def _first(entry: Mapping[str, Any], paths: Sequence[str]) -> Any:
+    """Returns the first value that the entry has at one of the dotted paths; of a list its first item."""
+    for path in paths:
+        value: Any = entry.get(path)
+        if value is None:
+            value = entry
+            for name in path.split("."):
+                value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, list):
+            value = value[0] if value else None
+        if isinstance(value, (str, int, float)):
+            return value
+    return None
+
+
+def _line(address: str, time: Any, request: str, *, status: str, agent: str | None, forwarded: str) -> Line | None:
+    method, _, target = request.partition(" ")
+    at = clock(time)
+    if at is None or not target:
+        return None
+    path = target.partition(" ")[0].partition("?")[0]
+    if not path.startswith("/"):  # asked through a proxy: GET http://host/path
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    address = _without_port(address[:LONGEST_NAME].lower())
+    return Line(
+        address="" if address in _NOBODY else address,
+        at=at,
+        method=method,
+        path=unquote(path),
+        status=int(status),
+        agent="" if agent == "-" else agent,
+        forwarded="" if forwarded == "-" else forwarded,
+    )
+
+
+@lru_cache(maxsize=1024)  # because many lines share a second
+def clock(value: Any) -> datetime | None:
+    """Returns a log's time, ISO 8601 with a zone, or a number since 1970 as aware UTC; None for no time."""
+    try:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            text = str(value).strip()
+            if found := _TIME.fullmatch(text):
+                day, month, year, time, zone = found.groups()
+                text = f"{year}-{_MONTHS.find(month) // 3 + 1:02}-{day}T{time}{zone}"
+            at = parse_datetime(text)
+        else:
+            while math.isfinite(number) and abs(number) >= _EPOCH_YEARS:
+                number /= 1000
+            at = datetime.fromtimestamp(number, timezone.utc)
+        at = at.astimezone(timezone.utc) if at and at.tzinfo else None  # a time without a zone says nothing
+    except (ValueError, OverflowError, OSError):
+        return None
+    # To subtract a window from a time at the edge of the calendar would fail.
+    return at if at is not None and 1970 <= at.year < 9000 else None
 
 
 class LogFile:
@@ -36,7 +198,7 @@ class LogFile:
             if head.startswith(start):
                 raise ledger.ImportRefusedError(f"{self.name} is {form}. Convert it first: {command} {self.name}")
         self.is_damaged = False
-        self._state = blake2b(digest_size=16)
+        self.state = blake2b(digest_size=16)  # of everything up to the end of the last line that `lines` gave
         self._file = file
         self.read = file.tell  # how many bytes of the file were read, compressed as they are
 
@@ -53,14 +215,9 @@ class LogFile:
             state.update(raw)
             end += len(raw)
             if raw[-1:] == b"\n":
-                self._state = state.copy()
+                self.state = state.copy()
                 yield b"" if is_long else raw[:-1].rstrip(b"\r"), end
             is_long = raw[-1:] != b"\n"
-
-    @property
-    def digest(self) -> str:
-        """Returns the digest of everything up to the end of the last line that `lines` gave."""
-        return self._state.hexdigest()
 
     def digest_at(self, position: int) -> str | None:
         """Returns the digest of everything up to the position; None if the log ends sooner."""
@@ -75,7 +232,8 @@ class LogFile:
     def identify(self, *, dry_run: bool = False) -> None:
         """Finds the record of an earlier import of the file, or makes one."""
         first_line = blake2b(self.first(), digest_size=16).hexdigest()
-        new = Import(source=secrets.token_hex(8), name=self.name[-255:], first_line=first_line, digest=self.digest)
+        own = {"first_line": first_line, "digest": self.state.hexdigest()}
+        new = Import(source=secrets.token_hex(8), name=self.name[-255:], **own)
         same_start = Import.objects.filter(first_line=first_line).order_by("-position")
         # A log that ends before the position cannot be compared, and is taken for an older copy.
         known = (record for record in same_start if self.digest_at(record.position) in {record.digest, None})

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import ForeignKey, Model
 
 from readtrack import buckets
 from readtrack.hits import readers
@@ -25,8 +24,9 @@ def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callab
     model = model_with_label(label)
     if model is None:
         raise ImportRefusedError(f"There is no model {label!r}.")
-    links = [_link(model, name) for name in (user, category)]
-    if not issubclass(get_user_model(), links[0].related_model) or not has_read_state(links[1].related_model):
+    links: dict[str, Any] = {field.name: field.related_model for field in model._meta.fields if field.remote_field}
+    is_of_users = issubclass(get_user_model(), links.get(user, ()))
+    if not is_of_users or category not in links or not has_read_state(links[category]):
         raise ImportRefusedError(f"{label} has to point at a user by {user!r}, and by {category!r} at read state.")
     as_of = 0 if dry_run else _as_of(f"reads:{model._meta.label_lower}:{user}:{category}")
     report = Report()
@@ -35,7 +35,7 @@ def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callab
     while some := list(islice(rows, scripts.SLICE)):
         reads: defaultdict[Any, list[str]] = defaultdict(list)
         for reader_pk, category_pk in some:
-            reads[readers.or_none(reader_pk)].append(subject_of_row(links[1].related_model, category_pk))
+            reads[readers.or_none(reader_pk)].append(subject_of_row(links[category], category_pk))
         report.skipped["id out of bounds"] += len(reads.pop(None, ()))
         wanted = marked = sum(map(len, reads.values()))
         if not dry_run:
@@ -50,13 +50,6 @@ def run(label: str, *, user: str, category: str, dry_run: bool, progress: Callab
         report.read += len(some)
         progress(len(some))
     return report
-
-
-def _link(model: type[Model], name: str) -> Any:
-    links = {field.name: field for field in model._meta.fields if isinstance(field, ForeignKey)}
-    if name not in links:
-        raise ImportRefusedError(f"{model._meta.label} has no foreign key {name!r}.")
-    return links[name]
 
 
 def _as_of(source: str) -> int:

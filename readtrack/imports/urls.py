@@ -1,6 +1,6 @@
 """Finds the object that a path shows, by the site's own URLconf and the attributes of its views."""
 
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from django.apps import apps
@@ -9,7 +9,7 @@ from django.core.exceptions import FieldDoesNotExist, MultipleObjectsReturned, O
 from django.db import DataError
 from django.db.models import Model, QuerySet
 from django.http import Http404
-from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
+from django.urls import Resolver404, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
 from django.views.generic import DetailView
 from django.views.generic.detail import SingleObjectMixin
@@ -28,25 +28,16 @@ def subject(path: str) -> str | None:
     # A function, `"app.Model"` or `("app.Model", "argument"[, "field"])`.
     rule: Any = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
     if callable(rule):
-        return _by_function(rule, path, match)
-    if not rule:
-        return _by_view(match)
-    label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
-    return _found(apps.get_model(label)._default_manager.all(), field=field, value=match.kwargs.get(argument))
-
-
-def _by_function(function: Callable[..., Any], path: str, match: ResolverMatch) -> str | None:
-    try:
-        obj = function(path, *match.args, **match.kwargs)
-    except (ObjectDoesNotExist, MultipleObjectsReturned, Http404, ValidationError, ValueError, DataError):
-        return ""  # a log holds any path, and one that fits no object must not end the import
-    if not isinstance(obj, Model) or not is_counted(obj.__class__):
-        return None
-    return "" if obj.pk is None else subject_of(obj)
-
-
-def _by_view(match: ResolverMatch) -> str | None:
-    """Reads a DetailView's attributes, some of which `as_view()` may have been given."""
+        try:
+            obj = rule(path, *match.args, **match.kwargs)
+        except (ObjectDoesNotExist, MultipleObjectsReturned, Http404, ValidationError, ValueError, DataError):
+            return ""  # a log holds any path, and one that fits no object must not end the import
+        if not isinstance(obj, Model) or not is_counted(obj.__class__):
+            return None
+        return "" if obj.pk is None else subject_of(obj)
+    if rule:
+        label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
+        return _found(apps.get_model(label)._default_manager.all(), field=field, value=match.kwargs.get(argument))
     view = getattr(match.func, "view_class", None)
     if not (isinstance(view, type) and issubclass(view, DetailView)):
         return None
@@ -63,14 +54,10 @@ def _found(queryset: "QuerySet[Any]", *, field: str, value: Any) -> str | None:
     if value is None or not is_counted(model) or "\0" in str(value):
         return None
     try:
-        column: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
-        value = column.clean(value, None)
-    except FieldDoesNotExist:
-        pass  # a field of a related model
-    except ValidationError:
-        return None  # also what no column of that kind can hold
-    try:
+        with suppress(FieldDoesNotExist):  # a field of a related model
+            column: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
+            value = column.clean(value, None)
         pk = queryset.filter(**{field: value}).values_list("pk", flat=True).first()
     except (ValidationError, ValueError):
-        return None
+        return None  # also what no column of that kind can hold
     return "" if pk is None else subject_of_row(model, pk)

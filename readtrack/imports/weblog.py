@@ -17,8 +17,7 @@ from readtrack.hits import addresses, exclusions, visitors
 from readtrack.hits.hit import Reason, judged
 from readtrack.imports import ledger, urls
 from readtrack.imports.ledger import Report
-from readtrack.imports.lines import Line, parser
-from readtrack.imports.logs import LogFile
+from readtrack.imports.logs import Line, LogFile, parser
 from readtrack.models import FlushRun, Import
 from readtrack.store.imports import Batch
 
@@ -163,7 +162,7 @@ class Importer:
     def _save(self, file: LogFile, position: int) -> None:
         batch, self._batch = self._batch, Batch()
         if not self.dry_run and position > file.record.position:
-            ledger.add(file.record, batch, position=position, digest=file.digest)
+            ledger.add(file.record, batch, position=position, digest=file.state.hexdigest())
 
     def _judge(self, file: LogFile, raw: bytes, *, is_new: bool) -> str:
         """Puts a new line into the batch if it counts. Returns the reason if it does not count, or ""."""

@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import datetime, timedelta, timezone
 
 from demo_project.blog.past import DAYS, VIRAL_DAYS, Story, curves, refusals, tallied, visits
-from readtrack.imports.lines import parser
+from readtrack.imports.logs import parser
 
 NOW = datetime(2026, 6, 1, 15, tzinfo=timezone.utc)
 STORIES = [Story(pk, pk % 8 + 1, NOW - timedelta(days=3 * pk)) for pk in range(120)]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from readtrack.imports.ledger import ImportRefusedError
-from readtrack.imports.lines import LONGEST
-from readtrack.imports.logs import LogFile
+from readtrack.imports.logs import LONGEST, LogFile
 
 
 def read(path: Path) -> list[tuple[bytes, int]]:
@@ -114,7 +113,7 @@ def test_digests_identify_the_log_before_a_position(path: Path) -> None:
         log = LogFile(file)
         lines = log.lines()
         next(lines)
-        after_one = log.digest
+        after_one = log.state.hexdigest()
         assert (log.digest_at(4), log.digest_at(99)) == (after_one, None)
         assert log.digest_at(6) != log.digest_at(8)
         assert log.digest_at(8) not in {after_one, log.digest_at(0), None}

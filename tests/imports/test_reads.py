@@ -105,8 +105,8 @@ def test_importing_again_after_the_times_of_publications_are_gone_is_refused(
     ("reads", "user", "category", "reason"),
     [
         ("site.None", "author", "category", "There is no model"),
-        ("site.Article", "writer", "category", "no foreign key 'writer'"),
-        ("site.Article", "author", "title", "no foreign key 'title'"),
+        ("site.Article", "writer", "category", "a user by 'writer'"),
+        ("site.Article", "author", "title", "by 'title' at read state"),
         ("site.Article", "author", "author", "at read state"),
         ("site.Article", "category", "category", "at a user"),
     ],

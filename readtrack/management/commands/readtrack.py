@@ -15,7 +15,7 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from readtrack.doctor.findings import failure
-from readtrack.imports.lines import FIELDS
+from readtrack.imports.logs import FIELDS
 from readtrack.management.subcommands import actions
 from readtrack.store.connection import RedisError, check_configuration
 
