@@ -117,10 +117,8 @@ def test_the_site_counts_again_when_redis_is_back(lost: Valkey, settings: Settin
     settings.READTRACK = {"TIMEOUT": 0.1, "CIRCUIT": 0.01}
     assert ">7<" in browser.get(f"/posts/{post.pk}/").text
     bring_back(lost)
-    text = browser.get(f"/posts/{post.pk}/").text
-    while ">8<" not in text:  # the circuit closes a hundredth of a second after the last failure
-        text = browser.get(f"/posts/{post.pk}/").text
-    assert circuit.lets_pass()
+    # The circuit closes a hundredth of a second after the last failure, and a busy machine may fail again.
+    assert comes_true(lambda: ">8<" in browser.get(f"/posts/{post.pk}/").text and circuit.lets_pass())
 
 
 def test_saving_a_post_works_without_redis(lost: Valkey, django_capture_on_commit_callbacks: Any) -> None:
