@@ -197,20 +197,15 @@ class DashboardAdmin(ReadOnlyAdmin):
         if parsed is None:
             raise Http404
         obj = get_object_or_404(parsed[0]._default_manager.all(), pk=parsed[1])
-        links = [
-            (gettext("View on site"), address_of(obj)),
-            (gettext("All by this author"), self._report(request, obj)),
-        ]
-        shown = [pair for pair in links if pair[1]]
+        author, report = author_of_counts(obj), ""
+        if author and self.has_view_permission(request):
+            report = f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'author': author})}"
+        elif is_author(request.user, author) and not conf.VIEW_NUMBERS:
+            report = self._url("readtrack_author")
+        links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
+        shown = [link for link in links.items() if link[1]]
         allowed = may_view_numbers(request.user, obj)
         return self._page(request, title_of(obj), {"object": chosen}, allowed=allowed, links=shown)
-
-    def _report(self, request: HttpRequest, obj: Any) -> str:
-        """Returns the address of the report of the object's author; "" for those who may not see it."""
-        author = author_of_counts(obj)
-        if author and self.has_view_permission(request):
-            return f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'author': author})}"
-        return self._url("readtrack_author") if is_author(request.user, author) and not conf.VIEW_NUMBERS else ""
 
     def _url(self, name: str, *args: str) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)

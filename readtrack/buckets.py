@@ -1,8 +1,7 @@
 """Buckets: slots of a minute, hour or day in UTC, by their names in keys, by number and by start."""
 
 import itertools
-from collections.abc import Iterator
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -76,19 +75,13 @@ def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datet
         first = since.astimezone(timezone.utc).replace(minute=0, second=0, microsecond=0)
         starts = (first + HOUR * hour for hour in itertools.count())
     else:
+        day = since.astimezone(zone).date()
+        day -= DAY * {"day": 0, "week": day.weekday(), "month": day.day - 1}[by]
+        days = (day + DAY * later for later in itertools.count())
         # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
-        days = _period_days(since.astimezone(zone).date(), by)
-        starts = (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(timezone.utc) for day in days)
+        starts = (
+            datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(timezone.utc)
+            for day in days
+            if by == "day" or (day.weekday() == 0 if by == "week" else day.day == 1)
+        )
     return [start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)]
-
-
-def _period_days(day: date, by: Period) -> Iterator[date]:
-    """Yields the first day of the period that contains the day, then the first days of all later periods."""
-    if by == "week":
-        day -= timedelta(days=day.weekday())
-    step = timedelta(days={"day": 1, "week": 7, "month": 31}[by])
-    while True:
-        if by == "month":
-            day = day.replace(day=1)
-        yield day
-        day += step

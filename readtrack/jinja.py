@@ -12,8 +12,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 
 from readtrack.page import filling
-from readtrack.page.filling import COUNT, DOT, OF_COUNTS, UNREAD, Placeholder
-from readtrack.reports import breakdowns
+from readtrack.page.filling import COUNT, DOT, EXACT, UNREAD, WORDS, Placeholder
 
 
 class ReadTrackExtension(Extension):
@@ -24,13 +23,13 @@ class ReadTrackExtension(Extension):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         environment.globals.update(
-            view_count=view_count,
-            read_count=lambda obj: breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else "",
+            view_count=_placing(COUNT, WORDS, EXACT),
+            read_count=filling.read_count,
             unread_dot=_placing(DOT),
             unread_count=_placing(UNREAD),
-            readtrack_panel=pass_context(lambda context, obj: filling.panel(obj, context)),
+            readtrack_panel=pass_context(filling.panel),
             readtrack_text=readtrack_text,
-            readtrack_script=pass_context(lambda context: filling.script(context)),
+            readtrack_script=pass_context(filling.script),
         )
 
     def parse(self, parser: Parser) -> nodes.Node:
@@ -48,20 +47,20 @@ class ReadTrackExtension(Extension):
         return filling.branches(obj, context, unread=unread, read=read)
 
 
-@pass_context
-def view_count(context: Context, obj: Any, form: str = COUNT) -> SafeString:
-    """`{{ view_count(post) }}`, with "words" or "exact" behind the post."""
-    if form not in OF_COUNTS:
-        raise ValueError(f"view_count takes 'words' or 'exact' behind the object, not {form!r}.")
-    return filling.left(Placeholder.of(form, obj), context)
+def _placing(*kinds: str) -> Callable[..., SafeString]:
+    """Returns the function for `{{ unread_dot(category) }}`, or `{{ view_count(post, "words") }}` of several kinds."""
 
+    @pass_context
+    def place(context: Context, obj: Any, kind: str = kinds[0]) -> SafeString:
+        if kind not in kinds:
+            options = " or ".join(map(repr, kinds[1:])) or "nothing"
+            raise ValueError(f"This takes {options} behind the object, not {kind!r}.")
+        return filling.left(Placeholder.of(kind, obj), context)
 
-def _placing(kind: str) -> Callable[[Context, Any], SafeString]:
-    """Returns the function for `{{ unread_dot(category) }}` or `{{ unread_count(category) }}`."""
-    return pass_context(lambda context, obj: filling.left(Placeholder.of(kind, obj), context))
+    return place
 
 
 @pass_context
 def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
     """`{{ readtrack_text(post, html) }}`: the text, marked."""
-    return filling.text(obj, conditional_escape(text), context, selector=selector)
+    return filling.text(context, conditional_escape(text), obj, selector)

@@ -17,7 +17,7 @@ from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.bots import user_agent_of
 from readtrack.hits.hit import Hit, Outcome, refusal
 from readtrack.page import filling, panel
-from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, TEXT_MARK
+from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
 from readtrack.store import clock, keys, uniques
 from readtrack.store.buffer import hit_buffer
@@ -88,7 +88,9 @@ def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
         has_seen = seen.has_seen
     if not (has_seen or content is not None or _explains()):
         return None
-    needs_user = has_seen or (content is not None and filling.needs_user(response, content))
+    # A stream, whose content is empty here, may have dots if it is HTML.
+    is_html = content is not None and "html" in response.get("Content-Type", "")
+    needs_user = has_seen or bool(READER_MARK.search(content) if content else is_html)
     return ToDo(has_seen, content, needs_user and not seen.is_shared, _explains(), is_left)
 
 

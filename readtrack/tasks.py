@@ -11,14 +11,12 @@ from readtrack.store import keys
 @shared_task(name="readtrack.flush_views", ignore_result=True)
 def flush_views() -> None:
     """Sends the publications in the outbox, and writes the live counts into SQL."""
-    tracker.resend()
     _flush(only_changed=False)
 
 
 @shared_task(name="readtrack.flush_changed", ignore_result=True)
 def flush_changed() -> None:
     """Sends the publications in the outbox, and writes the counts that changed since the last flush into SQL."""
-    tracker.resend()
     _flush(only_changed=True)
 
 
@@ -30,6 +28,7 @@ def flush_part(part: str, only_changed: bool) -> None:  # noqa: FBT001 - as Cele
 
 def _flush(*, only_changed: bool) -> None:
     """Flushes here, or by one task for each part of the partitions."""
+    tracker.resend()
     if conf.FLUSH_TASKS == 1:
         flush(only_changed=only_changed)
         return

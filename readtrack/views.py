@@ -62,12 +62,12 @@ def _told(request: HttpRequest) -> HttpResponse:
     known = shown.told(token) if recorder is not None and token and _is_own(request) else None
     if recorder is None or known is None:
         return JsonResponse({}, status=403)
-    page, recorder.language, places, text, _ = known
+    page, recorder.language, places, text, made = known
     # From here on this is the page's own request, for the middleware to judge, count and fill in.
     recorder.is_script = True
     request.path, request.META["HTTP_REFERER"] = page.path, referrer[:LONGEST_REFERRER]
     if state:  # the page was counted when it was shown
-        recorder.reading = known.reading(state)
+        recorder.reading = shown.reading(state, text, made=made)
         page = page._replace(views=(), reads=page.reads if recorder.reading and recorder.reading.is_read else ())
     if text and (conf.READ_WHEN == "read") != bool(state):
         page = page._replace(reads=())
@@ -216,19 +216,18 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category | None:
 def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:
     """Returns the categories that exist and that READ_QUERYSET lets the user see, with one query for each model."""
     allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
-    pks: dict[type[Model], set[Any]] = {}
-    for model, pk in wanted.values():
-        pks.setdefault(model, set()).add(pk)
     seen = set()
-    for model, some in pks.items():
-        queryset = model._default_manager.filter(pk__in=some)
+    for model in {model for model, _ in wanted.values()}:
+        queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
         found = allow(request, queryset) if allow else queryset
         seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
     return {name: category for name, category in wanted.items() if category in seen}
 
 
-def outbound_link(obj: Model, url: str, *, stage: str) -> str:
-    """Returns the path that counts the stage and redirects. Raises ValueError for a stage that FUNNEL lacks."""
+def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
+    """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the stage and redirects."""
+    if not (isinstance(obj, Model) and obj.pk is not None):
+        return str(url) if is_web(str(url)) else ""
     check_stage(stage)
     # Signed without the time, so that pages with the link can be cached.
     return reverse("readtrack:outbound", args=[_signer.sign_object([subject_of(obj), stage, url])])

@@ -26,14 +26,11 @@ class NumberField(Field):  # type: ignore[misc]  # the framework has no types
 
     def to_representation(self, value: Any) -> Any:
         if value not in self._found:
-            self._found.update(self.numbers({value, *self._listed()}))
+            many = self.parent.parent
+            shown = many.instance if isinstance(many, ListSerializer) else None
+            listed = map(self.get_attribute, shown) if isinstance(shown, Iterable) else ()
+            self._found.update(self.numbers({value, *listed} - {None}))
         return self._found[value]
-
-    def _listed(self) -> set[Any]:
-        many = self.parent.parent
-        shown = many.instance if isinstance(many, ListSerializer) else None
-        objs = map(self.get_attribute, shown) if isinstance(shown, Iterable) else ()
-        return {obj for obj in objs if obj is not None}
 
 
 class ViewCountField(NumberField):

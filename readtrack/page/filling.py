@@ -32,7 +32,7 @@ from readtrack.conf import conf
 from readtrack.hits import readers, reading, visitors
 from readtrack.hits.readers import Reader
 from readtrack.page.shown import ANSWER, LONGEST_PATH, VERSIONS, Shown
-from readtrack.reports import live
+from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
 from readtrack.subjects import author_of_counts, can_be_unread, is_counted, subject_of, why_not_counted
 
@@ -142,12 +142,11 @@ def _connect(waiting: Mapping[bytes, Placeholder], html: dict[bytes, str], text:
 
 def count(views: int, *, kind: str) -> str:
     """Returns a count as HTML: EXACT is the number alone, COUNT and WORDS have the exact number as their title."""
-    # Numbers below a thousand need no formatting, which takes longer than all else here.
-    is_plain = views < numerals.THOUSAND
-    exact = str(views) if is_plain else numerals.exact(views)
+    exact = short = str(views)
+    if views >= numerals.THOUSAND:  # numbers below need no formatting, which takes longer than all else here
+        exact, short = numerals.exact(views), numerals.short(views)
     if kind == EXACT:
         return exact
-    short = exact if is_plain else numerals.short(views)
     shown = in_words(views) if kind == WORDS else short
     return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
 
@@ -174,18 +173,30 @@ def left(placed: Placeholder | str | None, context: Any) -> SafeString:
     return mark_safe(content)  # noqa: S308 - signed placeholders, or rendered by tags
 
 
-def text(obj: Any, content: str, context: Any, *, selector: str = "") -> SafeString:
-    """Returns the content and the mark of its end; with a selector the end is that of the element which it finds."""
+def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString:
+    """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script tells who read it.
+
+    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`. With
+    `selector="article .body"` it may stand around more, and the end of that element is the end of the text.
+    """
     place = Placeholder.of(TEXT, obj, words=reading.words(content))
     element = format_html(' data-text="{}"', escape(selector)) if selector else ""
     return left(f'{content}<span data-read="{place}"{element}></span>' if place else content, context)
 
 
-def panel(obj: Any, context: Any) -> SafeString:
-    """Returns the placeholder of the object's panel; nothing in a page that is the same for everybody."""
+def panel(context: Any, obj: Any) -> SafeString:
+    """`{% readtrack_panel post %}` shows the numbers of the post to those who may see them, and nothing to others.
+
+    Once in a page, which comes through the middleware and is no shared page.
+    """
     request = getattr(context, "request", None) or context.get("request")
     seen = getattr(request, "readtrack", None)
     return left(Placeholder.of(PANEL, obj) if seen and not seen.is_shared else None, context)
+
+
+def read_count(obj: Any) -> int | str:
+    """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
+    return breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else ""
 
 
 def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:
@@ -227,7 +238,10 @@ def text_of(response: Any) -> bytes | None:
 
 
 def script(context: Any) -> str:
-    """Returns the element of the page's script; "" for a page that does not come through the middleware."""
+    """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots up to date.
+
+    Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
+    """
     request = getattr(context, "request", None) or context.get("request")
     seen = getattr(request, "readtrack", None)
     if seen is None:
@@ -248,19 +262,12 @@ def script(context: Any) -> str:
 
 def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
-    pages = [entry for entry in found(content).values() if entry.kind == PAGE]
-    for shown in (Shown.named(page.subject, page.stored) for page in pages):
+    for page in (entry for entry in found(content).values() if entry.kind == PAGE):
+        shown = Shown.named(page.subject, page.stored)
         if shown.path == path[:LONGEST_PATH]:  # otherwise a fragment was cached with the script of another page in it
             shown.tell(recorder)
             recorder.has_script = True
     return recorder.has_seen
-
-
-def needs_user(response: Any, content: bytes) -> bool:
-    """Returns True if the response, with the content by `text_of`, may have dots; a stream of HTML always may."""
-    if response.streaming:
-        return "html" in response.get("Content-Type", "")
-    return bool(READER_MARK.search(content))
 
 
 def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run | None = None) -> None:

@@ -79,30 +79,22 @@ class Shown(NamedTuple):
         recorder.as_of, recorder.is_shared = self.as_of, self.is_shared
 
 
-class Told(NamedTuple):
-    """The content of a token: the page, its language, its placeholders, its text with its words, and its time."""
-
-    shown: Shown
-    language: str
-    places: Sequence[Sequence[Any]]
-    text: Sequence[Any]
-    made: int
-
-    def reading(self, state: str) -> Reading | None:
-        """Returns what the script says of the text, as far as there was time for it since the page was made."""
-        said = STATE.fullmatch(state)
-        if not (said and self.text):
-            return None
-        subject, words = self.text
-        seconds, least = min(int(said[1]), int(time()) - self.made), least_seconds(words)
-        return Reading(subject, least, max(0, seconds), said[2] == "1" and seconds >= least)
+def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
+    """Returns what the script says of the text, as far as there was time for it since the page was made."""
+    said = STATE.fullmatch(state)
+    if not (said and text):
+        return None
+    subject, words = text
+    seconds, least = min(int(said[1]), int(time()) - made), least_seconds(words)
+    return Reading(subject, least, max(0, seconds), said[2] == "1" and seconds >= least)
 
 
-def told(token: str) -> Told | None:
-    """Returns what the token tells; None for one that is not ours, or too old."""
+def told(token: str) -> tuple[Shown, str, list[Any], list[Any], int] | None:
+    """Returns the page, its language, placeholders, text, and time; None for a token that is not ours, or too old."""
     try:
-        views, reads, as_of, path, *others = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
-        return Told(Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), *others)
+        content = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
+        views, reads, as_of, path, language, places, text, made = content
+        return Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), language, places, text, made
     except (signing.BadSignature, TypeError, ValueError):  # the last two for a token of another version
         return None
 

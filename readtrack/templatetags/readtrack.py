@@ -6,7 +6,6 @@ from typing import Any
 from django import template
 from django.apps import apps
 from django.conf import settings
-from django.db.models import Model
 from django.template.base import FilterExpression, Parser, Token
 from django.template.context import Context
 from django.urls import NoReverseMatch, reverse
@@ -16,9 +15,8 @@ from django.utils.safestring import SafeString
 from readtrack import numerals, reports, views
 from readtrack.page import filling
 from readtrack.page.filling import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
-from readtrack.reports import breakdowns, live
+from readtrack.reports import live
 from readtrack.sql.popular import DAYS, By
-from readtrack.subjects import subject_of
 
 register = template.Library()
 
@@ -65,22 +63,13 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
 
 
 @register.simple_tag
-def outbound_url(obj: Model, url: str, stage: str = "click") -> str:
-    """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the stage and redirects."""
-    if isinstance(obj, Model) and obj.pk is not None:
-        return views.outbound_link(obj, url, stage=stage)
-    return str(url) if views.is_web(str(url)) else ""
-
-
-@register.simple_tag
 def readtrack_honeypot() -> str:
     """`{% readtrack_honeypot %}` is a link that people do not see. Needs `readtrack.urls` in the site's URLconf."""
     try:
         url = reverse("readtrack:honeypot")
     except NoReverseMatch:
-        return (
-            SafeString("<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->") if settings.DEBUG else ""
-        )
+        hint = "<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->"
+        return SafeString(hint) if settings.DEBUG else ""
     # Without text, so that it needs no style, which a policy may forbid and robots look for.
     return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
 
@@ -113,12 +102,6 @@ def visitor_count(obj: Any) -> int | str:
 
 
 @register.simple_tag
-def read_count(obj: Any) -> int | str:
-    """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
-    return breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else ""
-
-
-@register.simple_tag
 def views_in(obj: Any, days: int = 7) -> int | str:
     """`{% views_in post days=7 %}` shows the views of the last days. Each makes two queries and asks Redis."""
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
@@ -128,32 +111,11 @@ def _model(of: Any) -> Any:
     return apps.get_model(of) if isinstance(of, str) else of
 
 
-@register.simple_tag(takes_context=True)
-def readtrack_script(context: Context) -> str:
-    """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots up to date.
-
-    Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
-    """
-    return filling.script(context)
-
-
-@register.simple_tag(takes_context=True)
-def readtrack_panel(context: Context, obj: Any) -> str:
-    """`{% readtrack_panel post %}` shows the numbers of the post to those who may see them, and nothing to others.
-
-    Once in a page, which comes through the middleware and is no shared page.
-    """
-    return filling.panel(obj, context)
-
-
-@register.simple_block_tag(takes_context=True)
-def readtrack_text(context: Context, content: str, obj: Any, selector: str = "") -> str:
-    """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script tells who read it.
-
-    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`. With
-    `selector="article .body"` it may stand around more, and the end of that element is the end of the text.
-    """
-    return filling.text(obj, content, context, selector=selector)
+register.simple_tag(views.outbound_url)
+register.simple_tag(filling.read_count)
+register.simple_tag(filling.script, takes_context=True, name="readtrack_script")
+register.simple_tag(filling.panel, takes_context=True, name="readtrack_panel")
+register.simple_block_tag(filling.text, takes_context=True, name="readtrack_text")
 
 
 class PlaceholderNode(template.Node):
@@ -167,19 +129,16 @@ class PlaceholderNode(template.Node):
         place = Placeholder.of(self.kind, obj)
         if self.target is None:
             return filling.left(place, context)
-        context[self.target] = _value(self.kind, obj, context) if place else ""
+        value: Any = ""
+        if place and self.kind in OF_COUNTS:
+            views = reports.views([obj])[obj]
+            value = {COUNT: views, EXACT: numerals.exact(views), WORDS: filling.in_words(views)}[self.kind]
+        elif place:
+            state = live.page_state(dots=[place.subject], reader=filling.reader_of(context))
+            items = state.unread.get(place.subject, 0)
+            value = items > 0 if self.kind == DOT else items
+        context[self.target] = value
         return ""
-
-
-def _value(kind: str, obj: Any, context: Context) -> int | str:
-    if kind in OF_COUNTS:
-        views: int = reports.views([obj])[obj]
-        if kind == COUNT:
-            return views
-        return filling.in_words(views) if kind == WORDS else numerals.exact(views)
-    subject = subject_of(obj)
-    items = live.page_state(dots=[subject], reader=filling.reader_of(context)).unread.get(subject, 0)
-    return items > 0 if kind == DOT else items
 
 
 class IfUnreadNode(template.Node):

@@ -20,7 +20,7 @@ def visitor() -> Client:
 
 
 def link(post: Post, url: str = TARGET, stage: str = "click") -> str:
-    return views.outbound_link(post, url, stage=stage)
+    return views.outbound_url(post, url, stage)
 
 
 def stages(redis: Redis, post: Post) -> dict[str, str]:

@@ -235,7 +235,8 @@ def test_the_token_is_the_same_for_everybody(post: Post) -> None:
     for user in (None, factories.user()):
         told = shown.told(token(factories.browser(user).get(f"/read/{post.pk}/")))
         assert told is not None
-        found.append(told._replace(shown=told.shown._replace(as_of=0), made=0))  # but for the time
+        page, *others, _ = told  # but for the time
+        found.append((page._replace(as_of=0), *others))
     assert found[0] == found[1]
 
 
