@@ -10,7 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import select_template
@@ -32,7 +32,7 @@ from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
 from readtrack.reports.access import is_author, may_view_numbers, numbers_url
 from readtrack.store.connection import RedisError
-from readtrack.subjects import author_of_counts, counted_subject_of, has_read_state, news_links, parse_subject
+from readtrack.subjects import author_of_counts, counted_subject_of, has_read_state, news_links
 
 SHOWN = 10  # rows that a confirmation names
 SLICE = 500  # rows that are changed at a time, of millions perhaps
@@ -192,11 +192,11 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
-        chosen = Scope.parse({"object": subject}).chosen.get("object", "")
-        parsed = parse_subject(chosen)
-        if parsed is None:
+        scope = Scope.parse({"object": subject})
+        chosen = scope.chosen.get("object", "")
+        if not chosen:
             raise Http404
-        obj = get_object_or_404(parsed[0]._default_manager.all(), pk=parsed[1])
+        obj = get_object_or_404(scope.rows(scope.models[0]))
         author, report = author_of_counts(obj), ""
         if author and self.has_view_permission(request):
             report = f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'author': author})}"
@@ -205,7 +205,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
         allowed = may_view_numbers(request.user, obj)
-        return self._page(request, title_of(obj), {"object": chosen}, allowed=allowed, links=shown)
+        return self._page(request, title_of(obj), {"object": chosen}, allowed=allowed, obj=obj, links=shown)
 
     def _url(self, name: str, *args: str) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
@@ -217,7 +217,14 @@ class DashboardAdmin(ReadOnlyAdmin):
         return self._page(request, title, {"author": str(request.user.pk)}, allowed=allowed)
 
     def _page(
-        self, request: HttpRequest, title: str, fixed: Mapping[str, str], *, allowed: bool, **context: Any
+        self,
+        request: HttpRequest,
+        title: str,
+        fixed: Mapping[str, str],
+        *,
+        allowed: bool,
+        obj: Model | None = None,
+        **context: Any,
     ) -> Any:
         context = {
             **self.admin_site.each_context(request),
@@ -229,4 +236,6 @@ class DashboardAdmin(ReadOnlyAdmin):
         }
         request.current_app = self.admin_site.name  # for the template's addresses
         sees_notes = context["sees_all"] or not fixed
-        return dashboard(request, may_view=lambda _: allowed, fixed=fixed, context=context, has_notes=sees_notes)
+        return dashboard(
+            request, may_view=lambda _: allowed, fixed=fixed, context=context, has_notes=sees_notes, obj=obj
+        )

@@ -2,47 +2,31 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
-from functools import cached_property, partial
-from itertools import islice
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from django.db.models import ForeignKey, Max, Model, Subquery
+from django.db.models import Model
 from django.utils import timezone
-from django.utils.functional import SimpleLazyObject
 
 from readtrack import buckets
 from readtrack.conf import conf
+from readtrack.dashboard.objects import CANDIDATES, By, Objects
 from readtrack.dashboard.scope import MOMENT, Scope, Span
-from readtrack.models import FlushRun, Tracked
+from readtrack.models import FlushRun
 from readtrack.reports.breakdowns import Stage, hashes, stages
-from readtrack.reports.live import loaded, page_state
+from readtrack.reports.live import page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
-from readtrack.sql.row_counts import FEW
 from readtrack.store import breakdowns, counters, keys, scripts, skips, trending, uniques
 from readtrack.store.breakdowns import Hash, Name
 from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
-from readtrack.subjects import (
-    author_field,
-    enters_funnel,
-    label_of,
-    model_with_label,
-    news_links,
-    rows_by_model,
-    subject_column,
-    subject_of,
-)
+from readtrack.subjects import enters_funnel, label_of, model_with_label, subject_column
 
-By = popular.By | Literal["growth"]
-
-CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
-MOST = 1_000  # objects of a category or of an author whose numbers are added up
-DAY = 25  # hours of the longest day
 RECENT = 5  # minutes that are now
 HOURS = 48  # hours of skips that Redis keeps
 
@@ -55,25 +39,13 @@ class Counts(NamedTuple):
     reads: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The numbers of one object in the period and in the one before, and by place among the bounds of the chart."""
+class Entry(NamedTuple):
+    """The numbers of one object in the period and in the one before."""
 
-    obj: Model
     subject: str
     now: Counts
     before: Counts
-    places: Mapping[int, tuple[int, int]]  # views and new visitors
-    drawn: range
-
-    @property
-    def points(self) -> list[int]:
-        """Returns its views by point of the chart."""
-        found = [0] * len(self.drawn)  # most objects have a view in few of them
-        for place, (views, _) in self.places.items():
-            if place in self.drawn:
-                found[place - self.drawn.start] = views
-        return found
+    places: Mapping[int, tuple[int, int]]  # views and new visitors by place among the bounds of the chart
 
     @property
     def growth(self) -> int:
@@ -82,7 +54,10 @@ class Entry:
 
 
 class Numbers:
-    """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips."""
+    """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips.
+
+    `shown` is the number of rows that a table needs of many, None for all; `obj` the only object, where it is known.
+    """
 
     def __init__(
         self,
@@ -92,15 +67,19 @@ class Numbers:
         kinds: Sequence[str] = (),
         has_chart: bool = True,
         has_notes: bool = True,
+        shown: int | None = None,
+        obj: Model | None = None,
     ) -> None:
-        self.asked, self.by, self.has_chart, self.has_notes = scope, by, has_chart, has_notes
+        self.asked, self.by, self.has_chart, self.has_notes, self.shown = scope, by, has_chart, has_notes, shown
+        self.objects = Objects(scope, by, lambda: (name for name, _ in self._trending), obj)
         # What whole models gain is stored by the hour, of each object only its count of all time.
         self.has_gains = conf.HISTORY and not scope.is_listed
         self._summed = [kind for kind in kinds if kind != "reading" and self.has_gains]
         of_values = (f"views:{name}" for name in scope.values)
         self.kinds = [*dict.fromkeys([*(kind for kind in kinds if kind not in self._summed), *of_values])]
-        self.labels = [label_of(model) for model in scope.models]
-        self._rows: dict[str, Any] = {}  # listed ones that are loaded
+        self.labels = self.objects.labels
+        #: True if there is a period before.
+        self.is_compared = scope.before is not None and len(scope.before.hours) > 0
 
     @cached_property
     def scope(self) -> Scope:
@@ -108,9 +87,10 @@ class Numbers:
         if self.asked.before is not None:
             return self.asked
         if self.asked.is_listed:
-            first = popular.first_hour([*self._columns]) if self._columns else None
+            first = popular.first_hour(self._columns) if self._columns else None
         else:
-            first = self._list[0][-1] if self._list else history.first_hour(self._names).first()
+            ranking = self.objects.ranking
+            first = ranking[0][-1] if ranking else history.first_hour(self.objects.names).first()
         return self.asked.with_start(buckets.hour_start(first)) if first else self.asked
 
     @cached_property
@@ -140,12 +120,7 @@ class Numbers:
         names = [name for label in self.labels for name in (history.of_visitors(label), history.of_reads(label))]
         bounds = [max(BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
         live = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
-        return history.sums_between([*self._names, *names], sorted({*bounds, *live}))
-
-    @property
-    def _names(self) -> list[str]:
-        """The names that history has of the views of whole models: one for each partition."""
-        return [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
+        return history.sums_between([*self.objects.names, *names], sorted({*bounds, *live}))
 
     @cached_property
     def _answers(self) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
@@ -161,7 +136,7 @@ class Numbers:
             calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
         heads = trending.lists(self._heads)
         if self.asked.is_listed:
-            recent = trending.recent([*self._listed], RECENT, at=at)
+            recent = trending.recent([*self.objects.stored], RECENT, at=at)
         else:
             recent = uniques.of_minutes(self.labels, RECENT, at=at)
         refused = replace(skips.by_hour(HOURS, at=at), absent=None)
@@ -182,200 +157,61 @@ class Numbers:
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
         some = [(name, views) for name, views in found if name.partition(":")[0] in self.labels]
-        return [one for one in some if one[0] in self._listed] if self.asked.is_listed else some
+        return [one for one in some if one[0] in self.objects.stored] if self.asked.is_listed else some
 
     @cached_property
     def skips(self) -> list[Counter[Any]]:
         """The hits of the last hours that did not count, by reason, the latest hour first."""
         return next(filter(None, self._answers[2]), [])
 
-    @property
-    def days(self) -> int:
-        """The days of the list that goes back to the first hour of the period."""
-        back = buckets.hour_index(buckets.now()) - self.asked.span.hours.start
-        found = next((days for days in popular.DAYS if days * 24 >= back), popular.EVER)
-        return found if self.asked.before else popular.EVER
-
     @cached_property
-    def _list(self) -> list[Any]:
-        """The list that goes back to the first hour of the period; entries of that of all time end with that hour."""
-        found = popular.entries(*self._history_labels, days=self.days, by=self._column)
-        # Not by the bound, which has what is in several lists several times, so what was viewed of late comes first.
-        found = found.annotate(least=Max(self._column)).order_by("-least", "subject")
-        if self.days == popular.EVER:
-            found = found.annotate(start=Subquery(history.first_hour(self._names)))
-        return [*found[:MOST]]
-
-    @property
-    def _history_labels(self) -> list[str]:
-        is_read = self.by == "reads" and self.days != popular.EVER
-        return [history.of_reads(label) if is_read else label for label in self.labels]
-
-    @property
-    def _column(self) -> str:
-        return "views" if self.by == "growth" else popular.COLUMNS[self.by]
-
-    @cached_property
-    def _best(self) -> list[str]:
-        """Subjects with the most in the period, out of a list or of its history; of long periods those of all time.
-
-        By growth they are those with the most views, in the order of their highest number in one list.
-        """
-        span, days, column = self.asked.span.hours, self.days, self._column
-        if not self.labels or (days == popular.EVER and self.asked.is_listed):  # whose rows are sorted by all time
-            return []
-        best: list[tuple[str, int]] = []
-        earlier: dict[str, int] = {}
-        before = self.asked.before.hours if self.by == "growth" and self.asked.before else range(0)
-        # The lists lack the running hour, which is in the trending one, but not for filters.
-        is_short = self.asked.is_listed and len(span) <= DAY
-        if not is_short:
-            lists = popular.listed(*self._history_labels, days=days)
-            if self.asked.is_present:
-                best = [(name, least) for name, _, _, _, _, least, *_ in self._list]
-            else:
-                best = [*popular.rises(lists, since=span.start, until=span.stop).items()]
-            if before and best:
-                earlier = popular.rises(lists, since=before.start, until=before.stop)
-        if is_short or (not best and not self.asked.is_present and len(span) <= popular.QUARTER):
-            rows = [self.asked.rows(model) for model in self.asked.models if self.asked.is_listed]
-            summed = popular.most(self._history_labels, since=span.start, until=span.stop, rows=rows)
-            best = [(name, getattr(one, column)) for name, one in summed]
-            gains = popular.gains([name for name, _ in best], since=before.start, until=before.stop)
-            earlier = {name: one.views for name, one in gains.items()}
-        best.sort(key=lambda one: one[1] - earlier.get(one[0], 0), reverse=True)
-        return [name.removeprefix(history.of_reads("")) for name, _ in best[:MOST]]
-
-    @cached_property
-    def _listed(self) -> dict[str, int | None]:
-        """The stored views of the rows that filters name, by subject; None if they have to be read.
-
-        Of a model with too many rows they are those with the most views in the period, then of all time.
-        """
-        if "object" in self.asked.chosen:
-            return {subject: loaded(row) for subject, row in self.objects.items()}
-        rows = {model: self.asked.rows(model) for model in self.asked.models}
-        stored = row_counts.stored_views([some for model, some in rows.items() if issubclass(model, Tracked)])
-        listed: dict[str, int | None] = {}
-        for model, some in rows.items():
-            found: dict[str, int | None] = {**stored.get(model, {})}
-            if model not in stored:
-                found = dict.fromkeys(subject_of(row) for row, _ in row_counts.most_viewed(some, MOST))
-            if len(found) >= MOST:
-                best = rows_by_model(self._best).get(model, {})
-                lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, FEW)]
-                found |= {best[pk]: None for pk in some.filter(pk__in=lacking).values_list("pk", flat=True)}
-                first = {name: found[name] for name in best.values() if name in found}
-                found = dict(islice({**first, **found}.items(), MOST))
-            listed |= found
-        return listed
-
-    @property
-    def is_cut(self) -> bool:
-        """Returns True if objects are left out that may have views in the period."""
-        if self.asked.is_listed:
-            return MOST in Counter(name.partition(":")[0] for name in self._listed).values()
-        is_by_list = self.by == "views" and self.asked.before is None  # whose order is that of the list
-        return self.days == popular.EVER and not is_by_list and len(self.objects) >= CANDIDATES
-
-    @cached_property
-    def objects(self) -> dict[str, Any]:
-        """The objects of the tables by subject: the listed ones, or those of whole models that may be the best."""
-        if "object" in self.asked.chosen:
-            return {subject_of(row): row for model in self.asked.models for row in self.asked.rows(model)}
-        if self.asked.is_listed:
-            return {subject: SimpleLazyObject(partial(self._row, subject)) for subject in self._listed}
-        best = self._best[:CANDIDATES]
-        names = [*best, *(name for name, _ in self._trending[:CANDIDATES])]
-        rows: dict[str, Any] = {}
-        # There is no list of longer times, nor of a site's first hour.
-        for model in self.asked.models if not best else ():
-            rows |= {subject_of(row): row for row, _ in row_counts.most_viewed(self.asked.rows(model), CANDIDATES)}
-        for model, pks in rows_by_model(name for name in dict.fromkeys(names) if name not in rows).items():
-            rows.update((subject_of(row), row) for row in self.asked.rows(model).filter(pk__in=pks))
-        return rows
-
-    def load(self, subjects: Iterable[str]) -> None:
-        """Loads those of the listed rows that will be shown, with one query for each model."""
-        lazy = self._listed.keys() - self._rows.keys() if self.asked.is_listed else frozenset()
-        for model, pks in rows_by_model(name for name in subjects if name in lazy).items():
-            links = [link.name for name in ("category", "author") for link in self._links(name, model)]
-            rows = self.asked.rows(model).filter(pk__in=pks).defer(None).select_related(*links or [None])
-            self._rows.update((subject_of(row), row) for row in rows)
-
-    def _row(self, subject: str) -> Model:
-        if subject not in self._rows:
-            self.load(self._listed)
-        ((model, pks),) = rows_by_model([subject]).items()
-        return self._rows.get(subject) or model(pk=next(iter(pks)))  # which was deleted meanwhile
-
-    def _links(self, name: str, model: type[Model]) -> list[Any]:
-        """Returns the foreign keys of the model that a filter by category or author may be about."""
-        links = [author_field(model)] if name == "author" else news_links(model)
-        return [link for link in links if name in self.asked.chosen and isinstance(link, ForeignKey)]
-
-    def chosen(self, name: str) -> Model | None:
-        """Returns the category or the author of a filter, if a row that is loaded is linked to it."""
-        linked = (getattr(row, link.name) for row in self._rows.values() for link in self._links(name, row.__class__))
-        asked = self.asked.chosen[name]
-        return next((one for one in linked if one and asked in (str(one.pk), subject_of(one))), None)
-
-    @property
-    def first(self) -> list[str]:
-        """The subjects of the objects whose breakdowns and funnels are added up."""
-        return [*self.objects][:MOST]
-
-    @cached_property
-    def _columns(self) -> dict[str, str]:
-        """The subjects by the names that history has of them, reads included."""
-        names = [name for subject in self.objects for name in (subject, history.of_reads(subject))]
-        return {subject_column(name): name for name in names}
+    def _columns(self) -> list[str]:
+        """The names that history has of the objects, and of their reads."""
+        return [subject_column(name) for one in self.objects.stored for name in (one, history.of_reads(one))]
 
     @cached_property
     def _steps(self) -> dict[str, dict[int, tuple[int, int]]]:
         """The views and visitors by name in history and place among the bounds, of models too for their funnels."""
-        models = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags() if "funnel" in self._summed]
-        columns = [*self._columns, *models]
+        columns = [*self._columns, *(self.objects.names if "funnel" in self._summed else ())]
         return popular.steps(columns, self._bounds, until=self.scope.span.hours.stop) if columns else {}
 
     @cached_property
     def entries(self) -> list[Entry]:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
-        steps = {name: self._steps.get(column, {}) for column, name in self._columns.items()}
-        found, fresh = [], self._fresh
+        steps, found, fresh = self._steps, list[Entry](), self._fresh
         gap, last = self._gap, len(self._bounds) - 1
-        sides = [1] * gap + [2] * (gap >= 0) + [0] * (last - gap)
-        points = [[0, 0, 0] for _ in self._bounds]
-        for subject, row in self.objects.items():
-            places = steps[subject]
+        points = self._points = [[0, 0, 0] for _ in self._bounds]
+        for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
+            places = steps[column]
             if new := fresh.get(subject):
                 views, visitors = places.get(last, (0, 0))
                 places = {**places, last: (views + new, visitors)}
-            totals = [0, 0, 0], [0, 0, 0], [0, 0, 0]  # of the period, of the one before, and of what is between the two
+            now, before, between = [0, 0, 0], [0, 0, 0], [0, 0, 0]
             for place, (views, visitors) in places.items():
-                for some in (points[place], totals[sides[place]]):
+                for some in (points[place], now if place > gap else before if place < gap else between):
                     some[0] += views
                     some[1] += visitors
-            for place, (reads, _) in steps[history.of_reads(subject)].items():
-                for some in (points[place], totals[sides[place]]):
+            for place, (reads, _) in steps[of_reads].items():
+                for some in (points[place], now if place > gap else before if place < gap else between):
                     some[2] += reads
             if self.asked.before is None:  # with what came before history, which is in no point
-                totals[0][0] = max(totals[0][0], self._live[1].get(subject, 0))
-            now, before = Counts(*totals[0]), Counts(*totals[1])
-            found.append(Entry(row, subject, now, before, places, range(gap + 1, last + 1)))
-        self._points = [Counts(*point) for point in points]
+                now[0] = max(now[0], self._live[1].get(subject, 0))
+            found.append(Entry(subject, Counts(*now), Counts(*before), places))
         return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
+
+    def trend(self, entry: Entry) -> list[int]:
+        """Returns the views of an object by point of the chart."""
+        return [entry.places.get(place, (0, 0))[0] for place in range(self._gap + 1, len(self._bounds))]
 
     @cached_property
     def _live(self) -> tuple[dict[str, int], dict[str, int], dict[Name, Hash]]:
         """The views of each object of all time: SQL's, and Redis's; and Redis's hashes, in the same round trip."""
-        if not self.objects:
+        stored = self.objects.stored
+        if not stored:
             return {}, {}, {}
-        listed = self._listed if self.asked.is_listed else {}
-        stored = listed or {subject: loaded(row) for subject, row in self.objects.items()}
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
-        reads = breakdowns.read(self.first, self.kinds) if self.kinds else []
+        reads = breakdowns.read(self.objects.first, self.kinds) if self.kinds else []
         union, found = self._union, dict[Name, Hash]()
 
         def run(*calls: Call[Any]) -> list[Any]:
@@ -397,7 +233,7 @@ class Numbers:
     def hashes(self) -> dict[Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
         live = self._live[2]
-        return hashes(self.first, self.kinds, live) if self.objects and self.kinds else {}
+        return hashes(self.objects.first, self.kinds, live) if self.objects.stored and self.kinds else {}
 
     @cached_property
     def _summands(self) -> Sequence[Mapping[Name, Counter[str]]]:
@@ -421,7 +257,9 @@ class Numbers:
     def funnel(self) -> list[list[Stage]]:
         """The stages of the objects' funnels together, in the period and, if known, in the one before."""
         if not self.has_gains:
-            others = [name for name in self.first if not enters_funnel(model_with_label(name.partition(":")[0]))]
+            others = [
+                name for name in self.objects.first if not enters_funnel(model_with_label(name.partition(":")[0]))
+            ]
             viewed = [{name: self._live[1][name] for name in others}]
         else:
             labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
@@ -439,13 +277,13 @@ class Numbers:
     def _all_points(self) -> list[Counts]:
         if self.asked.is_listed:
             _ = self.entries
-            return self._points
+            return [Counts(*point) for point in self._points]
         places: list[Counter[str]] = [Counter() for _ in self._bounds]
         views = {name: rows for name, rows in self._stored.items() if name.partition(":")[0] in self.labels}
-        found = {"views": merged(views, self._answers[0])}
+        hourly = {"views": merged(views, self._answers[0])}
         for name, of in (("visitors", history.of_visitors), ("reads", history.of_reads)):
-            found[name] = merged({of(label): self._stored[of(label)] for label in self.labels}, [])
-        for name, hours in found.items():
+            hourly[name] = merged({of(label): self._stored[of(label)] for label in self.labels}, [])
+        for name, hours in hourly.items():
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][name] += count
@@ -479,16 +317,11 @@ class Numbers:
     def total_before(self) -> Counts | None:
         return _total(self.before) if self.is_compared else None
 
-    @property
-    def is_compared(self) -> bool:
-        """Returns True if there is a period before."""
-        return self.asked.before is not None and len(self.asked.before.hours) > 0
-
     @cached_property
     def trending(self) -> list[tuple[Any, str, int]]:
         """The trending objects that exist, with their subjects and their views of the last hour."""
-        some = [(self.objects.get(name), name, views) for name, views in self._trending]
-        return [one for one in some if one[0] is not None]
+        some = [(name, views) for name, views in self._trending if name in self.objects.stored]
+        return [(self.objects[name], name, views) for name, views in some]
 
     @cached_property
     def notes(self) -> list[str]:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -20,7 +21,8 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
-from readtrack.dashboard.numbers import By, Numbers
+from readtrack.dashboard.numbers import Numbers
+from readtrack.dashboard.objects import By
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Row, Table, change, text
 from readtrack.hits.addresses import NOTICES
@@ -62,12 +64,14 @@ def dashboard(
     fixed: Mapping[str, str] = {},
     context: Mapping[str, Any] = {},
     has_notes: bool = True,
+    obj: Model | None = None,
 ) -> HttpResponseBase:
     """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
 
-    `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
-    template needs besides. Titles lead to pages of the admin `request.current_app`. Notes on the chart are of the whole
-    site. Raises PermissionDenied where `may_view` returns False, and Http404 for a file of a table that the page lacks.
+    `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`, and `obj` is that object;
+    `context` is what the template needs besides. Titles lead to pages of the admin `request.current_app`. Notes on the
+    chart are of the whole site. Raises PermissionDenied where `may_view` returns False, and Http404 for a file of a
+    table that the page lacks.
     """
     if not may_view(request):
         raise PermissionDenied
@@ -75,11 +79,11 @@ def dashboard(
     if (kind := request.GET.get("format")) in {"csv", "json"}:
         for one in _tabs(scope).values():
             if name in one.tables:
-                found = _numbers(scope, one._replace(tables=(name,)), has_notes=has_notes)
+                found = _numbers(scope, one._replace(tables=(name,)), has_notes=has_notes, obj=obj)
                 return tables.export(tables.table_named(name)(found), kind)
         raise Http404
     site = getattr(request, "current_app", None)
-    chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes, site=site)
+    chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes, site=site, obj=obj)
     return TemplateResponse(request, TEMPLATE, {**context, **chosen})
 
 
@@ -103,19 +107,26 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
 
 
-def _numbers(scope: Scope, tab: Tab, *, has_notes: bool) -> Numbers:
-    return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables, has_notes=has_notes)
+def _numbers(scope: Scope, tab: Tab, **options: Any) -> Numbers:
+    return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables, **options)
 
 
 def page_context(
-    scope: Scope, tab: str = "numbers", *, has_notes: bool = True, site: str | None = None
+    scope: Scope,
+    tab: str = "numbers",
+    *,
+    has_notes: bool = True,
+    site: str | None = None,
+    obj: Model | None = None,
 ) -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
-    found = _numbers(scope, tabs[tab], has_notes=has_notes)
+    found = _numbers(scope, tabs[tab], has_notes=has_notes, shown=tables.SHOWN, obj=obj)
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
-    found.load(row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters)
+    found.objects.load(
+        row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters
+    )
     chart, now = shown.pop("over-time", None), shown.pop("now", None)
     steps = shown["funnel"].values("count")[1:] if "funnel" in shown else ()
     if "funnel" in shown and not any(steps) and not any(map(enters_funnel, scope.models)):
@@ -264,10 +275,10 @@ def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[
         if name in scope.fixed:
             continue
         if name == "category" and (parsed := parse_subject(value)):
-            named = found.chosen(name) or parsed[0]._default_manager.filter(pk=parsed[1]).first()
+            named = found.objects.chosen(name) or parsed[0]._default_manager.filter(pk=parsed[1]).first()
             words = tables.title_of(named or value)
         elif name == "author":
-            named = found.chosen(name) or get_user_model()._default_manager.filter(pk=value).first()
+            named = found.objects.chosen(name) or get_user_model()._default_manager.filter(pk=value).first()
             words = tables.name_of(named or value)
         else:
             words = shown.get(value, value)

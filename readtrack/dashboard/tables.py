@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from time import monotonic
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +19,8 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from readtrack import buckets
 from readtrack.conf import conf, log_failure
-from readtrack.dashboard.numbers import MOST, Entry, Numbers
+from readtrack.dashboard.numbers import Entry, Numbers
+from readtrack.dashboard.objects import MOST
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
@@ -163,10 +165,10 @@ def most_viewed(found: Numbers) -> Table:
         Column("reads", _("Reads")),
         Column("trend", _("Trend"), "trend"),
     ]
+    viewed = (one for one in found.entries if one.now.views)
     rows = [
-        _row(one, (one.now.views, *_views_before(found, one), *one.now[1:], one.points))
-        for one in found.entries
-        if one.now.views
+        _row(found, one, (one.now.views, *_views_before(found, one), *one.now[1:], found.trend(one)))
+        for one in islice(viewed, found.shown)
     ]
     return Table("most-viewed", _("Most viewed"), _among(found), columns, rows, _("No views in this period."))
 
@@ -180,15 +182,15 @@ def grew_most(found: Numbers) -> Table:
         *_columns_before(is_compared=found.is_compared),
         Column("trend", _("Trend"), "trend"),
     ]
+    grown = (one for one in found.entries if one.growth > 0)
     rows = [
-        _row(one, (one.growth, one.now.views, *_views_before(found, one), one.points))
-        for one in found.entries
-        if one.growth > 0
+        _row(found, one, (one.growth, one.now.views, *_views_before(found, one), found.trend(one)))
+        for one in islice(grown, found.shown)
     ]
     caption = _among(found)
     # The list of all time has no first day, and where it is not cut it has all objects.
-    if not caption and not found.asked.is_listed and found.days != popular.EVER:
-        since = date_format(timezone.localtime(buckets.now() - found.days * buckets.DAY), "DATE_FORMAT")
+    if not caption and not found.asked.is_listed and found.objects.days != popular.EVER:
+        since = date_format(timezone.localtime(buckets.now() - found.objects.days * buckets.DAY), "DATE_FORMAT")
         caption = _("Among the %(count)s objects with the most views since %(since)s.") % {
             "count": exact(MOST),
             "since": since,
@@ -203,7 +205,7 @@ def _with_values(found: Numbers) -> Table:
     rows = []
     for one in found.entries:
         counts = [found.hashes.get((f"views:{name}", one.subject), Counter())[value] for name, value in values.items()]
-        rows += [_row(one, counts)] if all(counts) else []
+        rows += [_row(found, one, counts)] if all(counts) else []
     rows.sort(key=lambda row: row.values[1], reverse=True)
     caption = _(
         "Views of all time with each value, of the objects that were viewed most in the period: with the values of an "
@@ -236,7 +238,7 @@ def by_dimension(name: str) -> Callable[[Numbers], Table]:
 
 def _among(found: Numbers) -> str:
     """Returns which objects were looked at, where that may leave some out."""
-    return _("Among the objects with the most views of all time.") if found.is_cut else ""
+    return _("Among the objects with the most views of all time.") if found.objects.is_cut else ""
 
 
 def _nothing(found: Numbers) -> str:
@@ -256,8 +258,8 @@ def _of_objects(found: Numbers) -> str:
     return ngettext(
         "Views of all time of the most viewed object of the period.",
         "Views of all time of the %(count)s most viewed objects of the period together.",
-        len(found.first),
-    ) % {"count": exact(len(found.first))}
+        len(found.objects.first),
+    ) % {"count": exact(len(found.objects.first))}
 
 
 def really_read(found: Numbers) -> Table:
@@ -277,7 +279,7 @@ def really_read(found: Numbers) -> Table:
             views, reads = one.now.views, one.now.reads
             before = _compared(reads, one.before.reads if found.is_compared else None)
             seconds = median(counts) if counts[ENGAGED] else None
-            rows.append(_row(one, (reads, *before, views, _percent(min(reads, views), views), seconds)))
+            rows.append(_row(found, one, (reads, *before, views, _percent(min(reads, views), views), seconds)))
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
     return Table("really-read", _("Really read"), caption, columns, rows, _("No text was read in this period."))
 
@@ -436,8 +438,8 @@ def _views_before(found: Numbers, entry: Entry) -> tuple[int | None, ...]:
     return _compared(entry.now.views, entry.before.views if found.is_compared else None)
 
 
-def _row(entry: Entry, values: Sequence[Any]) -> Row:
-    return Row((entry.obj, *values), {"object": entry.subject})
+def _row(found: Numbers, entry: Entry, values: Sequence[Any]) -> Row:
+    return Row((found.objects[entry.subject], *values), {"object": entry.subject})
 
 
 DIMENSIONS = {

@@ -5,7 +5,7 @@ read the rows of history of one day.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -32,22 +32,24 @@ QUARTER = 92 * 24  # hours of history that one flush adds up at most
 AT_ONCE = 10_000  # subjects in one query
 DENSE = 12  # hours of two days with rows, above which the rows of a subject are not all read
 MONTH = 30 * 24  # hours
+ARRAYS = "array_agg(place), array_agg(views), array_agg(visitors)"
 OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"  # no row of a model in a partition, such as `blog.post:{rt00}`
 
 By = Literal["views", "visitors", "reads"]
 COLUMNS: dict[By, str] = {"views": "views", "visitors": "visitors", "reads": "views"}  # reads have rows of their own
 
 
-def listed(*labels: str, days: int) -> Q:
-    """Returns the condition of rows in the lists of so many days and fewer."""
-    return reduce(or_, (Q(subject__startswith=f"{label}:") for label in labels)) & Q(days__lte=days)
+def _listed(labels: Iterable[str], days: int) -> Any:
+    """Returns the rows of the lists of so many days and fewer."""
+    among = reduce(or_, (Q(subject__startswith=f"{label}:") for label in labels))
+    return databases.rows(Popular).filter(among, days__lte=days)
 
 
 def entries(*labels: str, days: int, by: str) -> Any:
     """Returns subjects, bounds of their numbers by now, and since, until and number in their list, highest first."""
     own = Q(days=days)
-    rows = databases.rows(Popular).filter(listed(*labels, days=days)).values("subject")
-    found = rows.annotate(first=Max("since", filter=own), end=Max("until", filter=own), own=Sum(by, filter=own))
+    found = _listed(labels, days).values("subject")
+    found = found.annotate(first=Max("since", filter=own), end=Max("until", filter=own), own=Sum(by, filter=own))
     # Shorter lists end later, so they have what came after this one.
     ordered = found.annotate(bound=Sum(by)).order_by("-bound", "subject")
     return ordered.values_list("subject", "bound", "first", "end", "own")
@@ -115,15 +117,14 @@ def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowC
     return found
 
 
-def rises(among: Q, *, since: int, until: int) -> dict[str, int]:
-    """Returns the views of these listed subjects in these hours, by two rows each; fewer where a reset was between."""
+def rises(labels: Sequence[str], *, days: int, since: int, until: int) -> dict[str, int]:
+    """Returns the views of listed subjects in these hours, by two rows each; fewer where a reset was between."""
 
     def before(hour: int) -> Any:
         past = databases.rows(History).filter(subject=OuterRef("subject"), hour__lt=hour).order_by("-hour")
         return Coalesce(Subquery(past.values("views")[:1]), 0)
 
-    rows = databases.rows(Popular).filter(among).order_by()
-    found = rows.values_list("subject", before(since), before(until)).distinct()
+    found = _listed(labels, days).order_by().values_list("subject", before(since), before(until)).distinct()
     return {subject: max(0, last - first) for subject, first, last in found}
 
 
@@ -135,27 +136,30 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
     """
     found: dict[str, dict[int, tuple[int, int]]] = {column: {} for column in columns}
     is_postgresql = databases.of(History).vendor == "postgresql"
-    place = f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1" if is_postgresql else _place(starts)
+    in_place = f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1" if is_postgresql else _place(starts)
     words: dict[str, Any] = {**databases.words(History), "since": max(starts[0], BASELINE + 1), "until": until}
-    words |= {"place": place, "ends": ", ".join(map(str, (*starts[1:], until))), "resets": Reset._meta.db_table}
+    words |= {"place": in_place, "ends": ", ".join(map(str, (*starts[1:], until))), "resets": Reset._meta.db_table}
     words |= {"dense": DENSE, "earlier": max(starts[len(starts) // 2], until - MONTH)}
     name = "steps_postgresql" if is_postgresql and until - starts[0] >= 12 * len(starts) else "steps"
     for some in scripts.sliced(columns, AT_ONCE):
         condition, values = _among(some)
+        statement = databases.STATEMENTS[name].format(**words, condition=condition)
+        if is_postgresql:  # in arrays, because there are ten thousands of rows
+            statement = f"SELECT subject, {ARRAYS} FROM ({statement}) AS highest GROUP BY 1"
         rows: dict[str, list[Any]] = defaultdict(list)
         with databases.of(History).cursor() as cursor:
-            cursor.execute(databases.STATEMENTS[name].format(**words, condition=condition), values)
-            for row in cursor.fetchall():
-                rows[row[0]].append(row)
+            cursor.execute(statement, values)
+            for column, *row in cursor.fetchall():
+                rows[column] += zip(*row, strict=True) if is_postgresql else [row]
         for column, absolute in rows.items():
-            absolute.sort()
-            old_views, old_visitors = (count or 0 for count in absolute[0][2:])  # None without an earlier row
-            for _, number, views, visitors in absolute[1:]:
+            (_, views, visitors), *later = sorted(absolute)
+            old_views, old_visitors, places = views or 0, visitors or 0, found[column]  # None without an earlier row
+            for place, views, visitors in later:
                 if views < old_views:  # it was reset in between
                     old_views = old_visitors = 0
                 risen, new = views - old_views, visitors - old_visitors
                 # No more visitors than views, because an import adds those of all its views at once.
-                found[column][number] = risen, 0 if new < 0 else risen if new > risen else new
+                places[place] = risen, 0 if new < 0 else risen if new > risen else new
                 old_views, old_visitors = views, visitors
     return found
 

@@ -185,7 +185,7 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
     assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [1, 2, 4]
     assert reports.funnel(manual)[0].count == 1
     shown = Numbers(Scope.parse({}))
-    assert (shown.total.views, shown.entries[0].obj, shown.entries[0].now.views) == (4, gadget, 2)
+    assert (shown.total.views, shown.entries[0].subject, shown.entries[0].now.views) == (4, subject_of(gadget), 2)
 
 
 def test_the_dashboard_shows_them(admin_client: Client) -> None:
@@ -193,7 +193,7 @@ def test_the_dashboard_shows_them(admin_client: Client) -> None:
     counts.view(gadget)
     flush()
     found = Numbers(Scope.parse({}))
-    assert [(one.obj, one.now.views) for one in found.entries] == [(gadget, 1)]
+    assert [(found.objects[one.subject], one.now.views) for one in found.entries] == [(gadget, 1)]
     assert found.total.views == 1
     assert admin_client.get("/admin/readtrack/dashboard/").status_code == 200
 

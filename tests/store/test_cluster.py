@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 
 from readtrack import buckets, reports, tracker
 from readtrack.checks.setup import check_setup
-from readtrack.dashboard.numbers import CANDIDATES
+from readtrack.dashboard.objects import CANDIDATES
 from readtrack.dashboard.page import TABS
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.doctor.report import examine
