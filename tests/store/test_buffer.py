@@ -319,6 +319,7 @@ def test_a_forked_process_sends_nothing_of_its_parent(redis: Redis, redis_url: s
         """
 hit_buffer.add(hit("site.post:1"))
 child = os.fork()
+if not child: faulthandler.dump_traceback_later(60, exit=True)
 hit_buffer.add(hit(f"site.post:{2 if child else 3}"))
 if child: assert os.waitpid(child, 0)[1] == 0
 """,
@@ -373,9 +374,10 @@ def test_sigterm_is_left_alone_outside_of_the_main_thread() -> None:
 
 
 def run(code: str, redis_url: str, *, check: bool = True) -> int:
-    """Runs the code in a process of its own. Returns its exit code."""
+    """Runs the code in a process of its own. Returns its exit code. One that hangs tells where."""
     start = """
-import os, signal, sys, warnings, django
+import faulthandler, os, signal, sys, warnings, django
+faulthandler.dump_traceback_later(120, exit=True)
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 django.setup()
@@ -384,5 +386,5 @@ from tests.support.factories import hit
 from django.conf import settings
 """
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
-    done = subprocess.run([sys.executable, "-c", start + code], env=environment, check=check, timeout=60)
+    done = subprocess.run([sys.executable, "-c", start + code], env=environment, check=check)
     return done.returncode
