@@ -319,7 +319,7 @@ def test_a_forked_process_sends_nothing_of_its_parent(redis: Redis, redis_url: s
         """
 hit_buffer.add(hit("site.post:1"))
 child = os.fork()
-if not child: faulthandler.dump_traceback_later(60, exit=True)
+if not child: signal.alarm(60)
 hit_buffer.add(hit(f"site.post:{2 if child else 3}"))
 if child: assert os.waitpid(child, 0)[1] == 0
 """,
@@ -377,7 +377,8 @@ def run(code: str, redis_url: str, *, check: bool = True) -> int:
     """Runs the code in a process of its own. Returns its exit code. One that hangs tells where."""
     start = """
 import faulthandler, os, signal, sys, warnings, django
-faulthandler.dump_traceback_later(120, exit=True)
+faulthandler.register(signal.SIGALRM, chain=True)
+signal.alarm(120)
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 django.setup()
