@@ -58,7 +58,12 @@ def page(request: HttpRequest) -> HttpResponse:
 @never_cache
 def _told(request: HttpRequest) -> HttpResponse:
     recorder = getattr(request, "readtrack", None)  # missing without the middleware
-    token, referrer, state, *_ = (*_script_body(request).split("\n", 2), "", "")
+    try:
+        size = int(request.META.get("CONTENT_LENGTH") or 0)
+        body = request.body.decode(errors="replace") if size <= LONGEST_BODY else ""
+    except (ValueError, OSError, RequestDataTooBig):  # it is too long, or breaks off
+        body = ""
+    token, referrer, state, *_ = (*body.split("\n", 2), "", "")
     known = shown.told(token) if recorder is not None and token and _is_own(request) else None
     if recorder is None or known is None:
         return JsonResponse({}, status=403)
@@ -78,15 +83,6 @@ def _told(request: HttpRequest) -> HttpResponse:
     again = bool(page.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
     answer = {"html": {place.key: str(place) for place in placed}, "page": str(Placeholder(PAGE, shown.ANSWER))}
     return JsonResponse({**answer, "again": again})
-
-
-def _script_body(request: HttpRequest) -> str:
-    """Returns the body; "" for one that is too long or breaks off."""
-    try:
-        size = int(request.META.get("CONTENT_LENGTH") or 0)
-        return request.body.decode(errors="replace") if size <= LONGEST_BODY else ""
-    except (ValueError, OSError, RequestDataTooBig):
-        return ""
 
 
 def _is_own(request: HttpRequest) -> bool:

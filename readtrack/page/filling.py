@@ -122,22 +122,20 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dic
         elif entry.kind in {DOT, UNREAD} and (items := state.unread.get(entry.subject, 0)):
             # With bitmaps it is a dot, because a bit has no number.
             html[text] = cached(items if entry.kind == UNREAD and conf.READ_STATE != "bitmap" else 0)
-    if page := next(((text, entry) for text, entry in waiting.items() if entry.kind == PAGE), None):
-        _connect(waiting, html, *page)
-    return html
-
-
-def _connect(waiting: Mapping[bytes, Placeholder], html: dict[bytes, str], text: bytes, page: Placeholder) -> None:
-    """Puts in the token of the page, and names each element for its script."""
-    places = {key: entry for key, entry in waiting.items() if entry.kind in OF_ELEMENTS}
-    for key, entry in places.items():
+    page = next((text for text, entry in waiting.items() if entry.kind == PAGE), None)
+    if page is None:
+        return html
+    places = {text: entry for text, entry in waiting.items() if entry.kind in OF_ELEMENTS}
+    for text, entry in places.items():  # the page's script finds each by its name
         name = f' data-rt="{entry.key}"'
-        named, is_element = ELEMENT.subn(rf"\g<0>{name}", html[key])
-        html[key] = named if is_element else f"<span{name}{'' if html[key] else ' hidden'}>{html[key]}</span>"
-    if page.subject != ANSWER:
+        named, is_element = ELEMENT.subn(rf"\g<0>{name}", html[text])
+        html[text] = named if is_element else f"<span{name}{'' if html[text] else ' hidden'}>{html[text]}</span>"
+    if waiting[page].subject != ANSWER:
         texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
-        token = Shown.named(page.subject, page.stored).token(list(places.values()), texts[0] if texts else ())
-        html[text] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
+        shown = Shown.named(waiting[page].subject, waiting[page].stored)
+        token = shown.token(list(places.values()), texts[0] if texts else ())
+        html[page] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
+    return html
 
 
 def count(views: int, *, kind: str) -> str:
@@ -299,12 +297,12 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
 def keep_apart(response: Any, *, is_personal: bool) -> None:
     """Tells caches that each reader gets another page, and drops the view's validators, which know no dots."""
     patch_vary_headers(response, ["Cookie"])
+    others = ["ETag", "Last-Modified"]
     if is_personal:
         # The view may let browsers keep the page, as cache_page does, and then they would keep its dots lit as long.
         patch_cache_control(response, private=True, max_age=0)
-        for name in ("Expires", "CDN-Cache-Control", "Surrogate-Control"):  # a CDN obeys the last two before the others
-            del response[name]
-    for name in ("ETag", "Last-Modified"):
+        others += ["Expires", "CDN-Cache-Control", "Surrogate-Control"]  # a CDN obeys the last two before the others
+    for name in others:
         del response[name]
 
 
