@@ -188,7 +188,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         if allowed and chosen:  # all about one object is on its page
             del given["object"]
             return redirect(f"{self._url('readtrack_object', chosen)}?{given.urlencode()}")
-        return self._page(request, gettext("Dashboard"), {}, allowed=allowed, **(extra_context or {}))
+        return self._page(request, {}, allowed=allowed, **{"title": gettext("Dashboard"), **(extra_context or {})})
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
@@ -205,7 +205,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
         allowed = may_view_numbers(request.user, obj)
-        return self._page(request, title_of(obj), {"object": chosen}, allowed=allowed, obj=obj, links=shown)
+        return self._page(request, {"object": chosen}, allowed=allowed, obj=obj, title=title_of(obj), links=shown)
 
     def _url(self, name: str, *args: str) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
@@ -214,21 +214,13 @@ class DashboardAdmin(ReadOnlyAdmin):
         """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         allowed = not conf.VIEW_NUMBERS or self.has_view_permission(request)
-        return self._page(request, title, {"author": str(request.user.pk)}, allowed=allowed)
+        return self._page(request, {"author": str(request.user.pk)}, allowed=allowed, title=title)
 
     def _page(
-        self,
-        request: HttpRequest,
-        title: str,
-        fixed: Mapping[str, str],
-        *,
-        allowed: bool,
-        obj: Model | None = None,
-        **context: Any,
+        self, request: HttpRequest, fixed: Mapping[str, str], *, allowed: bool, obj: Model | None = None, **context: Any
     ) -> Any:
         context = {
             **self.admin_site.each_context(request),
-            "title": title,
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "sees_all": self.has_view_permission(request),
