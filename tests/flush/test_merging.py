@@ -1,6 +1,6 @@
 """Merging: settling adds SQL's count once, writing raises rows, lifting raises counters that are below their row."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,9 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, History
+from readtrack.sql.runs import SqlEpoch
 from readtrack.store import keys
+from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -53,6 +55,50 @@ def restored(redis: Redis) -> Iterator[None]:
     snapshot = dump(redis)
     yield
     restore(redis, snapshot)
+
+
+def test_a_snapshot_of_an_earlier_list_that_comes_back_before_the_settling_is_not_added(
+    database: str, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = factories.post(view_count=100)
+    view(post, post, post)
+    snapshot = dump(redis)
+    flush()
+    redis.flushdb()
+    view(post)  # begins a list of which SQL knows nothing, so all of it is added
+    ask = SqlEpoch.known
+
+    def be_late(epoch: SqlEpoch, epochs: Iterable[Epoch]) -> dict[str, Epoch]:
+        monkeypatch.setattr(SqlEpoch, "known", ask)
+        found = ask(epoch, epochs)
+        restore(redis, snapshot)  # with the list whose counters SQL has
+        return found
+
+    monkeypatch.setattr(SqlEpoch, "known", be_late)
+    flush()
+    assert stored(post) == live(redis, post) == 103
+
+
+def test_a_flush_that_is_killed_before_it_tells_sql_costs_no_view_by_a_clock_that_was_set_back(
+    database: str, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = factories.neighbours(3, view_count=100)
+    view(first)
+    flush()
+    view(second)
+
+    def die(epoch: SqlEpoch, epochs: Iterable[Epoch]) -> bool:
+        raise ValueError("killed here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlEpoch, "advance", die)
+        with pytest.raises(ValueError, match="killed here"):
+            flush()
+    assert live(redis, second) == 101  # Redis has begun an epoch of which SQL knows nothing
+    view(third)
+    redis.zadd(keys.unsettled(keys.tag(subject_of(third))), {subject_of(third): 1}, xx=True)
+    flush()
+    assert [stored(post) for post in (first, second, third)] == [101, 101, 101]
 
 
 def test_an_old_snapshot_with_marks_is_not_given_its_base_a_second_time(database: str, redis: Redis) -> None:
