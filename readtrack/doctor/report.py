@@ -174,7 +174,7 @@ def drift(context: Context) -> Finding:
     now, good = buckets.now(), runs.last_good()
     if good is None or now - good.began > REMEMBERED:
         return finding("drift.unknown")
-    totals = {subject: total for subject, total in server.some_totals(context.sample).items() if total.is_settled}
+    totals = {subject: total for subject, total in server.some_totals(context.sample) if total and total.is_settled}
     stored: dict[str, int] = {}
     for model, rows in rows_by_model(totals).items():
         stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())

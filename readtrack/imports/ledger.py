@@ -74,7 +74,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     source, before, part = record.source, record.position, ""
     totals: Mapping[str, int] = {}
     if batch.views:
-        scripts.run_all(*imports.add_visitors(batch), patient=True)
+        imports.add_visitors(batch)
         _check(all(scripts.run_all(*imports.intend(source, batch.views, before=before, after=position), patient=True)))
         at = buckets.now()
         part = backfill.part(batch, at=at)

@@ -20,7 +20,7 @@ from readtrack.hits.visitors import signed_in, user_id, visitor
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
 from readtrack.store import clock, counters, keys, read_state, scripts, uniques
-from readtrack.store.circuit import fail_open, present_request
+from readtrack.store.circuit import fail_open, present_page
 from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
 from readtrack.store.skips import skips_by_reason
@@ -51,7 +51,7 @@ def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 def _announced(subjects: Iterable[str]) -> list[str]:
     """Returns those of the subjects whose view by the present request will count, although it is not recorded yet."""
-    request: Any = present_request()
+    request: Any = (page := present_page.get()) and page.request
     announced = tuple(subject for subject in subjects if request and subject in request.readtrack.views)
     if not announced:
         return []

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from math import inf
 from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
 from struct import pack
 from threading import Lock
@@ -20,7 +19,6 @@ from readtrack.signals import redis_failed
 
 logger = logging.getLogger("readtrack")
 
-MOMENT = 0.005  # seconds
 NEARLY = 0.98  # share of a page's time that is as good as all, because each change of a limit takes time
 
 Arguments = ParamSpec("Arguments")
@@ -79,10 +77,10 @@ class Page:
     _token: Any = None
 
     def __enter__(self) -> None:
-        self._token = _page.set(self)
+        self._token = present_page.set(self)
 
     def __exit__(self, *error: object) -> None:
-        _page.reset(self._token)
+        present_page.reset(self._token)
         if self.left < conf.TIMEOUT:
             if (waited := conf.TIMEOUT - self.left - self.elsewhere) > conf.TIMEOUT / 2:
                 circuit.note_slow(waited)
@@ -90,25 +88,13 @@ class Page:
                 circuit.slow_since = None
 
 
-_page: ContextVar[Page | None] = ContextVar("page", default=None)
-
-
-def time_left() -> float:
-    """Returns the seconds that the page may still wait."""
-    page = _page.get()
-    return inf if page is None else page.left
-
-
-def spare_page() -> None:
-    """Gives a page that waited for one server of a cluster the time to take what the others have answered meanwhile."""
-    if page := _page.get():
-        page.left = max(page.left, MOMENT)
+present_page: ContextVar[Page | None] = ContextVar("page", default=None)  # the page that is being made
 
 
 @contextmanager
 def waiting_for(server: Circuit) -> Iterator[None]:
     """Notes how long the page waits in the block in the circuit of a server of a cluster, and nowhere else."""
-    page = _page.get()
+    page = present_page.get()
     before = page.left + page.elsewhere if page else 0.0  # less what blocks within the block note
     try:
         yield
@@ -122,12 +108,6 @@ def waiting_for(server: Circuit) -> Iterator[None]:
                 server.slow_since = None
 
 
-def present_request() -> Any | None:
-    """Returns the request whose page is being made, or None."""
-    page = _page.get()
-    return page and page.request
-
-
 def within_page(
     limit: Callable[[float], object],
     most: float,
@@ -136,7 +116,7 @@ def within_page(
     **kwargs: Arguments.kwargs,
 ) -> Result:
     """Returns the result of `wait` within `most` seconds, or as many as the page has left. Raises TimeoutError."""
-    page = _page.get()
+    page = present_page.get()
     seconds = most if page is None else min(most, page.left)
     if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")

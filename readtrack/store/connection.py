@@ -226,8 +226,12 @@ def _pool(alias: str, *, timeout: float) -> ConnectionPool:
     _refuse_other_than_redis(factory.redis_client_cls)
     retry = None
     if isinstance(factory, SentinelConnectionFactory):
-        # No retry, because a client that finds no primary has asked every Sentinel already.
-        factory, retry = _with_quick_sentinels(factory, timeout=timeout), Retry(NoBackoff(), 0)
+        # All Sentinels together take no longer than one answer of Redis may. No retry, because a client that finds no
+        # primary has asked every Sentinel already.
+        retry, share = Retry(NoBackoff(), 0), timeout / len(factory.options["SENTINELS"])
+        own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": retry}
+        told = {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}
+        factory = type(factory)({**factory.options, "SENTINEL_KWARGS": told})
     # The first of several servers takes the writes; of shards it holds all our keys.
     pool: ConnectionPool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
     if isinstance(client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
@@ -236,7 +240,7 @@ def _pool(alias: str, *, timeout: float) -> ConnectionPool:
 
 
 def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None) -> ConnectionPool:
-    """Returns the pool with our time-outs."""
+    """Returns the pool with our time-outs; without patience, for a page that may have less time left."""
     pool.connection_kwargs.update(
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
@@ -250,28 +254,14 @@ def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None
         pool.timeout = timeout  # by default it waits 20 s for a connection
     if timeout == PATIENCE:
         pool.connection_class = _limited(pool.connection_class, _Whole)
-    else:
-        _limit(pool)
-    return pool
-
-
-def _limit(pool: Any) -> None:
-    """Gives the pool connections, a queue and Sentinels that wait no longer than a page may."""
+        return pool
     sentinels = pool.sentinel_manager.sentinels if isinstance(pool, SentinelConnectionPool) else []
     for one in (pool, *(sentinel.connection_pool for sentinel in sentinels)):
         one.connection_class = _limited(one.connection_class, _Limited)
     if hasattr(pool, "queue_class"):
         pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
         pool.reset()
-
-
-def _with_quick_sentinels(factory: SentinelConnectionFactory, *, timeout: float) -> SentinelConnectionFactory:
-    """Returns the factory with Sentinels that together take no longer than one answer of Redis may."""
-    share = timeout / len(factory.options["SENTINELS"])
-    own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": Retry(NoBackoff(), 0)}
-    return type(factory)(
-        {**factory.options, "SENTINEL_KWARGS": {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}}
-    )
+    return pool
 
 
 def _refuse_other_than_redis(found: type) -> None:

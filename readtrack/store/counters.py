@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from readtrack import buckets
 from readtrack.store import keys, scripts, uniques
-from readtrack.store.connection import checked, connect, server_time
+from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 Wanted = TypeVar("Wanted", str, tuple[str, int])
@@ -50,7 +50,7 @@ class Total(NamedTuple):
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """Reads totals that are numbers, by subject. All calls of this module take subjects of one partition."""
-    return _with_marks(keys.tag(subjects[0]), subjects, subjects, [keys.total(subject) for subject in subjects])
+    return _with_marks(keys.tag(subjects[0]), subjects, subjects, list(map(keys.total, subjects)))
 
 
 def _with_marks(
@@ -99,8 +99,8 @@ def by_model(answers: Iterable[Mapping[tuple[str, int], Total]]) -> defaultdict[
 
 def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
     """Reads the sketches of unique visitors; empty bytes for a subject without one."""
-    names = [keys.hll(subject) for subject in subjects]
-    return Call("read", names, (), lambda found: dict(zip(subjects, [sketch or b"" for sketch in found], strict=True)))
+    decode = lambda found: dict(zip(subjects, [sketch or b"" for sketch in found], strict=True))  # noqa: E731
+    return Call("read", list(map(keys.hll, subjects)), (), decode)
 
 
 def have_hashes(subjects: Sequence[str]) -> bool:
@@ -114,22 +114,16 @@ def have_hashes(subjects: Sequence[str]) -> bool:
 
 def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
     """Returns the views of one subject in each of those hours. Raises redis.RedisError."""
-    if not times:
-        return []
-    with checked():
-        found = connect().mget([keys.hour(buckets.hour_bucket(time), subject) for time in times])
-        return [int(count or 0) for count in found]
+    names = [keys.hour(buckets.hour_bucket(time), subject) for time in times]
+    return scripts.run(Call("read", names, (), lambda found: [int(count or 0) for count in found])) if names else []
 
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
-    client: Any = connect(patient=True)
-    wanted = frozenset(tags)
-    start = len(keys.prefix() + keys.total.template % (keys.tags()[0], ""))
-    for name in client.scan_iter(match=keys.total.matching, count=SCAN_COUNT):
-        found = name.decode()
-        if not wanted or keys.tag_in(found) in wanted:
-            yield found[start:]
+    wanted, start = frozenset(tags), len(keys.prefix() + keys.total.template % (keys.tags()[0], ""))
+    for name in connect(patient=True).scan_iter(match=keys.total.matching, count=SCAN_COUNT):
+        if not wanted or keys.tag_in(name.decode()) in wanted:
+            yield name.decode()[start:]
 
 
 def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
@@ -166,11 +160,10 @@ def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], 
         pipeline.zrange(keys.unsettled(tag), "-inf", until, byscore=True, offset=0, num=most)
         pipeline.zrange(keys.unsettled(tag), -1, -1, withscores=True)
     answers = pipeline.execute()
-    lists = []
-    for tag, found, last in zip(tags, answers[::2], answers[1::2], strict=True):
-        is_epoch = last and last[0][1] == inf
-        lists.append(([member.decode() for member in found], _epoch(tag, last[0][0] if is_epoch else None)))
-    return lists
+    return [
+        ([name.decode() for name in found], _epoch(tag, last[0][0] if last and last[0][1] == inf else None))
+        for tag, found, last in zip(tags, answers[::2], answers[1::2], strict=True)
+    ]
 
 
 def settle(stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None) -> Call[tuple[int, Epoch]]:

@@ -1,15 +1,14 @@
 """Imports in Redis: adds a batch to the counts once, in the step that moves the import's position."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from itertools import chain
 from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.store import keys, scripts
+from readtrack.store import keys
 from readtrack.store.connection import connect
 from readtrack.store.counters import MODEL_HOURS
 from readtrack.store.scripts import Call
@@ -93,40 +92,29 @@ def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -
     """Adds the views of the batch to the counters that Redis keeps at `at`, in each partition its share."""
     calls = []
     for tag, subjects in keys.by_tag(batch.views).items():
-        names, args = [keys.importing(tag, source), keys.unsettled(tag)], list[str | int]((before, after))
-        totals = ((keys.total(subject), subject, batch.views[subject], 0) for subject in subjects)
-        hours = {key: count for key, count in batch.hours.items() if keys.tag(key[0]) == tag}
-        for key, name, count, ends in chain(totals, _hours(tag, hours, at=at)):
-            names.append(key)
-            args += (name, count, ends)
+        # Key, name in `views:unsettled` ("" for a subject's hour), views, and end (seconds since 1970; 0 for none).
+        found = [(keys.total(subject), subject, batch.views[subject], 0) for subject in subjects]
+        models: Counter[tuple[str, int]] = Counter()
+        for (subject, hour), count in batch.hours.items():
+            if keys.tag(subject) == tag:
+                models[subject.partition(":")[0], hour] += count
+                if (ends := hour * keys.HOUR + keys.hour.ttl) > at.timestamp():
+                    bucket = buckets.hour_bucket(buckets.hour_start(hour))
+                    found.append((keys.hour(bucket, subject), "", count, ends))
+        for (model, hour), count in models.items():
+            if hour >= first_hour(at):
+                name, ends = keys.hour_name(model + tag, hour), hour * keys.HOUR + keys.model_hour.ttl
+                found.append((keys.prefix() + name, name, count, ends))
+        names = [keys.importing(tag, source), keys.unsettled(tag), *(key for key, *_ in found)]
+        args: list[Any] = [before, after, *(word for _, *words in found for word in words)]
         calls.append(Call("apply", names, args, Applied))
     return calls
 
 
-def _hours(tag: str, hours: Mapping[tuple[str, int], int], *, at: datetime) -> Iterator[tuple[str, str, int, int]]:
-    """Yields key, name in `views:unsettled` ("" for a subject's hour), views and end (seconds since 1970)."""
-    models: Counter[tuple[str, int]] = Counter()
-    for (subject, hour), count in hours.items():
-        models[subject.partition(":")[0], hour] += count
-        if (ends := hour * keys.HOUR + keys.hour.ttl) > at.timestamp():
-            yield keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject), "", count, ends
-    for (model, hour), count in models.items():
-        if hour >= first_hour(at):
-            name, ends = keys.hour_name(model + tag, hour), hour * keys.HOUR + keys.model_hour.ttl
-            yield keys.prefix() + name, name, count, ends
-
-
-def add_visitors(batch: Batch) -> list[Call[int]]:
-    """Adds the visitors to the subjects whose strategy can add them later. Idempotent."""
-    calls = []
-    for subjects in keys.by_tag(batch.visitors).values():
-        found = [
-            (strategy.key(subject), strategy.adds, visitor)
-            for subject in subjects
-            if (strategy := strategy_of(subject)).adds
-            for visitor in batch.visitors[subject]
-        ]
-        for some in scripts.sliced(found):
-            words = [word for _, *words in some for word in words]
-            calls.append(Call("add_visitors", [key for key, *_ in some], words, int))
-    return calls
+def add_visitors(batch: Batch) -> None:
+    """Adds the visitors to the subjects whose strategy can add them later. Idempotent. Raises redis.RedisError."""
+    pipeline: Any = connect(patient=True).pipeline(transaction=False)
+    for subject, visitors in batch.visitors.items():
+        if (strategy := strategy_of(subject)).adds:
+            pipeline.execute_command(strategy.adds, strategy.key(subject), *visitors)
+    pipeline.execute()

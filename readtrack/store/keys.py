@@ -128,8 +128,6 @@ def past_tags() -> Sequence[str]:
 
 def by_tag(items: Iterable[Item], tag_of: Callable[[Any], str] = tag) -> Mapping[str, Sequence[Item]]:
     """Returns the subjects, visitors or other items of each partition that has any, in their order."""
-    if conf.PARTITIONS == 1:
-        return {"": every} if (every := [*items]) else {}
     found: dict[str, list[Item]] = {}
     for item in items:
         found.setdefault(tag_of(item), []).append(item)

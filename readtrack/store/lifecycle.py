@@ -96,10 +96,13 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     members = sum(_erase_from(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
     bits = sum(_erase_from(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
     for names in _scan(keys.read_bits.matching, progress):
-        bits += _erase_reads(names, number, suffix="")
-        for tag, ordinal in ordinals.items():
-            own = [name for name in names if keys.tag_in(name.decode()) == tag]
-            bits += _erase_reads(own, int(ordinal), suffix=":ordinal")
+        for kind, end, most in (("bit", b":read", HIGHEST_BIT), ("slot", b":seen", HIGHEST_SLOT - 1)):
+            who = number if number is None or number <= most else None
+            bits += _erase_from([name for name in names if name.endswith(end)], kind, who)
+            others = [name for name in names if name.endswith(end + b":ordinal")]
+            for tag, ordinal in ordinals.items():
+                own = [name for name in others if keys.tag_in(name.decode()) == tag]
+                bits += _erase_from(own, kind, int(ordinal))
     for tag, ordinal in ordinals.items():
         # The ordinal stays taken, because the next one is the number of fields.
         client.hset(keys.readers(tag), f"!{int(ordinal)}", int(ordinal))
@@ -112,13 +115,6 @@ def _unlink(names: Sequence[bytes]) -> int:
     for name in names:  # alone, because those of a cluster may be in different slots
         pipeline.unlink(name)
     return sum(pipeline.execute())
-
-
-def _erase_reads(names: Sequence[bytes], number: int | None, *, suffix: str) -> int:
-    bits = [name for name in names if name.endswith(f":read{suffix}".encode())]
-    slots = [name for name in names if name.endswith(f":seen{suffix}".encode())]
-    slot = number if number is None or number < HIGHEST_SLOT else None
-    return _erase_from(bits, "bit", number) + _erase_from(slots, "slot", slot)
 
 
 def _erase_from(names: Sequence[bytes], kind: str, who: str | int | None) -> int:

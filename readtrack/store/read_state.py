@@ -62,17 +62,15 @@ def mark(hit: Hit) -> Call[tuple[str, ...]]:
             clock.learn(int(codes[-1]))
         return tuple(subject for subject, code in zip(hit.reads, codes, strict=False) if code)
 
-    args = (len(hit.reads), field(reader), *_began(hit), conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
+    # How long ago the page began, and when that was by Redis's clock (µs).
+    ago: int | str = ""
+    since: int | str = "" if hit.as_of is None else hit.as_of
+    if hit.began is not None:
+        stale = conf.STALE_FOR * 1_000_000
+        since = clock.at(hit.began) - stale
+        ago = int((perf_counter() - hit.began) * 1_000_000) + stale
+    args = (len(hit.reads), field(reader), ago, since, conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
     return Call("mark_read", names, args, decode, ())
-
-
-def _began(hit: Hit) -> tuple[int | str, int | str]:
-    """Returns how long ago the page began, and when that was by Redis's clock (µs), as mark_read.lua takes them."""
-    if hit.began is None:
-        return "", "" if hit.as_of is None else hit.as_of
-    stale = conf.STALE_FOR * 1_000_000
-    since = clock.at(hit.began) - stale
-    return int((perf_counter() - hit.began) * 1_000_000) + stale, since
 
 
 def publish(publications: Sequence[Publication]) -> Call[int]:

@@ -132,8 +132,7 @@ def parted(subjects: Collection[str], size: int = 0) -> list[Sequence[str]]:
     if len(subjects) < 2:
         return [[*subjects]] if subjects else []
     groups = keys.by_tag(subjects).values() if conf.PARTITIONS > 1 else [[*subjects]]
-    size = size or SLICE
-    return [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+    return [some for group in groups for some in sliced(group, size)]
 
 
 def by_subject(subjects: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:

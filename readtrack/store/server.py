@@ -2,10 +2,11 @@
 
 import secrets
 import timeit
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from statistics import fmean
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -96,8 +97,7 @@ def _weigh(client: Any, some: Sequence[bytes]) -> float:
     pipeline = client.pipeline(transaction=False)
     for key in some:
         pipeline.memory_usage(key)
-    sizes = [size for size in pipeline.execute() if size]  # None: it expired meanwhile
-    return sum(sizes) / len(sizes) if sizes else 0.0
+    return fmean(list(filter(None, pipeline.execute())) or [0])  # None: it expired meanwhile
 
 
 def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
@@ -107,8 +107,14 @@ def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
     for row, (length, count) in wanted.items():
         name = keys.budget("", nonce, row.type[0]).ljust(length, "0")
         pipeline = client.pipeline(transaction=True)  # so that the key is never without its expiry
-        for command in _commands(row.type, name, max(1, count)):
-            pipeline.execute_command(*command)
+        if row.type in BITS:
+            pipeline.setbit(name, max(1, count) * BITS[row.type] - 1, 1)
+        elif row.type in MEMBERS:
+            command, member = MEMBERS[row.type]
+            for some in scripts.sliced(range(max(1, count)), STEP):
+                pipeline.execute_command(command, name, *chain.from_iterable(map(member, some)))
+        else:
+            pipeline.set(name, 10**6)
         pipeline.expire(name, keys.budget.ttl).memory_usage(name, samples=0)
         try:
             sizes[row] = (pipeline.execute()[-1] or 0) + row.overhead
@@ -117,33 +123,15 @@ def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
     return sizes
 
 
-def _commands(kind: str, name: str, count: int) -> Iterator[tuple[object, ...]]:
-    """Yields the commands that make a key of that type with that number of members."""
-    if kind in BITS:
-        yield "SETBIT", name, count * BITS[kind] - 1, 1
-    elif kind in MEMBERS:
-        command, member = MEMBERS[kind]
-        for start in range(0, count, STEP):
-            yield command, name, *chain.from_iterable(map(member, range(start, min(start + STEP, count))))
-    else:
-        yield "SET", name, 10**6
-
-
-def some_totals(limit: int) -> dict[str, Total]:
-    """Returns the totals of some subjects, `limit` at most."""
-    subjects = list(dict.fromkeys(islice(counters.scan(), limit)))
-    answers = scripts.run_all(*map(counters.totals, scripts.parted(subjects)), patient=True)
-    return dict(ChainMap(*answers))
+def some_totals(limit: int = TOTALS) -> Iterator[tuple[str, Total | None]]:
+    """Yields some totals by subject, `limit` at most; None for one that is no number, or was removed meanwhile."""
+    for some in scripts.parted(list(dict.fromkeys(islice(counters.scan(), limit)))):
+        found = scripts.run(counters.totals(some), patient=True)
+        yield from ((subject, found.get(subject)) for subject in some)
 
 
 def broken_totals() -> tuple[int, list[str]]:
     """Returns the number of totals that were looked at, TOTALS at most, and the keys of those that are no number."""
     client: Any = connect(patient=True)
-    subjects = list(dict.fromkeys(islice(counters.scan(), TOTALS)))
-    broken = []
-    for some in scripts.parted(subjects):
-        names = [keys.total(subject) for subject in some]
-        found = zip(names, client.mget(names), strict=True)
-        broken += [name for name, text in found if text is None or not counters.is_number(text)]
-    # One without a string is of another type, or was removed meanwhile.
-    return len(subjects), [name for name in broken if client.exists(name)]
+    found = ["" if total else keys.total(subject) for subject, total in some_totals()]
+    return len(found), [name for name in filter(None, found) if client.exists(name)]

@@ -51,13 +51,11 @@ class SkipBuffer:
         """Adds a skip, a robot or a notice of each name to those of a key."""
         with self._lock:
             for name in names:
-                is_further = name.startswith(NAMED) and (key, name) not in self.skips and self._is_full(key)
+                is_new = name.startswith(NAMED) and len(self.skips) >= MOST and (key, name) not in self.skips
+                is_further = is_new and sum(one == key for one, _ in self.skips) >= MOST
                 self.skips[key, OTHER if is_further else name] += 1
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips, key=lambda one: (not one[1].startswith(NAMED), one))]
-
-    def _is_full(self, key: str) -> bool:
-        return len(self.skips) >= MOST and sum(one == key for one, _ in self.skips) >= MOST
 
     @property
     def is_due(self) -> bool:
@@ -68,9 +66,13 @@ class SkipBuffer:
         """Runs the calls and sends the skips, in one round trip. Returns the calls' results. Raises RedisError."""
         with self._lock:
             skips, self.skips, self._sent = self.skips, Counter(), time.monotonic()
+        args: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
+        for (_, reason), count in skips.items():
+            args += (reason, count)
+        own = [Call("skip", [key for key, _ in skips], args, int, SILENT)] if skips else []
         is_sent = False
         try:
-            answers = scripts.run_all(*calls, *([_count(skips)] if skips else []))
+            answers = scripts.run_all(*calls, *own)
             is_sent = answers[-1:] != [SILENT]
             return answers[: len(calls)]
         finally:
@@ -92,10 +94,8 @@ with suppress(AttributeError):  # Windows has no fork
 
 def skips_by_reason(hours: int, *, at: datetime) -> Counter[str]:
     """Returns the skips of the last hours, robots by name, and notices of addresses. Raises redis.RedisError."""
-    found: Counter[str] = Counter()
-    for skips in scripts.run(by_hour(hours, at=at)):
-        found.update(skips)
-    return found
+    found: list[Counter[str]] = scripts.run(by_hour(hours, at=at))
+    return sum(found, Counter())
 
 
 def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
@@ -113,10 +113,3 @@ def key_of(at: datetime) -> str:
     """Returns the key of the skips of that hour."""
     hour = at.replace(minute=0, second=0, microsecond=0)  # in the cache of buckets.py
     return keys.skips(keys.tags()[0], buckets.hour_bucket(hour))
-
-
-def _count(skips: Skips) -> Call[int]:
-    args: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
-    for (_, reason), count in skips.items():
-        args += (reason, count)
-    return Call("skip", [key for key, _ in skips], args, int, SILENT)

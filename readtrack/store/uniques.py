@@ -1,9 +1,11 @@
 """Unique visitors: five strategies with one contract and keys of their own. A model names its strategy, or the site."""
 
+from collections import ChainMap
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
+from operator import or_
 from typing import Any, NamedTuple
 
 from readtrack import buckets
@@ -126,18 +128,15 @@ class Bitmaps(Strategy):
     def together(self, subjects: Sequence[str]) -> int:
         # In pieces, because BITOP would write the union to a key of its own.
         found = start = 0
-        while True:
+        pieces = [bytes(PIECE)]
+        while max(map(len, pieces)) == PIECE:
             pipeline: Any = connect().pipeline(transaction=False)
             for subject in subjects:
                 pipeline.getrange(self.key(subject), start, start + PIECE - 1)
-            pieces: list[bytes] = pipeline.execute()
-            bits = 0
-            for piece in pieces:
-                bits |= int.from_bytes(piece, "little")
-            found += bits.bit_count()
-            if all(len(piece) < PIECE for piece in pieces):
-                return found
+            pieces = pipeline.execute()
+            found += reduce(or_, (int.from_bytes(piece, "little") for piece in pieces)).bit_count()
             start += PIECE
+        return found
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return reader is not None and bool(connect().getbit(self.key(subject), reader))
@@ -208,35 +207,38 @@ def model_strategy(label: str) -> Strategy:
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how many different visitors each subject of a partition had, whatever the strategies of their models."""
-    strategies = [strategy_of(subject) for subject in subjects]
+    strategies, commands = [strategy_of(subject) for subject in subjects], list[str]()
     names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
-    commands = [strategy.command for strategy in strategies]
-    if all(strategy.has_sketch for strategy in strategies):
-        return Call("visitors", names, (), partial(scripts.by_subject, subjects), {})
-    return Call("visitors", [*names, *map(keys.earlier, subjects)], commands, partial(scripts.by_subject, subjects), {})
+    if not all(strategy.has_sketch for strategy in strategies):
+        names += map(keys.earlier, subjects)
+        commands = [strategy.command for strategy in strategies]
+    return Call("visitors", names, commands, partial(scripts.by_subject, subjects), {})
 
 
 def visitors_together(subjects: Sequence[str]) -> int:
     """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
-    if not subjects:
-        return 0
-    first, *others = {strategy_of(subject) for subject in subjects}
-    if others:
-        names = ", ".join(sorted(strategy.name for strategy in (first, *others)))
+    strategies = {strategy.name: strategy for strategy in map(strategy_of, subjects)}
+    if len(strategies) > 1:
+        names = ", ".join(sorted(strategies))
         raise UniquesError(f"Visitors counted in different ways ({names}) cannot be counted together.")
-    return first.together(subjects)
+    return sum(strategy.together(subjects) for strategy in strategies.values())  # of the one that there is, or of none
 
 
 def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
     """Returns the visitors of each subject in the last days (UTC), up to an hour old. Raises UniquesError."""
     if not subjects:
         return {}
-    if strategy := _own_days(subjects, days):
-        dates = buckets.day_buckets(days, until=at)
+    strategy, dates = _own_days(subjects, days), buckets.day_buckets(days, until=at)
+    if strategy:
         return {subject: strategy.recent([subject], days=dates) for subject in subjects}
-    parts = scripts.parted(subjects, max(1, scripts.SLICE // (days + 1)))
-    answers = scripts.run_all(*(_recent(part, days=days, at=at) for part in parts))
-    return dict(zip(chain.from_iterable(parts), chain.from_iterable(answers), strict=True))
+    calls = []
+    for some in scripts.parted(subjects, max(1, scripts.SLICE // (days + 1))):
+        names: list[str] = []
+        for subject in some:
+            names += (keys.last_days(days, dates[-1], subject), *(keys.day_visitors(date, subject) for date in dates))
+        decode = partial(scripts.by_subject, some)
+        calls.append(Call("visitors_since", names, (days, keys.last_days.ttl), decode))
+    return dict(ChainMap(*scripts.run_all(*calls)))
 
 
 def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime) -> int:
@@ -245,9 +247,8 @@ def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime
         return 0
     if strategy := _own_days(subjects, days):
         return strategy.recent(subjects, days=buckets.day_buckets(days, until=at))
-    recent_visitors(subjects, days=days, at=at)  # merges the sketches of each
-    date = buckets.day_bucket(at)
-    return count_sketches([keys.last_days(days, date, subject) for subject in subjects])
+    merged = recent_visitors(subjects, days=days, at=at)
+    return count_sketches([keys.last_days(days, buckets.day_bucket(at), subject) for subject in merged])
 
 
 def _own_days(subjects: Sequence[str], days: int) -> Strategy | None:
@@ -263,11 +264,3 @@ def _own_days(subjects: Sequence[str], days: int) -> Strategy | None:
         f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
         f" Set it to {days} or more, and they are counted from then on."
     )
-
-
-def _recent(subjects: Sequence[str], *, days: int, at: datetime) -> Call[list[int]]:
-    dates = buckets.day_buckets(days, until=at)
-    names: list[str] = []
-    for subject in subjects:
-        names += (keys.last_days(days, dates[-1], subject), *(keys.day_visitors(date, subject) for date in dates))
-    return Call("visitors_since", names, (days, keys.last_days.ttl), list)
