@@ -21,9 +21,9 @@ from readtrack.reports.live import page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
-from readtrack.store import breakdowns, counters, keys, scripts, skips, trending, uniques
-from readtrack.store.breakdowns import Hash, Name
+from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
+from readtrack.store.counters import Hash, Name
 from readtrack.store.scripts import Call
 from readtrack.subjects import enters_funnel, label_of, model_with_label, subject_column
 
@@ -211,7 +211,7 @@ class Numbers:
             return {}, {}, {}
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
-        reads = breakdowns.read(self.objects.first, self.kinds) if self.kinds else []
+        reads = counters.hashes(self.objects.first, self.kinds) if self.kinds else []
         union, found = self._union, dict[Name, Hash]()
 
         def run(*calls: Call[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.sql import row_counts
 from readtrack.store import counters, keys, scripts, server, windows
-from readtrack.store.breakdowns import VALUES
+from readtrack.store.counters import VALUES
 from readtrack.store.keys import DAY, HOUR, MINUTE, PART, Key
 from readtrack.store.server import BITS, KeyKind
 from readtrack.store.uniques import STRATEGIES, model_strategy

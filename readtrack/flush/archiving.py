@@ -16,9 +16,8 @@ from readtrack.sql import archive, databases, history
 from readtrack.sql.history import Gain
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch, lock_epoch
-from readtrack.store import breakdowns, counters, keys, lifecycle, read_state, scripts, uniques
-from readtrack.store.breakdowns import Hash, Name
-from readtrack.store.counters import Epoch, Stored
+from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
+from readtrack.store.counters import Epoch, Hash, Name, Stored
 from readtrack.subjects import read_state_models, subject_column
 from readtrack.unread import subjects_of_rows
 
@@ -37,7 +36,7 @@ def lower_breakdowns(subject: str) -> None:
     """Deletes rows of the subject's hashes that store more than is live. Raises redis.RedisError."""
     stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
     # Read after SQL, so that a count that SQL rightly stores is live by now.
-    live = ChainMap(*scripts.run_all(*breakdowns.read([subject], keys.hash_kinds()), patient=True))
+    live = ChainMap(*scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True))
     for name, counts in stored.items():
         late = [field for field, count in counts.items() if count > live[name].counts.get(field, 0)]
         archive.delete_fields(name, late, floor=max(counts.values(), default=0))
@@ -45,7 +44,7 @@ def lower_breakdowns(subject: str) -> None:
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, list[Epoch]]:
     """Returns the settled hashes, missing ones included, and the epochs of their partitions afterwards."""
-    reads = breakdowns.read(subjects, keys.hash_kinds())
+    reads = counters.hashes(subjects, keys.hash_kinds())
     answers = scripts.run_all(*reads, *map(counters.epoch, keys.by_tag(subjects)), patient=True)
     found = {name: one.counts for answer in answers[: len(reads)] for name, one in answer.items() if one.is_settled}
     return found, answers[len(reads) :]

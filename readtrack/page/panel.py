@@ -17,8 +17,8 @@ from readtrack.reports.access import is_author, may_view_all, may_view_numbers, 
 from readtrack.reports.breakdowns import hashes
 from readtrack.sql import popular, row_counts
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import breakdowns, scripts, uniques
-from readtrack.store.breakdowns import Hash, Name
+from readtrack.store import counters, scripts, uniques
+from readtrack.store.counters import Hash, Name
 from readtrack.subjects import parse_subject, subject_column
 
 
@@ -57,7 +57,7 @@ def _numbers(subject: str) -> dict[str, Any]:
     stored = row_counts.by_subject([subject]).get(subject, none)
 
     def run(*calls: Any) -> list[Any]:
-        found = scripts.run_all(*calls, uniques.visitors([subject]), *breakdowns.read([subject], [name[0]]))
+        found = scripts.run_all(*calls, uniques.visitors([subject]), *counters.hashes([subject], [name[0]]))
         if all(found[len(calls) :]):  # else their server does not answer
             answers.extend(found[len(calls) :])
         return found[: len(calls)]

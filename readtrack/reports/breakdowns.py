@@ -12,9 +12,9 @@ from readtrack.hits import dimensions
 from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import archive
-from readtrack.store import breakdowns, keys
-from readtrack.store.breakdowns import Hash, Name
+from readtrack.store import counters, keys
 from readtrack.store.circuit import fail_open
+from readtrack.store.counters import Hash, Name
 from readtrack.subjects import counted_subject_of, enters_funnel, subject_of
 
 
@@ -113,13 +113,13 @@ def hashes(
 
     `live` is what Redis has, where a caller has asked already. While Redis is down they are those that SQL stores.
     """
-    found = dict(fail_open(breakdowns.hashes, {}, subjects, kinds) if live is None else live)
+    found = dict(fail_open(counters.live_hashes, {}, subjects, kinds) if live is None else live)
     names = [(kind, subject) for kind in kinds for subject in subjects]
     lacking = [name for name in names if name not in found or not found[name].is_settled]
     stored = archive.breakdowns(lacking) if lacking else {}
     if any(stored.values()):
         # Read again after SQL, so that SQL's count is not added to a hash that was settled in between.
-        found |= fail_open(breakdowns.hashes, {}, subjects, kinds)
+        found |= fail_open(counters.live_hashes, {}, subjects, kinds)
     counts = {name: Counter(one.counts) for name, one in found.items()}
     asked = cache(is_sound)
     for name in lacking:

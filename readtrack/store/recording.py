@@ -11,7 +11,7 @@ from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import breakdowns, clock, day_keys, keys, read_state, scripts, uniques, windows
+from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques, windows
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
@@ -49,7 +49,7 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
         call.absent = Outcome(skipped=dict.fromkeys(some, "error"))
     calls += [read_state.mark(hit._replace(reads=tuple(some))) for some in scripts.parted(hit.reads)]
     reads = len(calls)
-    steps = breakdowns.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
+    steps = counters.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
     calls += steps.values()
     if hit.visitor.kind == "day":
         calls += day_keys.upkeep(hit)
@@ -194,7 +194,7 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
     options = {
         "identities": len(identities),
         "slices": slices,
-        "values": breakdowns.VALUES,
+        "values": counters.VALUES,
         "pass": keys.funnel_pass.ttl,
     }
     args.append(json.dumps({**options, "views": views}))

@@ -12,7 +12,7 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import breakdowns, recording, scripts
+from readtrack.store import counters, recording, scripts
 from tests.support import factories
 from tests.support.depth import examples
 
@@ -21,7 +21,7 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    return scripts.run(breakdowns.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
+    return scripts.run(counters.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
 
 
 def view(visitor: Visitor, redis: Redis) -> None:
@@ -35,7 +35,7 @@ def funnel() -> list[int]:
 
 
 def counts(family: str, *subjects: str) -> Counter[str]:
-    found = breakdowns.hashes(subjects, [family]).values()
+    found = counters.live_hashes(subjects, [family]).values()
     return sum((Counter(one.counts) for one in found), Counter[str]())
 
 
@@ -165,7 +165,7 @@ def test_junk_that_came_first_does_not_keep_real_values_out(before: int) -> None
 def test_counts_add_up_and_a_value_with_more_than_its_share_is_never_lost(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, values: list[int], kept: int
 ) -> None:
-    monkeypatch.setattr(breakdowns, "VALUES", kept)
+    monkeypatch.setattr(counters, "VALUES", kept)
     redis.flushdb()
     real, found = Counter(map(str, values)), refer(*map(str, values))
     assert sum(found.values()) == len(values)

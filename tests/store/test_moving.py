@@ -16,7 +16,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.store import clock, flushes, keys, moving, read_state, recording, trending
+from readtrack.store import clock, flushes, keys, lifecycle, read_state, recording, trending
 from readtrack.store.flushes import LayoutError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -97,7 +97,7 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
         assert comes_true(lambda: bool(redis.exists(keys.total(subjects[0]))))
         with pytest.raises(LayoutError, match="readtrack repartition"):
             flush()
-        with moving.layout(1):
+        with lifecycle.layout(1):
             assert flush(only_changed=True).written == 8
         acknowledged = counted(*old)
         call_command("readtrack", "repartition", verbosity=0)

@@ -19,7 +19,7 @@ from redis.connection import AbstractConnection
 from redis.crc import key_slot
 
 from readtrack.conf import Conf
-from readtrack.store import keys, moving, scripts
+from readtrack.store import keys, lifecycle, scripts
 from readtrack.store.cluster import Address, Cluster
 from readtrack.store.connection import address_in
 from readtrack.store.keys import TAG
@@ -186,7 +186,7 @@ class PlainNames(Redis):
 
     def _possible(self, key: str) -> list[str]:
         row = next((row for row in keys.KEYS if row.pattern == keys.kind_of(key)), None)
-        if row is None or row in moving.NOT_MOVED or TAG.search(key):
+        if row is None or row in lifecycle.NOT_MOVED or TAG.search(key):
             return [key]
         parts = re.sub(
             r"\\{(\w+)\\}", lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:]*')})", re.escape(row.pattern)

@@ -23,7 +23,7 @@ from readtrack.imports import hitcount, reads, weblog
 from readtrack.imports.ledger import ImportRefusedError
 from readtrack.models import History
 from readtrack.sql import daily, databases
-from readtrack.store import moving
+from readtrack.store import lifecycle
 from readtrack.store.server import KeyKind
 from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
@@ -140,16 +140,16 @@ def reset(*, bar: Any, model: str, **options: Any) -> str:
 
 
 def repartition(*, bar: Any, **options: Any) -> str:
-    before, after = moving.known_layout() or conf.PARTITIONS, conf.PARTITIONS
+    before, after = lifecycle.known_layout() or conf.PARTITIONS, conf.PARTITIONS
     if after % before:
         raise CommandError(f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that.")
     if before != after:
-        with moving.layout(before):
+        with lifecycle.layout(before):
             done = run.flush()
         if done.locked:  # their views would be lost where a process of the new number has begun the total anew
             raise CommandError(f"{counted(done.locked, 'row')} locked by another transaction. Start again.")
     with bar(desc="Moving", unit=" keys") as shown:
-        copied = moving.move(before, progress=shown.update)
+        copied = lifecycle.move(before, progress=shown.update)
     return f"Moved {counted(copied, 'key')} from {before} to {counted(after, 'partition')}."
 
 
