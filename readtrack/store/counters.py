@@ -14,7 +14,6 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import Hit
 from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
-from readtrack.hits.visitors import Visitor
 from readtrack.store import keys, scripts, uniques, windows
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
@@ -262,15 +261,11 @@ def _hashes(tag: str, wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
 
 def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
     """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for what is new."""
-    calls = {(one, stage): step(one, stage, visitor=hit.visitor, at=hit.at) for one, stage in hit.steps}
+    calls = {}
+    for subject, stage in hit.steps:
+        reached, passes = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1], keys.passes(subject, hit.visitor)
+        calls[subject, stage] = _step(hit, "funnel", subject, reached, passes, life=keys.funnel_pass.ttl)
     return {**calls, **_reading(hit, hit.reading)} if hit.reading else calls
-
-
-def step(subject: str, stage: str, *, visitor: Visitor, at: datetime) -> Call[bool]:
-    """Takes the visitor to the stage of the subject's funnel; the answer is True if that was new."""
-    reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
-    passes = keys.passes(subject, visitor)
-    return _step("funnel", subject, reached, passes, life=keys.funnel_pass.ttl, visitor=visitor, at=at)
 
 
 def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
@@ -281,7 +276,7 @@ def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
     passes = [keys.reading_pass(who, subject) for who in identities]
     names = windows.of_view(subject, identities=identities, hit=hit)
     # A pass lives longer than a window, so that long texts can be read.
-    take = partial(_step, "reading", subject, life=conf.WINDOW + text.least, visitor=visitor, at=hit.at)
+    take = partial(_step, hit, "reading", subject, life=conf.WINDOW + text.least)
     reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
     calls = {(subject, ENGAGED): take(reached, passes, names)}
     if text.is_read:
@@ -291,6 +286,7 @@ def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
 
 
 def _step(
+    hit: Hit,
     kind: str,
     subject: str,
     reached: Sequence[str],
@@ -298,15 +294,12 @@ def _step(
     behind: Sequence[tuple[str, int | str]] = (),
     *,
     life: int,
-    visitor: Visitor,
-    at: datetime,
 ) -> Call[bool]:
     """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the view's members."""
     tag = keys.tag(subject)
-    mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(at))
-    rate = mark if tag else keys.rate(visitor.rate_id)
-    names = [rate, mark, keys.counter(kind, subject), bucket, *passes]
-    names += (name for name, _ in behind)
+    mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(hit.at))
+    rate = mark if tag else keys.rate(hit.visitor.rate_id)
+    names = [rate, mark, keys.counter(kind, subject), bucket, *passes, *(name for name, _ in behind)]
     args: list[str | int] = [keys.ROBOT, keys.member(kind, subject), subject, keys.trending_bucket.ttl, life]
     args += (len(passes), len(reached), *reached, *(member for _, member in behind))
     return Call("step", names, args, bool, False)  # noqa: FBT003

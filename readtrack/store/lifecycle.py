@@ -109,14 +109,13 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     gone = sum(_unlink(names) for names in _scan(keys.matching(f"*{visitor}*"), progress))
     members = sum(_erase_from(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
     bits = sum(_erase_from(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
+    numbers = [(number, b"", ""), *((int(ordinal), b":ordinal", tag) for tag, ordinal in ordinals.items())]
     for names in _scan(keys.read_bits.matching, progress):
-        for kind, end, most in (("bit", b":read", HIGHEST_BIT), ("slot", b":seen", HIGHEST_SLOT - 1)):
-            who = number if number is None or number <= most else None
-            bits += _erase_from([name for name in names if name.endswith(end)], kind, who)
-            others = [name for name in names if name.endswith(end + b":ordinal")]
-            for tag, ordinal in ordinals.items():
-                own = [name for name in others if keys.tag_in(name.decode()) == tag]
-                bits += _erase_from(own, kind, int(ordinal))
+        for who, end, tag in numbers:
+            some = [name for name in names if tag.encode() in name]
+            bits += _erase_from([name for name in some if name.endswith(b":read" + end)], "bit", who)
+            slot = who if who is None or who < HIGHEST_SLOT else None
+            bits += _erase_from([name for name in some if name.endswith(b":seen" + end)], "slot", slot)
     for tag, ordinal in ordinals.items():
         # The ordinal stays taken, because the next one is the number of fields.
         client.hset(keys.readers(tag), f"!{int(ordinal)}", int(ordinal))
@@ -124,7 +123,7 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     return Erased(gone, members, bits)
 
 
-def _unlink(names: Sequence[bytes]) -> int:
+def _unlink(names: Sequence[str | bytes]) -> int:
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
     for name in names:  # alone, because those of a cluster may be in different slots
         pipeline.unlink(name)
@@ -196,11 +195,8 @@ def move(before: int, *, progress: Progress = int) -> int:
         for name in (name for name in moved if rows.get(keys.kind_of(name)) is keys.readers):
             renumbered.update(keys.tag_in(one) for one in moved[name] if not _has_numbers(client, one, of=name))
     client.set(keys.flush_layout(""), conf.PARTITIONS)
-    pipeline = client.pipeline(transaction=False)
     for some in scripts.sliced(old):
-        for name in some:
-            pipeline.unlink(name)
-        pipeline.execute()
+        _unlink(some)
     return copied
 
 

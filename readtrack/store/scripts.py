@@ -53,8 +53,7 @@ class Connections:
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:
     """Returns the call's result, in one round trip. Raises redis.RedisError."""
-    result: Result = run_all(call, patient=patient)[0]
-    return result
+    return run_all(call, patient=patient)[0]  # type: ignore[no-any-return]
 
 
 def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:

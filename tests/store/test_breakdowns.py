@@ -11,6 +11,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
+from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import counters, recording, scripts
 from tests.support import factories
@@ -21,7 +22,8 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    return scripts.run(counters.step(TOKEN, stage, visitor=visitor, at=buckets.now()))
+    [call] = counters.steps(Hit(visitor, buckets.now(), steps=((TOKEN, stage),))).values()
+    return scripts.run(call)
 
 
 def view(visitor: Visitor, redis: Redis) -> None:
