@@ -12,7 +12,7 @@ from readtrack import buckets, unread
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.sql import row_counts
-from readtrack.store import counters, keys, scripts, server, windows
+from readtrack.store import counters, keys, scripts, server
 from readtrack.store.counters import VALUES
 from readtrack.store.keys import DAY, HOUR, MINUTE, PART, Key
 from readtrack.store.server import BITS, KeyKind
@@ -108,7 +108,7 @@ def _unused() -> set[Key]:
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),
         *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
-        keys.window if windows.is_compact() else keys.window_slice,
+        keys.window if keys.is_compact() else keys.window_slice,
     }
 
 
@@ -120,7 +120,7 @@ def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
         life = max(1, getattr(conf, life) * (DAY if life.endswith("DAYS") else 1))
     # A list of the whole site holds an hour's subjects at least, as trending does.
     whole = life if parts & {"subject", "visitor"} else max(life, HOUR)
-    slot = next((SLOTS[part] for part in parts if part in SLOTS), windows.length() if "slice" in parts else whole)
+    slot = next((SLOTS[part] for part in parts if part in SLOTS), keys.slice_length() if "slice" in parts else whole)
     views = numbers.views * slot / DAY if slot else numbers.viewed * max(1.0, numbers.visitors)
     subjects = numbers.categories if row.pattern.startswith("category:") else numbers.viewed
     # Views fall on posts by chance, so some posts get several in a slot, and some none.

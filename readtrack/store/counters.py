@@ -14,7 +14,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import Hit
 from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
-from readtrack.store import keys, scripts, uniques, windows
+from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
@@ -240,23 +240,19 @@ def live_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Has
 
 def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:
     """Reads the hashes of these kinds by kind and subject; a missing one has no counts."""
-    return [
-        _hashes(keys.tag(some[0]), [(kind, subject) for subject in some for kind in kinds])
-        for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
-    ]
+    calls = []
+    for some in scripts.parted(subjects, scripts.SLICE // len(kinds)):
+        wanted = [(kind, subject) for subject in some for kind in kinds]
+        names = [keys.unsettled(keys.tag(some[0])), *(keys.counter(*name) for name in wanted)]
+        calls.append(Call("hashes", names, [keys.member(*name) for name in wanted], partial(_hashes, wanted), {}))
+    return calls
 
 
-def _hashes(tag: str, wanted: Sequence[Name]) -> Call[dict[Name, Hash]]:
-    def decode(answer: list[list[list[bytes]]]) -> dict[Name, Hash]:
-        if not answer:
-            return dict.fromkeys(wanted, Hash({}))
-        return {
-            name: Hash(dict(scripts.pairs(fields)), is_settled=mark is None)
-            for name, fields, mark in zip(wanted, *answer, strict=True)
-        }
-
-    names = [keys.unsettled(tag), *(keys.counter(kind, subject) for kind, subject in wanted)]
-    return Call("hashes", names, [keys.member(kind, subject) for kind, subject in wanted], decode, {})
+def _hashes(wanted: Sequence[Name], answer: list[list[Any]]) -> dict[Name, Hash]:
+    if not answer:
+        return dict.fromkeys(wanted, Hash({}))
+    found = zip(wanted, *answer, strict=True)
+    return {name: Hash(dict(scripts.pairs(fields)), is_settled=mark is None) for name, fields, mark in found}
 
 
 def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
@@ -274,7 +270,7 @@ def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
     # A cookie that is new comes from a browser that keeps none.
     identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
     passes = [keys.reading_pass(who, subject) for who in identities]
-    names = windows.of_view(subject, identities=identities, hit=hit)
+    names = keys.windows(subject, identities=identities, hit=hit)
     # A pass lives longer than a window, so that long texts can be read.
     take = partial(_step, hit, "reading", subject, life=conf.WINDOW + text.least)
     reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]

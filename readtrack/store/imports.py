@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
+from itertools import chain
 from typing import Any, NamedTuple
 
 from readtrack import buckets
@@ -65,21 +66,17 @@ def states(source: str, tags: Iterable[str]) -> list[ImportState]:
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
     for tag in tags:
         pipeline.hmget(keys.importing(tag, source), ["begun", "done", "totals"])
-    found = []
-    for begun, done, totals in pipeline.execute():
-        begun, done = (None if value is None else int(value) for value in (begun, done))
-        found.append(ImportState(begun, done, [int(total) for total in (totals or b"").split()]))
-    return found
+    return [
+        ImportState(begun and int(begun), done and int(done), [*map(int, (totals or b"").split())])
+        for begun, done, totals in pipeline.execute()
+    ]
 
 
 def totals(source: str, subjects: Iterable[str], *, done: int) -> dict[str, int]:
     """Returns the totals right after the batch up to that position was added; none of a partition that lacks it."""
     groups = keys.by_tag(subjects)
-    found: dict[str, int] = {}
-    for some, state in zip(groups.values(), states(source, groups), strict=True):
-        if state.done == done:
-            found.update(zip(some, state.totals, strict=True))
-    return found
+    shares = zip(groups.values(), states(source, groups), strict=True)
+    return dict(chain(*(zip(some, state.totals, strict=True) for some, state in shares if state.done == done)))
 
 
 def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> list[Call[bool]]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache, lru_cache
 from hashlib import blake2b
+from math import ceil
 from typing import Any, TypeVar
 from urllib.parse import quote
 from zlib import crc32
@@ -25,6 +26,7 @@ from django.utils.module_loading import import_string
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
+from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 
 Item = TypeVar("Item")
@@ -218,6 +220,44 @@ def _in_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
         f"{window.family}{own}:",
     )
     return [prefix + name for name in names]
+
+
+def is_compact() -> bool:
+    """Returns True if windows are sets of hashed integers for each slice of time (WINDOW_STORE).
+
+    A visitor's view of a subject is one 32-bit integer (two, until a new visitor's cookie comes back) in one of
+    `WINDOW_SHARDS` sets. A window ends with the slice that it would end in, about one slice late at most.
+    """
+    return conf.WINDOW_STORE == "compact"
+
+
+def slice_length() -> int:
+    """Returns the length of one slice (s)."""
+    return max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
+
+
+def slice_count() -> int:
+    """Returns how many slices a window may touch: those that make it up, and the one that it begins in."""
+    return ceil(conf.WINDOW / slice_length()) + 1
+
+
+def windows(subject: str, *, identities: Sequence[str], hit: Hit) -> list[tuple[str, int | str]]:
+    """Returns the windows that may hold the visitor's view of the subject, each with its member; "" for a string."""
+    if not is_compact():
+        return [(window(who, subject), "") for who in identities]
+    entries = [slices(subject, visitor=who, hit=hit) for who in identities]
+    return [(name, member) for names, member in entries for name in names]
+
+
+def slices(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
+    """Returns the sets that may hold the visitor's view of the subject, newest first, and the view's member of them."""
+    digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
+    shards = max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
+    shard = int.from_bytes(digest[:4], "big") % shards
+    newest = int(hit.at.timestamp()) // slice_length()
+    numbers = range(newest, newest - slice_count(), -1)
+    names = [window_slice(tag(subject), f"{number:x}", f"{shard:x}") for number in numbers]
+    return names, int.from_bytes(digest[4:], "big", signed=True)
 
 
 def passes(subject: str, visitor: Visitor) -> tuple[str, ...]:

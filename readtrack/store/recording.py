@@ -11,7 +11,7 @@ from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques, windows
+from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
@@ -78,7 +78,7 @@ def will_count(hit: Hit) -> list[str]:
     pipeline: Any = connect().pipeline(transaction=False)
     pipeline.get(keys.rate(visitor.rate_id))
     for subject in hit.views:
-        for name, member in windows.of_view(subject, identities=identities, hit=hit):
+        for name, member in keys.windows(subject, identities=identities, hit=hit):
             pipeline.exists(name) if member == "" else pipeline.sismember(name, member)
     hits, *seen = pipeline.execute()
     if int(hits or 0) >= (conf.RATE_LIMIT or NO_LIMIT):
@@ -134,7 +134,7 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
 @cached_setting()
 def _common() -> Sequence[str]:
     # Without a window, a hit that is sent again would count twice.
-    window = windows.count() * windows.length() if windows.is_compact() else conf.WINDOW or 1
+    window = keys.slice_count() * keys.slice_length() if keys.is_compact() else conf.WINDOW or 1
     return [*map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES))]
 
 
@@ -174,13 +174,13 @@ def mark_robots(visitors: Iterable[str]) -> None:
 def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[list[str], list[str | int]]:
     """Returns the keys and arguments of record.lua with its options; `plain` are the keys without them."""
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
-    slices = windows.count() if windows.is_compact() else 0
+    slices = keys.slice_count() if keys.is_compact() else 0
     views: list[dict[str, Any]] = []
     names, own = plain[:SHARED], plain[SHARED:]
     for subject, some in zip(hit.views, scripts.sliced(own, len(own) // len(hit.views)), strict=True):
         total, own_hour, model_hour, minute, _, *strings = some
         owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
-        entries = [windows.entry(subject, visitor=who, hit=hit) for who in owners]
+        entries = [keys.slices(subject, visitor=who, hit=hit) for who in owners]
         names += (total, own_hour, model_hour, minute)
         names += [name for sets, _ in entries for name in sets] or strings
         views.append({"members": [str(member) for _, member in entries]})
@@ -218,6 +218,6 @@ def _profile(label: str) -> tuple[Strategy, bool, str] | None:
     """Returns strategy, True with visitors by the day, and first stage of a model; None if it counts as "hll" alone."""
     strategy = uniques.model_strategy(label)
     stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
-    if strategy.is_default and not conf.UNIQUE_DAYS and not stage and not windows.is_compact():
+    if strategy.is_default and not conf.UNIQUE_DAYS and not stage and not keys.is_compact():
         return None
     return strategy, conf.UNIQUE_DAYS > 0 and bool(strategy.rows), stage
