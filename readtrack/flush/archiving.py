@@ -162,17 +162,13 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
             until = hour - conf.IDLE_DAYS * HOURS
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
             if idle := [one for one in idle if not uniques.strategy_of(one).keeps_members]:
-                _remove_idle(idle, live, epoch, hour=hour)
+                sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
+                # A funnel may gain steps without a view.
+                for (kind, subject), counts in _store(idle, epoch, hour=hour).items():
+                    sums[subject][kind] = sum(counts.values())
+                parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
+                scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
     return merged
-
-
-def _remove_idle(subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> None:
-    hashes = _store(subjects, epoch, hour=hour)  # a funnel may gain steps without a view
-    sums: dict[str, dict[str, int]] = {subject: {} for subject in subjects}
-    for (kind, subject), counts in hashes.items():
-        sums[subject][kind] = sum(counts.values())
-    parts = ({one: (live[one].views, sums[one]) for one in some} for some in scripts.parted(subjects))
-    scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
 
 
 def store_readers(*, at: datetime) -> int:

@@ -13,7 +13,6 @@ from readtrack.flush import archiving
 from readtrack.flush.archiving import HOUR
 from readtrack.models import FlushRun, History
 from readtrack.sql import archive, databases, history, row_counts
-from readtrack.sql.history import Sums
 from readtrack.sql.row_counts import RowCounts, Written
 from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
@@ -54,10 +53,12 @@ def settle(epoch: SqlEpoch) -> int:
 def _stored(names: Sequence[str]) -> dict[str, Stored]:
     """Returns what SQL stores of each counter: zero for a row that is gone."""
     found = dict.fromkeys(names, Stored({"": 0}))
-    hours = [name for name in names if keys.is_hour(name)]
-    if hours:
-        found |= _stored_hours(hours)
-    others = [keys.split_member(name) for name in names if not keys.is_hour(name)]
+    if hours := {name: keys.parse_hour(name) for name in names if keys.is_hour(name)}:
+        indexes = [hour for _, hour in hours.values()]
+        sums = history.sums({model for model, _ in hours.values()}, since=min(indexes), until=max(indexes) + 1)
+        rises = {model: rows.by_hour() for model, rows in sums.items()}
+        found |= {name: Stored({"": rises[model].get(hour, 0)}) for name, (model, hour) in hours.items()}
+    others = [keys.split_member(name) for name in names if name not in hours]
     if hashes := [name for name in others if name[0]]:
         found |= {keys.member(*name): Stored(counts) for name, counts in archive.breakdowns(hashes).items()}
     for model, rows in rows_by_model(names).items():
@@ -66,14 +67,6 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
             history.begin({subject: row for subject, row in counts.items() if row.views})
         found |= _with_visitors(counts)
     return found
-
-
-def _stored_hours(names: Sequence[str]) -> dict[str, Stored]:
-    wanted = {name: keys.parse_hour(name) for name in names}
-    hours = [hour for _, hour in wanted.values()]
-    stored = history.sums({model for model, _ in wanted.values()}, since=min(hours), until=max(hours) + 1)
-    found = {model: rows.by_hour() for model, rows in stored.items()}
-    return {name: Stored({"": found[model].get(hour, 0)}) for name, (model, hour) in wanted.items()}
 
 
 def _with_visitors(counts: Live) -> dict[str, Stored]:
@@ -172,7 +165,7 @@ def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:
-    """Stores the last hours (since 1970). Returns those that Redis has less of; None if it has to be settled first."""
+    """Raises the last hours (since 1970). Returns those that Redis has less of; None if it has to be settled first."""
     since = present - MODEL_HOURS + 1
     tags, labels = tags or keys.tags(), [label_of(model) for model in counted_models()]
     calls = counters.model_hours(labels, range(since, present + 1), tags=tags)
@@ -191,24 +184,17 @@ def _write_hours(
         epoch.known(current)  # in one query
         if not epoch.advance(current):
             return None
-        behind: dict[str, Stored] = {}
-        stored = history.sums(live, since=since, until=FOREVER)
-        rows = [row for model in live for row in _raised(model, live[model], stored[model], behind=behind)]
+        behind, rows = dict[str, Stored](), []
+        for model, stored in history.sums(live, since=since, until=FOREVER).items():
+            known = stored.by_hour()
+            total = row = stored.before
+            for hour in sorted({*known, *live[model]}):
+                count, least = live[model].get(hour, Total(0)), known.get(hour, 0)
+                views = max(least, count.views) if count.is_settled else least
+                total, row = total + views, row + least
+                if total > row and (views or hour in known):
+                    rows.append((model, hour, total, 0))
+                if hour in live[model] and count.is_settled and count.views < least:
+                    behind[keys.hour_name(model, hour)] = Stored({"": least})
         databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
     return behind
-
-
-def _raised(model: str, live: Mapping[int, Total], stored: Sums, *, behind: dict[str, Stored]) -> list[Any]:
-    """Returns the rows to raise, and enters hours of which Redis has less than history into `behind`."""
-    known = stored.by_hour()
-    total = row = stored.before
-    rows = []
-    for hour in sorted({*known, *live}):
-        count, least = live.get(hour, Total(0)), known.get(hour, 0)
-        views = max(least, count.views) if count.is_settled else least
-        total, row = total + views, row + least
-        if total > row and (views or hour in known):
-            rows.append((model, hour, total, 0))
-        if hour in live and count.is_settled and count.views < least:
-            behind[keys.hour_name(model, hour)] = Stored({"": least})
-    return rows

@@ -6,7 +6,6 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.apps import apps
 from django.db import router
 from django.db.models import Model, Q
 
@@ -19,10 +18,11 @@ from readtrack.store import counters, flushes, keys, lifecycle, read_state, scri
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
 from readtrack.subjects import (
-    has_read_state,
+    counted_models,
     is_counted,
     label_of,
     owner,
+    read_state_models,
     rows_by_model,
     subject_column,
     subject_of_row,
@@ -48,7 +48,11 @@ def reset_model(model: type[Model], *, is_empty: bool = False, progress: Callabl
     Children share it. Where the table is empty, the subjects are removed as those of deleted rows are. `progress` is
     called with numbers of subjects. Raises redis.RedisError or django.db.Error; then it has to be done again.
     """
-    found = dict.fromkeys([*lifecycle.subjects(label_of(model)), *_stored_subjects(owner(model))])
+    found, own = dict.fromkeys(lifecycle.subjects(label_of(model))), owner(model)
+    if is_counted(own):
+        rows, views, visitors = row_counts.held(own)
+        pks = rows.filter(Q(**{f"{views}__gt": 0}) | Q(**{f"{visitors}__gt": 0})).values_list("pk", flat=True)
+        found |= {pk if row_counts.table_of(own) is not own else subject_of_row(own, pk): None for pk in pks}
     for some in scripts.parted(found):
         if is_empty:
             scripts.run(lifecycle.remove(some), patient=True)
@@ -62,14 +66,6 @@ def reset_model(model: type[Model], *, is_empty: bool = False, progress: Callabl
     return len(found)
 
 
-def _stored_subjects(model: type[Model]) -> list[str]:
-    if not is_counted(model):
-        return []
-    rows, views, visitors = row_counts.held(model)
-    found = rows.filter(Q(**{f"{views}__gt": 0}) | Q(**{f"{visitors}__gt": 0})).values_list("pk", flat=True)
-    return [pk if row_counts.table_of(model) is not model else subject_of_row(model, pk) for pk in found]
-
-
 def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
     """Receives post_migrate, which `manage.py flush` sends, too, and resets the models that it emptied.
 
@@ -78,9 +74,8 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
     """
     if "plan" in kwargs or keys.test_prefix():  # a migration has a plan
         return
-    for model in apps.get_models():
-        is_ours = owner(model) is model and (is_counted(model) or has_read_state(model))
-        is_flushed = is_ours and model._meta.managed and router.db_for_write(model) == using
+    for model in dict.fromkeys([*counted_models(), *read_state_models()]):
+        is_flushed = model._meta.managed and router.db_for_write(model) == using
         if is_flushed and not databases.rows(model).exists():
             fail_open(reset_model, 0, model, is_empty=True)
 
@@ -110,9 +105,3 @@ def _live(subjects: list[str]) -> dict[str, RowCounts]:
     answers = scripts.run_all(*reads, patient=True)
     totals, visitors = ChainMap(*answers[: len(reads) // 2]), ChainMap(*answers[len(reads) // 2 :])
     return {one: RowCounts(totals.get(one, Total(0)).views, visitors[one]) for one in subjects}
-
-
-def repeat(times: Mapping[str, int]) -> None:
-    """Removes counts from before these resets (µs), not in SQL, which holds what came after them."""
-    parts = ({subject: times[subject] for subject in some} for some in scripts.parted(times))
-    scripts.run_all(*map(lifecycle.purge, parts), patient=True)

@@ -5,7 +5,7 @@
 - lift: settled totals below SQL's count are raised to it (an old snapshot was restored, a replica lagged).
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import chain, islice
 
@@ -20,7 +20,7 @@ from readtrack.models import FlushRun
 from readtrack.signals import flushed
 from readtrack.sql import databases, history, partitions, popular, runs
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import counters, flushes, keys, uniques
+from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.flushes import FlushMemory
 
@@ -49,7 +49,11 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
         for subjects in _chunks(changed):
             if counters.have_hashes(subjects):
                 archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
-        archived = _sketched(run, epoch) if run.kind == Kind.FULL and conf.ARCHIVE_EVERY else ()
+        archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
+        if run.kind == Kind.FULL and conf.ARCHIVE_EVERY:
+            minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
+            viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
+            archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
         is_partial = run.kind == Kind.CHANGED
         for subjects in _chunks(changed if is_partial else counters.scan(tags=epoch.tags if part else ())):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
@@ -95,24 +99,20 @@ def _begin(run: FlushRun, epoch: SqlEpoch, *, only_changed: bool) -> tuple[bool,
     # Until a full flush that began after the request has ended well.
     is_restored = any(memory.requested > memory.full for memory in memories)
     past = runs.ended_well(part__in={"", run.part}).order_by("-pk").values_list("flushed_until", flat=True)
-    last = past.first() or 0
-    now, since = _time(run.flushed_until), _time(last)
+    now, since = _time(run.flushed_until), _time(past.first() or 0)
     # A time in the future comes from a clock that was set back since, and proves nothing.
     is_known = now - REACH <= since <= now
-    is_full = not only_changed or is_restored or not is_known
-    run.kind = (Kind.ARCHIVE if _is_archive_due(run) else Kind.FULL) if is_full else Kind.CHANGED
+    run.kind = Kind.CHANGED if only_changed and is_known and not is_restored else Kind.FULL
+    if run.kind == Kind.FULL and conf.ARCHIVE_EVERY:
+        # On a new site the first archive comes at the end of the first period.
+        last = past.filter(kind=Kind.ARCHIVE).first() or past.last() or run.flushed_until
+        is_due = not 0 <= run.flushed_until - last < conf.ARCHIVE_EVERY * 1_000_000
+        run.kind = Kind.ARCHIVE if is_due else Kind.FULL
     run.save()
-    if is_full and conf.HISTORY:
+    if run.kind != Kind.CHANGED and conf.HISTORY:
         partitions.add_months(at=now)
     since = since if is_known else now - REACH
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
-
-
-def _sketched(run: FlushRun, epoch: SqlEpoch) -> Container[str]:
-    """Returns the subjects with a sketch that were viewed in the last hour."""
-    minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
-    viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
-    return frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
 
 
 def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
@@ -123,7 +123,10 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
             newest.update({tag: max(time, newest[tag]) for tag in SqlEpoch(part).tags if tag in newest})
         memories = flushes.memories(epoch.tags)
         if times := runs.resets(since=min(memory.last for memory in memories.values())):
-            resets.repeat({one: time for one, time in times.items() if not run.part or keys.tag(one) in epoch.tags})
+            own = [subject for subject in times if not run.part or keys.tag(subject) in epoch.tags]
+            # Counts from before a reset; SQL holds only what came after it.
+            parts = ({subject: times[subject] for subject in some} for some in scripts.parted(own))
+            scripts.run_all(*map(lifecycle.purge, parts), patient=True)
         for tag, memory in memories.items():
             if memory.last < newest[tag]:
                 memories[tag] = memory._replace(requested=flushes.begin_anew(tag, newest=newest[tag]))
@@ -132,16 +135,6 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
         run.redis_time = max(run.flushed_until, *(time + 1 for time in newest.values()))
         if flushes.note(run.redis_time, known={tag: memory.last for tag, memory in memories.items()}):
             return memories.values()
-
-
-def _is_archive_due(run: FlushRun) -> bool:
-    if not conf.ARCHIVE_EVERY:
-        return False
-    clock = run.flushed_until
-    past = runs.ended_well(part__in={"", run.part}).order_by("-pk").values_list("flushed_until", flat=True)
-    # On a new site the first archive comes at the end of the first period.
-    last = past.filter(kind=Kind.ARCHIVE).first() or past.last() or clock
-    return not 0 <= clock - last < conf.ARCHIVE_EVERY * 1_000_000
 
 
 def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
