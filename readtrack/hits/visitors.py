@@ -72,9 +72,10 @@ def _session_cookie() -> str:
 
 def _loader_of(user: Any) -> str | None:
     """Returns the module of the function that will load a lazy user; None for a user who is loaded."""
-    if not isinstance(user, LazyObject) or user._wrapped is not empty:
+    if not isinstance(user, LazyObject):
         return None
-    return getattr(user.__dict__.get("_setupfunc"), "__module__", "")
+    state = object.__getattribute__(user, "__dict__")  # the object's own function takes five times as long
+    return getattr(state.get("_setupfunc"), "__module__", "") if state.get("_wrapped") is empty else None
 
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
@@ -88,15 +89,17 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
         )
     cookie = request.COOKIES.get(conf.COOKIE) if has_cookies else None
     cookie_id, signed = _opened(cookie[:LONGEST]) if cookie else ("", 0)
-    cookie_id = cookie_id if time.time() - signed <= conf.COOKIE_AGE else ""
+    if cookie_id and time.time() - signed > conf.COOKIE_AGE:
+        cookie_id = ""
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if not has_cookies:
         return Visitor(address_id(request), kind="hash", opted_out=opted_out)
     if cookie_id:
         return Visitor(cookie_id)
-    new = _new_name()
-    return Visitor(_cookie_id(new), fallback_id=address_id(request), new_cookie=new)
+    new = f"{_new_name()}:{int(time.time()):x}"
+    signature, new_id = _signed(new, _signing_keys()[0])
+    return Visitor(new_id, address_id(request), f"{new}:{signature}")
 
 
 _names: list[str] = []  # for the next new cookies
@@ -137,8 +140,8 @@ def _derived(secret: str | bytes, purpose: str) -> bytes:
     return blake2b(force_bytes(secret), digest_size=32, person=purpose.encode()).digest()
 
 
-def _keyed(text: str, key: bytes) -> str:
-    found = blake2b(text.encode(errors="replace"), key=key, digest_size=12).digest()
+def _keyed(text: str, key: bytes, size: int = 12) -> str:
+    found = blake2b(text.encode(errors="replace"), key=key, digest_size=size).digest()
     return b2a_base64(found, newline=False).translate(URL_SAFE).decode()
 
 
@@ -177,10 +180,10 @@ def without_shared_cookie(visitor: Visitor, response: HttpResponseBase, *, is_sh
 
 def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
     """Sets the visitor's new cookie."""
-    body = f"{visitor.new_cookie}:{int(time.time()):x}"
-    value = f"{body}:{_keyed(body, _signing_keys()[0])}"
-    cookie = _blank_cookie(request.is_secure()).copy()
-    cookie.set(conf.COOKIE, value, value)
+    cookie, value = _Cookie.__new__(_Cookie), visitor.new_cookie
+    dict.update(cookie, _blank_cookie(request.is_secure())[0])
+    # As copies and pickles are made; `set` would check the name each time.
+    cookie.__setstate__({"key": conf.COOKIE, "value": value, "coded_value": value})  # type: ignore[attr-defined]
     response.cookies[conf.COOKIE] = cookie
     # Because a shared cache would give it to everybody without a cookie. Most pages have neither header, and the
     # functions of Django take ten times as long.
@@ -191,31 +194,45 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
         response.headers["Vary"], response.headers["Cache-Control"] = "Cookie", "private"
 
 
+class _Cookie(Morsel[str]):
+    """A visitor's cookie. Its attributes are those of all, and so is their text, unless somebody changes them."""
+
+    def OutputString(self, attrs: Any = None) -> str:  # noqa: N802 - as Python calls it
+        attributes, text = _blank_cookie(bool(self["secure"]))
+        if attrs is None and dict.__eq__(self, attributes):
+            return f"{self.key}={self.value}{text}"
+        return super().OutputString(attrs)
+
+
 @cached_setting()
-def _blank_cookie(is_secure: bool) -> "Morsel[str]":  # noqa: FBT001 - a keyword would slow the cache down
-    """Returns the cookie without its value, which takes less to copy than to make."""
+def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001 - a keyword would slow the cache down
+    """Returns the cookie without its value, and the text of its attributes, which take less to copy than to make."""
     made = HttpResponse()
     made.set_cookie(conf.COOKIE, max_age=conf.COOKIE_AGE, secure=is_secure, httponly=True, samesite="Lax")
-    made.cookies[conf.COOKIE]["expires"] = ""  # which max-age overrides
-    return made.cookies[conf.COOKIE]
+    blank = made.cookies[conf.COOKIE]
+    blank["expires"] = ""  # which max-age overrides
+    return blank, ";" + blank.OutputString().partition(";")[2]
 
 
 # Not by Django's signer, which derives its keys again for each cookie, and takes twenty times as long.
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
 def _signing_keys() -> list[bytes]:
     """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS."""
-    return [_derived(secret, "cookie") for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+    used = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return [_derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie") for secret in used]
+
+
+def _signed(body: str, key: bytes) -> tuple[str, str]:
+    """Returns the signature of a cookie and the visitor's id, neither of which tells the other."""
+    both = _keyed(body, key, 24)
+    return both[:16], both[16:]
 
 
 def _opened(cookie: str) -> tuple[str, int]:
     """Returns the visitor's id by a cookie, and when the cookie was signed (s since 1970); "" for a foreign one."""
-    body, _, signature = cookie.rpartition(":")
-    sent = signature.encode(errors="replace")
-    if not any(secrets.compare_digest(_keyed(body, key).encode(), sent) for key in _signing_keys()):
-        return "", 0
-    name, _, signed = body.rpartition(":")
-    return _cookie_id(name), int(signed, 16)
-
-
-def _cookie_id(name: str) -> str:
-    return _keyed(f"cookie:{name}", _key("visitor"))
+    body, _, sent = cookie.rpartition(":")
+    for key in _signing_keys():
+        signature, found = _signed(body, key)
+        if secrets.compare_digest(signature.encode(), sent.encode(errors="replace")):
+            return found, int(body.rpartition(":")[2], 16)
+    return "", 0

@@ -168,9 +168,7 @@ def regular() -> Environ:
 
 def cookie() -> str:
     """Returns the cookie of a visitor."""
-    response = HttpResponse()
-    visitors.set_cookie(HttpRequest(), response, visitors.Visitor("", new_cookie=f"visitor-{next(_numbers):014}"))
-    return f"anon_id={response.cookies['anon_id'].value}"
+    return f"anon_id={visitors.visitor(HttpRequest(), None).new_cookie}"
 
 
 def parts() -> Iterable[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Visitors: which requests come from the same visitor, and which data of a visitor is stored."""
 
 import os
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -144,6 +145,38 @@ def test_purposes_and_secrets_keep_digests_apart(settings: Settings) -> None:
     settings.READTRACK = {"SECRET": "a third"}
     found.append(digest("visitor", "user:1"))
     assert len(set(found)) == 4
+
+
+def test_a_cookie_tells_nothing_of_the_id_and_a_new_key_makes_another(rf: Any, settings: Settings) -> None:
+    new = visitors.visitor(rf.get("/"), None)
+    request = rf.get("/", headers={"Cookie": f"anon_id={new.new_cookie}"})
+    assert visitors.visitor(request, None) == visitors.Visitor(new.id)
+    assert len(new.id) == 16
+    assert new.id not in new.new_cookie
+    settings.READTRACK = {"SECRET": "another"}
+    assert visitors.visitor(request, None).new_cookie
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "; HttpOnly; Max-Age=31536000; Path=/; SameSite=Lax"),
+        (
+            {"domain": "news.example", "samesite": "None"},
+            "; Domain=news.example; HttpOnly; Max-Age=31536000; Path=/; SameSite=None",
+        ),
+        ({"secure": True, "max-age": ""}, "; HttpOnly; Path=/; SameSite=Lax; Secure"),
+    ],
+)
+def test_a_cookie_is_sent_as_others_of_the_site_change_it(rf: Any, changes: dict[str, Any], text: str) -> None:
+    request, response = rf.get("/"), HttpResponse()
+    new = visitors.visitor(request, None)
+    visitors.set_cookie(request, response, new)
+    cookie = response.cookies["anon_id"]
+    cookie.update(changes)
+    for same in (cookie, cookie.copy(), pickle.loads(pickle.dumps(cookie))):
+        assert same.OutputString() == f"anon_id={new.new_cookie}{text}"
+    assert cookie.OutputString(["path"]) == f"anon_id={new.new_cookie}; Path=/"
 
 
 def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process() -> None:
