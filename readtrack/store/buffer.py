@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
-from readtrack.hits.hit import Hit, Outcome
+from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.store import clock, day_keys, keys, recording, scripts
 from readtrack.store.circuit import RedisError, SilentError, fail_open
@@ -154,10 +154,12 @@ class HitBuffer:
                     hits = [self._queue.popleft() for _ in range(min(BATCH, left))]
                     left -= len(hits)
                     self._batch = [
-                        hit if isinstance(hit, Waiting) else Waiting.of(Hit(Visitor(*hit[0]), *hit[1:])) for hit in hits
+                        hit if isinstance(hit, Waiting) else Waiting.of(Hit._make((Visitor._make(hit[0]), *hit[1:])))
+                        for hit in hits
                     ]
+                    now = monotonic()
                     for one in self._batch:
-                        one.sent = one.sent or monotonic()
+                        one.sent = one.sent or now
                 # A view that is sent again counts once for as long as its window is open.
                 self._give_up(monotonic() - (conf.WINDOW or 1) / 2)
                 if (self._batch or skip_buffer.skips) and fail_open(self._send, None) is None:
@@ -185,15 +187,15 @@ class HitBuffer:
             answers = skip_buffer.send(*calls)
         except ResponseError:  # because of one hit, perhaps
             answers = [[_alone(views, call) for _, views, call in some] for some in groups]
-        for some, outcomes in zip(groups, answers, strict=False):
-            for (place, views, call), outcome in zip(some, outcomes or [None] * len(some), strict=True):
-                if outcome is None:
+        for some, refused in zip(groups, answers, strict=False):
+            for (place, views, call), reasons in zip(some, refused or [None] * len(some), strict=True):
+                if reasons is None:
                     silent[place].append((views, call))
                     continue
-                if outcome.counted:
+                if len(reasons) < views:
                     counted.add(place)
-                if outcome.skipped and batch[place].skips:
-                    skip_buffer.count(batch[place].skips, outcome.skipped.values())
+                if reasons and batch[place].skips:
+                    skip_buffer.count(batch[place].skips, reasons)
                     self._work.set()
         for place, rest in silent.items():
             later = None if place in counted else batch[place].back
@@ -218,13 +220,13 @@ class HitBuffer:
         self._batch = [waiting for waiting in self._batch if waiting.sent >= before]
 
 
-def _alone(views: int, call: Call[Outcome]) -> Outcome | None:
+def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:
     try:
-        return scripts.run(call)
+        return [*scripts.run(call).skipped.values()]
     except SilentError:
         return None
     except ResponseError:
-        return Outcome(skipped=dict.fromkeys(map(str, range(views)), "error"))
+        return ["error"] * views
 
 
 hit_buffer = HitBuffer()

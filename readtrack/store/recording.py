@@ -20,7 +20,6 @@ from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
-COMMON = 7  # arguments that all hits of a process have in common, before those of each hit
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
@@ -94,7 +93,8 @@ def rate(hit: Hit, change: int) -> Call[int]:
 
 def set_hits(views: Call[Outcome], hits: int) -> None:
     """Tells a call of `count_views` the number that the call of `rate` returned."""
-    views.args = [*views.args[:COMMON], hits, *views.args[COMMON + 1 :]]
+    common, shape, *others = map(str, views.args)
+    views.args = (common, f"{hits} {shape.partition(' ')[2]}", *others)
 
 
 def takes_back(hit: Hit) -> bool:
@@ -112,42 +112,39 @@ def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     """Counts the hit's views of one partition by one script. With several, `hits` is what rate.lua returned."""
-    visitor = hit.visitor
+    visitor, views = hit.visitor, len(hit.views)
     prefix = keys.prefix()
     names = keys.viewed(hit.views, visitor=visitor, stand_in=hit.stand_in, at=hit.at, prefix=prefix)
-    args: list[str | int] = [
-        *_common(),
-        hits or conf.RATE_WINDOW or 1,
-        visitor.id,
-        len(prefix),
-        NEWCOMERS if visitor.new_cookie else 0,
-        2 if hit.stand_in else int(hit.by_script),
-    ]
-    decode = partial(_outcome, hit)
+    width, others = 7 if visitor.fallback_id or hit.stand_in else 6, [visitor.id, *hit.views]
     # Not a generator, which would cost every hit half a microsecond.
     if hit.dimensions or any(map(_profile, [subject.partition(":")[0] for subject in hit.views])):
-        return Call("record", *_with_options(hit, names, args), decode)
-    args += (7 if visitor.fallback_id or hit.stand_in else 6, len(hit.views), *hit.views)
-    return Call("record", names, args, decode)
+        names, width, options = _with_options(hit, names)
+        others.append(options)
+    newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
+    shape = f"{hits} {len(prefix)} {newcomers} {script} {width} {views} {len(names)} {len(others)}"
+    return Call("record", names, (_common(), shape, *others), partial(_outcome, hit))
 
 
 @cached_setting()
-def _common() -> Sequence[str]:
+def _common() -> str:
     # Without a window, a hit that is sent again would count twice.
     window = keys.slice_count() * keys.slice_length() if keys.is_compact() else conf.WINDOW or 1
-    return [*map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES))]
+    return " ".join(map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES, conf.RATE_WINDOW or 1)))
 
 
-def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[Outcome] | None]:
-    """Counts what the calls of `count_views` count, one script for all hits; None where their server is silent."""
+def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[list[Reason]] | None]:
+    """Counts what the calls of `count_views` count, one script for all hits; None where their server is silent.
+
+    The result has the reasons of the views that do not count, for each hit.
+    """
     names: list[str] = []
-    args = [*calls[0].args[:COMMON]]
+    args = [*calls[0].args[:1]]
     for call in calls:
         names += call.keys
-        args += (len(call.keys), len(call.args) - COMMON, *call.args[COMMON:])
+        args += call.args[1:]
 
-    def decode(answers: Sequence[Any]) -> list[Outcome] | None:
-        return [call.decode(codes) for call, codes in zip(calls, answers, strict=True)]
+    def decode(answers: Sequence[Any]) -> list[list[Reason]]:
+        return [[_SKIPPED[code] for code in codes if code != 1] for _, codes in zip(calls, answers, strict=True)]
 
     return Call("record_batch", names, args, decode, absent=None)
 
@@ -171,8 +168,11 @@ def mark_robots(visitors: Iterable[str]) -> None:
     )
 
 
-def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[list[str], list[str | int]]:
-    """Returns the keys and arguments of record.lua with its options; `plain` are the keys without them."""
+def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
+    """Returns the keys of record.lua with its options, the keys of a view, and the options.
+
+    `plain` are the keys without options.
+    """
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
     slices = keys.slice_count() if keys.is_compact() else 0
     views: list[dict[str, Any]] = []
@@ -184,7 +184,7 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
         names += (total, own_hour, model_hour, minute)
         names += [name for sets, _ in entries for name in sets] or strings
         views.append({"members": [str(member) for _, member in entries]})
-    args += ((len(names) - SHARED) // len(hit.views), len(hit.views), *hit.views)
+    width = (len(names) - SHARED) // len(hit.views)
     for view, subject in zip(views, hit.views, strict=True):
         effects: list[Any] = []
         for effect in _effects(subject, hit):
@@ -197,8 +197,7 @@ def _with_options(hit: Hit, plain: list[str], args: list[str | int]) -> tuple[li
         "values": counters.VALUES,
         "pass": keys.funnel_pass.ttl,
     }
-    args.append(json.dumps({**options, "views": views}))
-    return names, args
+    return names, width, json.dumps({**options, "views": views})
 
 
 def _effects(subject: str, hit: Hit) -> Iterator[Effect]:

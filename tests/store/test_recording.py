@@ -46,14 +46,14 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert not tracker.record(hit).counted
 
 
-def test_by_default_a_hit_has_nine_keys_and_fifteen_arguments() -> None:
+def test_by_default_a_hit_has_nine_keys_and_four_arguments() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
     call = recording.count_views(hit)
-    assert (len(call.keys), len(call.args)) == (9, 15)  # without options
+    assert (len(call.keys), len(call.args)) == (9, 4)  # without options
 
 
 @pytest.mark.one_server("with partitions no script runs for it")
 def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) -> None:
     settings.READTRACK = EVERYTHING
     hit = factories.hit(reads=("site.category:1",), reader=1)
-    assert len(recording.count_views(hit).args) == 14  # those of every hit, without a subject and options
+    assert len(recording.count_views(hit).args) == 3  # those of every hit, without a subject and options

@@ -4,11 +4,13 @@
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
 --       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's
 --       fallback id, or the stand-in's]
--- ARGV: window (s), rate limit, rate that marks a robot, lifetimes of an hour, of a model's hour, of a bucket and of a
---       minute's visitors (s), rate window (s) or what rate.lua returned, visitor, length of keys' prefix,
+-- ARGV: what all hits have in common, which is numbers in a text: window (s), rate limit, rate that marks a robot,
+--       lifetimes of an hour, of a model's hour, of a bucket and of a minute's visitors (s), rate window (s);
+--       shape of the hit, also numbers: what rate.lua returned, or 0, length of keys' prefix,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
---       keys per view, number of views, subject of each view[, options]
+--       keys per view, number of views, and for record_batch.lua number of keys and of the arguments that follow;
+--       visitor, subject of each view[, options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
 -- `options` is JSON, sent by sites that count more than that (store/recording.py):
@@ -21,13 +23,13 @@
 -- The keys of effects come after those of all views.
 local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
-local SHARED, FIXED = 3, 14
-local rate, unsettled, bucket = KEYS[1], KEYS[2], KEYS[3]
-local window, limit, robot = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local hour_life, model_hour_life, bucket_life, minute_life = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local rate_window, visitor = ARGV[8], ARGV[9]
-local prefix, newcomers, script = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
-local width, views = tonumber(ARGV[13]), tonumber(ARGV[14])
+local SHARED, FIXED = 3, 3
+local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
+local window, limit, robot, hour_life, model_hour_life, bucket_life, minute_life, rate_window =
+  string.match(ARGV[1], string.rep('(%d+) ?', 8))
+local counted_hits, prefix, newcomers, script, width, views = string.match(ARGV[2], string.rep('(%d+) ', 6))
+limit, robot, prefix, newcomers = tonumber(limit), tonumber(robot), tonumber(prefix), tonumber(newcomers)
+script, width, views = tonumber(script), tonumber(width), tonumber(views)
 local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
 local counters = options and 4 or 5
 local identities = options and options.identities or script == 2 and 1 or width - counters
@@ -186,7 +188,7 @@ local function open_refused(view, first)
 end
 
 -- Most hits are a visitor's only one in a rate window, so that one costs a single command.
-local hits = rate == unsettled and tonumber(rate_window)
+local hits = rate == unsettled and tonumber(counted_hits)
   or call('SET', rate, 1, 'NX', 'EX', rate_window) and 1
   or call('INCR', rate)
 local limited = hits > limit and (hits > robot and HONEYPOT or RATE)

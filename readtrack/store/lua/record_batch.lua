@@ -1,21 +1,19 @@
 -- Records the views of many hits, in their order.
 -- Guarantees: those of record.lua, for each hit. Sent again, it counts none of them twice.
 -- KEYS: those of record.lua, for each hit
--- ARGV: the arguments that all hits have in common, which come first in record.lua;
---       per hit the number of its keys, the number of its other arguments, and those
+-- ARGV: what all hits have in common, which is the first argument of record.lua; the other arguments of each hit
 -- Returns: per hit what record.lua returns
 local function record(KEYS, ARGV)
 -- record.lua
 end
 
-local COMMON = 7
-local outcomes, key, position = {}, 0, COMMON + 1
-while position < #ARGV do
-  local keys, args, width, length = {}, {}, tonumber(ARGV[position]), tonumber(ARGV[position + 1])
+local outcomes, key, position = {}, 0, 2
+while position <= #ARGV do
+  local keys, args = {}, {ARGV[1], ARGV[position]}
+  local width, length = string.match(ARGV[position], '(%d+) (%d+)$')
   for index = 1, width do keys[index] = KEYS[key + index] end
-  for index = 1, COMMON do args[index] = ARGV[index] end
-  for index = 1, length do args[COMMON + index] = ARGV[position + 1 + index] end
+  for index = 1, length do args[2 + index] = ARGV[position + index] end
   outcomes[#outcomes + 1] = record(keys, args)
-  key, position = key + width, position + 2 + length
+  key, position = key + width, position + 1 + length
 end
 return outcomes
