@@ -18,18 +18,19 @@ from readtrack.subjects import check_read_state, check_stage, has_read_state, is
 class Recorder:
     """Collects the views, reads and steps of a request. The middleware records them once the page is made."""
 
+    reading: Reading | None = None  # what the page's script tells of its text
+    as_of: int | None = None  # Redis's clock (µs) when the page was made, if that was an earlier request
+    is_script = False  # the page's script tells of a page that was sent before
+    language = ""  # the language of that page
+    has_script = False  # the page has the script, which tells of it again
+    fill: Callable[..., None] | None = None  # fills in the response, which the middleware still has to do
+    is_shared = False  # the page is the same for everybody, and only its script tells who reads it
+
     def __init__(self) -> None:
         self.began = time.perf_counter()
         self.views: dict[str, None] = {}
         self.reads: dict[str, None] = {}
         self.steps: dict[tuple[str, str], None] = {}
-        self.reading: Reading | None = None  # what the page's script tells of its text
-        self.as_of: int | None = None  # Redis's clock (µs) when the page was made, if that was an earlier request
-        self.is_script = False  # the page's script tells of a page that was sent before
-        self.language = ""  # the language of that page
-        self.has_script = False  # the page has the script, which tells of it again
-        self.fill: Callable[..., None] | None = None  # fills in the response, which the middleware still has to do
-        self.is_shared = False  # the page is the same for everybody, and only its script tells who reads it
 
     def view(self, obj: Model) -> None:
         """Adds a view of the object. Raises TypeError for an object whose views are not counted."""

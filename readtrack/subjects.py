@@ -21,9 +21,9 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 def subject_of(obj: Model) -> str:
     """Returns the subject of the object. Raises ValueError for an object that is not saved."""
-    if obj.pk is None:
+    if (pk := obj.pk) is None:
         raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
-    return subject_of_row(obj.__class__, obj.pk)  # type() of a SimpleLazyObject is no model
+    return subject_of_row(obj.__class__, pk)  # type() of a SimpleLazyObject is no model
 
 
 def subject_of_row(model: type[Model], pk: Any) -> str:

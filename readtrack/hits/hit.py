@@ -100,10 +100,10 @@ def judged(
     if is_prefetch(meta):
         return "prefetch"
     # A browser fetches the page as an image, a script or the like, or for another site's frame.
-    destination = meta.get("HTTP_SEC_FETCH_DEST", "")
-    is_foreign = destination in FRAMES and meta.get("HTTP_SEC_FETCH_SITE") == "cross-site"
-    if is_foreign or PARTS.fullmatch(destination):
-        return "embed"
+    if (destination := meta.get("HTTP_SEC_FETCH_DEST", "document")) != "document":
+        is_foreign = destination in FRAMES and meta.get("HTTP_SEC_FETCH_SITE") == "cross-site"
+        if is_foreign or PARTS.fullmatch(destination):
+            return "embed"
     # Whoever is signed in is a person: apps and scripts of users have agents of their own.
     is_bot = bots.is_bot if is_anonymous else bots.is_named
     if agent is not None and is_bot(agent[: bots.LONGEST]):
