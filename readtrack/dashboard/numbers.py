@@ -178,12 +178,13 @@ class Numbers:
     @cached_property
     def entries(self) -> list[Entry]:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
-        steps, found, fresh = self._steps, list[Entry](), self._fresh
+        steps, found = self._steps, list[Entry]()
+        stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
         gap, last = self._gap, len(self._bounds) - 1
         points = self._points = [[0, 0, 0] for _ in self._bounds]
         for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
             places = steps[column]
-            if new := fresh.get(subject):
+            if new := live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
                 views, visitors = places.get(last, (0, 0))
                 places = {**places, last: (views + new, visitors)}
             now, before, between = [0, 0, 0], [0, 0, 0], [0, 0, 0]
@@ -223,12 +224,6 @@ class Numbers:
 
         return counts, page_state(counts=counts, run=run).views, found
 
-    @property
-    def _fresh(self) -> dict[str, int]:
-        """The views of each object that no flush has stored."""
-        stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
-        return {subject: live[subject] - count for subject, count in stored.items()}
-
     @cached_property
     def hashes(self) -> dict[Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
@@ -264,14 +259,16 @@ class Numbers:
         else:
             labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
             places = [range(self._gap + 1, len(self._bounds)), range(self._gap)]
-            viewed = [{label: self._viewed(label, some) for label in labels} for some in places]
+            steps = {label: [self._steps[f"{label}{tag}"] for tag in keys.past_tags()] for label in labels}
+            viewed = [
+                {
+                    label: sum(one[place][0] for one in steps[label] for place in one if place in some)
+                    for label in labels
+                }
+                for some in places
+            ]
         found = zip(self._summands, viewed)  # noqa: B905 - there may be no period before
         return [stages({name: one for name, one in counts.items() if name[0] == "funnel"}, by) for counts, by in found]
-
-    def _viewed(self, label: str, places: range) -> int:
-        """Returns the views of a model at these of the bounds, as flushes have stored them."""
-        steps = [self._steps[f"{label}{tag}"] for tag in keys.past_tags()]
-        return sum(counts[0] for some in steps for place, counts in some.items() if place in places)
 
     @cached_property
     def _all_points(self) -> list[Counts]:
@@ -301,7 +298,7 @@ class Numbers:
 
     @property
     def total(self) -> Counts:
-        found = _total(self.points)
+        found = total_of(self.points)
         if self.asked.before is not None:
             return found
         if self.asked.is_listed:
@@ -314,21 +311,16 @@ class Numbers:
         return Counts(*map(sum, zip(found, sums, strict=True)))
 
     @property
-    def total_before(self) -> Counts | None:
-        return _total(self.before) if self.is_compared else None
-
-    @cached_property
     def trending(self) -> list[tuple[Any, str, int]]:
         """The trending objects that exist, with their subjects and their views of the last hour."""
-        some = [(name, views) for name, views in self._trending if name in self.objects.stored]
-        return [(self.objects[name], name, views) for name, views in some]
+        return [(self.objects[name], name, views) for name, views in self._trending if name in self.objects.stored]
 
     @cached_property
     def notes(self) -> list[str]:
         """The notes of editors on the days of each point of the chart; "" for none."""
         days = [timezone.localtime(start).date() for start in self.starts]
         found: list[list[str]] = [[] for _ in days]
-        for day, text in self._flush[1] if self.has_notes else ():
+        for day, text in self.flush_and_notes[1] if self.has_notes else ():
             # The first hour of the day, or the week or month that the day is in.
             found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
         return ["; ".join(texts) for texts in found]
@@ -378,17 +370,15 @@ class Numbers:
         good = None if self.is_live else runs.last_good()
         return buckets.now() if self.is_live else good.began if good else buckets.hour_start(0)
 
-    @property
-    def last_flush(self) -> FlushRun | None:
-        return self._flush[0]
-
     @cached_property
-    def _flush(self) -> tuple[FlushRun | None, list[tuple[date, str]]]:
+    def flush_and_notes(self) -> tuple[FlushRun | None, list[tuple[date, str]]]:
+        """The last flush, and the notes of the period by day."""
         ends = (self.scope.span.since, self.scope.span.until - MOMENT)
         return runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
 
 
-def _total(points: Sequence[Counts]) -> Counts:
+def total_of(points: Sequence[Counts]) -> Counts:
+    """Returns the sums of the points."""
     return Counts(*map(sum, zip(*points, strict=True))) if points else Counts()
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
@@ -21,7 +21,8 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
-from readtrack.dashboard.numbers import Numbers
+from readtrack.dashboard.exports import export
+from readtrack.dashboard.numbers import Numbers, total_of
 from readtrack.dashboard.objects import By
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Row, Table, change, text
@@ -80,7 +81,7 @@ def dashboard(
         for one in _tabs(scope).values():
             if name in one.tables:
                 found = _numbers(scope, one._replace(tables=(name,)), has_notes=has_notes, obj=obj)
-                return tables.export(tables.table_named(name)(found), kind)
+                return export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
         raise Http404
     site = getattr(request, "current_app", None)
     chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes, site=site, obj=obj)
@@ -92,8 +93,8 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
 
     A page with fixed filters has none of the whole site, which its reader may not see.
     """
-    numbers, reading, names = TABS["numbers"], TABS["reading"], dimension_names()
-    by = [f"by-{name}" for name in sorted(names, key=lambda name: name != "referrer")]  # sources come first
+    numbers, reading, names = TABS["numbers"], TABS["reading"], _dimensions()
+    by = [f"by-{name}" for name in names]
     sources = TABS["sources"]._replace(tables=by, kinds=[f"views:{name}" for name in names])
     if not conf.FUNNEL:
         reading = reading._replace(tables=reading.tables[:1], kinds=reading.kinds[:1])
@@ -105,6 +106,10 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
     missing = {"sources": not names, "sections": not read_state_models(), "growth": scope.before is None}
     found = {**TABS, "sources": sources, "reading": reading}
     return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
+
+
+def _dimensions() -> list[str]:
+    return sorted(dimension_names(), key=lambda name: name != "referrer")  # sources come first
 
 
 def _numbers(scope: Scope, tab: Tab, **options: Any) -> Numbers:
@@ -169,7 +174,7 @@ def _span_in_words(scope: Scope) -> str:
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
     names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if found.is_summed else 1]
-    befores = list(found.total_before or (None, None, None))
+    befores: list[int | None] = [*total_of(found.before)] if found.is_compared else [None] * 3
     # Visitors and reads of whole models are added up by full flushes.
     is_behind = found.scope.is_present and not found.scope.is_listed
     as_of = _moment(found.summed_until) if is_behind else ""
@@ -190,7 +195,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
 
 def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
-    run = found.last_flush
+    run = found.flush_and_notes[0]
     starts = [date_format(timezone.localtime(start), str(FORMATS[found.scope.by])) for start in found.starts]
     series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
@@ -208,7 +213,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     return {
         "figures": _figures(found),
         "now": now,
-        "now_link": _exports(now, found.scope)["json"],
+        "now_links": _exports(now, found.scope),
         "recent": text(found.recent, "number"),
         "last_flush": run,
         "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
@@ -220,7 +225,11 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "chart_values": json.dumps(
             {
                 "labels": [_("Period"), *(column.heading for column in table.columns[1:])],
-                "totals": [_span_in_words(found.scope), getattr(found.total_before, "views", None), *found.total],
+                "totals": [
+                    _span_in_words(found.scope),
+                    total_of(found.before).views if found.is_compared else None,
+                    *found.total,
+                ],
                 "columns": [column.name for column in table.columns],
                 "rows": [row.values for row in table.rows],
             }
@@ -247,7 +256,10 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
             }
             for column, value in zip(table.columns, row.values, strict=True)
         ]
-        rows.append((cells[0], cells[1:], _link(row, scope, site), row.url))
+        link = _link(row, scope, site)
+        if table.name == "grew-most" and link and dimension_names():  # whose page is two clicks away already
+            cells[0]["file"] = f"{link}&{urlencode({'table': f'by-{_dimensions()[0]}', 'format': 'csv'})}"
+        rows.append((cells[0], cells[1:], link, row.url))
     return {"table": table, "rows": rows, "links": _exports(table, scope)}
 
 

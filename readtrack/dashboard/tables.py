@@ -1,9 +1,7 @@
 """The tables of the dashboard: rows of plain values, which the page shows and exports give out as they are."""
 
-import csv
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic
@@ -11,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model
-from django.http import StreamingHttpResponse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
@@ -21,6 +18,7 @@ from readtrack import buckets
 from readtrack.conf import conf, log_failure
 from readtrack.dashboard.numbers import Entry, Numbers
 from readtrack.dashboard.objects import MOST
+from readtrack.dashboard.scope import Scope
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
@@ -34,8 +32,8 @@ from readtrack.subjects import news_links, owner, read_state_models, subject_col
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 
 NOT_KNOWN = "\N{EN DASH}"
-FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"  # a spreadsheet would compute such a text; the last are full-width
 SHOWN = 10  # rows of a table on the page
+YESTERDAY = {"period": "yesterday"}
 MANY = 10_000  # active accounts, whose number is kept
 REMEMBERED = 300  # seconds
 
@@ -394,19 +392,23 @@ def robots(found: Numbers) -> Table:
 
 
 def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
-    """Returns the table with the skips that have a label: their hits, share and hours, most hits first."""
+    """Returns the table with the skips that have a label: their hits, share, hits of yesterday and hours."""
     now = buckets.hour_index(buckets.now())
-    span = found.asked.span.hours if found.asked.before else range(now + 1)
+    span, yesterday = (
+        found.asked.span.hours if found.asked.before else range(now + 1),
+        Scope.parse(YESTERDAY).span.hours,
+    )
     hours = [skips for back, skips in enumerate(found.skips) if now - back in span][::-1]
     sums = sum(hours, Counter())
+    of_yesterday = sum((skips for back, skips in enumerate(found.skips) if now - back in yesterday), Counter[Any]())
     some = {name: words for name in sums if (words := label(name))}
     total = sum(sums[name] for name in some)
-    rows = [
-        Row((str(some[name]), sums[name], _percent(sums[name], total), [one[name] for one in hours]))
-        for name in sorted(some, key=lambda name: (-sums[name], str(some[name])))
-    ]
+    rows = []
+    for name in sorted(some, key=lambda name: (-sums[name], str(some[name]))):
+        trend = [one[name] for one in hours]
+        rows.append(Row((str(some[name]), sums[name], _percent(sums[name], total), of_yesterday[name], trend)))
     columns = [*table.columns, Column("hits", _("Hits")), Column("share", _("Share"), "share")]
-    columns.append(Column("trend", _("By the hour"), "trend"))
+    columns += [Column("yesterday", _("Yesterday")), Column("trend", _("By the hour"), "trend")]
     empty = table.empty if found.skips else _("Not known at the moment.")
     return replace(table, columns=columns, rows=rows, empty=empty)
 
@@ -472,48 +474,3 @@ def table_named(name: str) -> Callable[[Numbers], Table]:
 def heading(name: str) -> str:
     """Returns the name of a dimension for people."""
     return str(DIMENSIONS[name][1]) if name in DIMENSIONS else name
-
-
-def export(table: Table, kind: str) -> StreamingHttpResponse:
-    """Returns the table as CSV or JSON, in the units of the page: shares and changes in per cent, times in seconds.
-
-    Columns have the headings of the page, and in JSON also names that are the same in all languages. A text in CSV
-    cannot be a formula.
-    """
-    lines = _json(table) if kind == "json" else _csv(table)
-    content_type = "application/json" if kind == "json" else "text/csv; charset=utf-8"
-    disposition = f'attachment; filename="{table.name}.{kind}"'
-    return StreamingHttpResponse(lines, content_type=content_type, headers={"Content-Disposition": disposition})
-
-
-class _Line:
-    """A file that gives back what is written into it."""
-
-    def write(self, line: str) -> str:
-        return line
-
-
-def _csv(table: Table) -> Iterator[str]:
-    writer = csv.writer(_Line())
-    yield writer.writerow([_cell(column.heading) for column in table.columns])
-    for row in table.rows:
-        yield writer.writerow([_cell(value) for value in row.values])
-
-
-def _cell(value: Any) -> Any:
-    value = title_of(value) if isinstance(value, Model) else _rounded(value)
-    if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
-        return f"'{value}"
-    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _rounded(value: Any) -> Any:
-    return round(value, 2) if isinstance(value, float) else value
-
-
-def _json(table: Table) -> Iterator[str]:
-    columns = {"columns": [one.name for one in table.columns], "headings": [one.heading for one in table.columns]}
-    yield json.dumps({"table": table.name, **columns})[:-1] + ', "rows": ['
-    for number, row in enumerate(table.rows):
-        yield (", " if number else "") + json.dumps([*map(_rounded, row.values)], default=title_of)
-    yield "]}"

@@ -258,6 +258,25 @@ def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units
     assert lines == [["Title", "'=1+1"]]
 
 
+def test_a_file_made_without_redis_says_that_it_is_incomplete(admin_client: Client, start_redis: Start) -> None:
+    def made(kind: str) -> tuple[bool, str | None, str]:
+        answer: Any = admin_client.get(DASHBOARD, {"table": "most-viewed", "format": kind})
+        body = b"".join(answer.streaming_content).decode()
+        return ("-incomplete." in answer["Content-Disposition"], answer.get("X-Readtrack-Complete"), body)
+
+    valkey, post = start_redis(), factories.post(title="Top")
+    counts.view(post)
+    flush()
+    assert made("csv")[:2] == (False, None)
+    assert json.loads(made("json")[2])["is_complete"] is True
+    before = made("csv")[2]
+    valkey.stop()
+    # Before: the same name and fields as of a whole one.
+    assert made("csv") == (True, "false", before)
+    *named, body = made("json")
+    assert (named, json.loads(body)["is_complete"]) == ([True, "false"], False)
+
+
 def test_a_flush_that_failed_says_why(admin_client: Client) -> None:
     now = buckets.now()
     FlushRun.objects.create(started=now, ended=now + timedelta(seconds=1), error="ConnectionError: <gone>")
@@ -460,10 +479,10 @@ def test_hits_that_did_not_count_are_shown_by_reason_and_hour(admin_client: Clie
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=Visitor("a")))
     skip_buffer.send()
     found = shown(admin_client, tab="refused")["not-counted"]
-    assert found == [["seen by the same visitor already", "2", "100 %", ""]]
+    assert found == [["seen by the same visitor already", "2", "100 %", "0", ""]]
     rows = json.loads(exported(admin_client, "not-counted", "json", period="today"))["rows"]
     assert rows[0][:3] == ["seen by the same visitor already", 2, 100.0]
-    assert rows[0][3][-1] == 2
+    assert rows[0][4][-1] == 2
 
 
 @pytest.mark.parametrize("buffer", [0, 0.01])
@@ -480,12 +499,12 @@ def test_robots_that_were_refused_have_names(buffer: float, admin_client: Client
     tracker.skip(["a"], "rate", is_alone=False, agent="GPTBot/1.0", at=yesterday)
     skip_buffer.send()
     day = f"{yesterday:%Y-%m-%d}"
-    robots = ["robot, by its name", "26", "96 %", ""]
+    robots = ["robot, by its name", "26", "96 %", "2", ""]
     # With BUFFER a thread may have taken some to send, which has not been answered yet.
     assert comes_true(lambda: robots in shown(admin_client, tab="refused").get("not-counted", ()))
     found = shown(admin_client, tab="refused")
     assert len(found["robots"]) == 20
-    assert found["robots"][:2] == [["GPTBot", "2", "8 %", ""], ["curl", "2", "8 %", ""]]
+    assert found["robots"][:2] == [["GPTBot", "2", "8 %", "2", ""], ["curl", "2", "8 %", "0", ""]]
     rows = json.loads(exported(admin_client, "robots", "json", period="today"))["rows"]
     assert {row[0]: row[1] for row in rows} == {
         **{f"Made-up-{number}": 1 for number in range(20)},
@@ -493,7 +512,9 @@ def test_robots_that_were_refused_have_names(buffer: float, admin_client: Client
         "bingbot": 1,
         "without a name": 1,
     }
-    assert shown(admin_client, tab="refused", **{"from": day, "to": day})["robots"] == [["GPTBot", "2", "100 %", ""]]
+    assert shown(admin_client, tab="refused", **{"from": day, "to": day})["robots"] == [
+        ["GPTBot", "2", "100 %", "2", ""]
+    ]
     long_ago = {"from": "2020-01-01", "to": "2020-01-02"}
     assert (
         "No refused robot is known of this period. They are kept for 48 hours."
@@ -664,6 +685,44 @@ def test_a_title_leads_to_the_objects_page_which_has_its_sources_first(
     assert [(row[0]["text"], row[2]) for row in tables[0]["rows"]] == [("a.example", "")]
     assert (len(page.context["tabs"]), page.context["chips"]) == (1, [])
     assert 'aria-label="Tables"' not in page.text
+
+
+def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
+    admin_client: Client, settings: Settings
+) -> None:
+    post = factories.post(title="Grew")
+    tracker.record(factories.hit(subject_of(post), dimensions=(("device", "phone"), ("referrer", "a.example"))))
+    flush()
+    for dimensions, lines in (
+        (["device", "referrer"], ["a.example,1,100.0"]),
+        (["device"], ["phone,1,100.0"]),
+        ([], []),
+    ):
+        settings.READTRACK = {"DIMENSIONS": dimensions}
+        [table] = admin_client.get(DASHBOARD, {"tab": "growth"}).context["tables"]
+        files = [head["file"] for head, *_ in table["rows"] if "file" in head]
+        answers: list[Any] = [admin_client.get(file) for file in files]
+        assert [b"".join(one.streaming_content).decode().splitlines()[1] for one in answers] == lines
+
+
+def test_each_question_is_answered_by_a_file_two_clicks_away(admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["referrer"]}
+    post = factories.post(category=factories.category())
+    add_views(post, 2, 5, reads=3)
+    tracker.skip(["a"], "bot", is_alone=False, agent="GPTBot/1.0", at=buckets.now() - buckets.DAY)
+    skip_buffer.send()
+    flush()
+    found = set[str]()
+    for _, link, _ in admin_client.get(DASHBOARD).context["tabs"]:
+        found |= {
+            *re.findall(r'href="([^"]+format=csv)" download', html.unescape(admin_client.get(DASHBOARD + link).text))
+        }
+    # Before: neither people now nor, but in three clicks, the sources of what grew most.
+    assert f"{numbers_url(post)}?period=7&table=by-referrer&format=csv" in found
+    names = {"grew-most", "really-read", "by-referrer", "sections", "robots", "now"}
+    assert names <= {link.partition("table=")[2].removesuffix("&format=csv") for link in found}
+    [row] = csv.DictReader(StringIO(exported(admin_client, "robots", "csv")))
+    assert (row["Robot"], row["Hits"], row["Yesterday"]) == ("GPTBot", "1", "1")
 
 
 def test_a_click_on_a_source_or_a_category_leads_to_what_it_filters_and_to_nothing_else(
@@ -853,7 +912,7 @@ def test_how_many_people_there_are_is_asked_for_alone(admin_client: Client, wire
     post = factories.post()
     counts.view(post)
     for path, words in ((DASHBOARD, "People now"), (numbers_url(post), "Now")):
-        link = admin_client.get(path).context["now_link"]
+        link = admin_client.get(path).context["now_links"]["json"]
         with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
             answer: Any = admin_client.get(path + link)
             found = json.loads(b"".join(answer.streaming_content))
