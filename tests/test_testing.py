@@ -1,8 +1,6 @@
 """Tests of a site: the documentation's example works, and keys of a live site stay as they are."""
 
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +14,16 @@ from readtrack.conf import Conf
 from readtrack.flush.run import flush
 from readtrack.store import keys
 from tests.support import factories
+from tests.support.forks import Forks
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "howto" / "testing.md"
+# Django's runner says on standard error how it went.
+TEST = """
+import sys
+from django.core.management import execute_from_command_line
+sys.stderr = sys.stdout
+execute_from_command_line(sys.argv)
+"""
 NINE = 9  # the tests' own database in Redis
 BESIDE = """
     def test_where_a_live_site_is_beside(self):
@@ -46,20 +52,16 @@ def nine(redis_url: str) -> Iterator[Redis]:
         client.flushdb()
 
 
-def run_tests(folder: Path, code: str, *words: str, redis: Redis) -> str:
+def run_tests(forks: Forks, folder: Path, code: str, *words: str, redis: Redis) -> str:
     """Returns the output of Django's test runner for that code."""
     (folder / "test_recipe.py").write_text(code.replace("blog.models", "tests.site.models"))
     server = redis.connection_pool.connection_kwargs
     environment = {
-        **os.environ,
         "DJANGO_SETTINGS_MODULE": "tests.settings",
         "READTRACK_TEST_REDIS_URL": f"redis://{server['host']}:{server['port']}/{NINE}",
         "DATABASE_URL": "sqlite://",
-        "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    command = [sys.executable, "-m", "django", "test", "test_recipe", *words]
-    done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
-    return done.stderr
+    return forks.run(TEST, "test", "test_recipe", *words, folder=folder, **environment).output
 
 
 def recipe() -> str:
@@ -68,8 +70,8 @@ def recipe() -> str:
     return str(code)
 
 
-def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redis) -> None:
-    said = run_tests(tmp_path, recipe(), redis=nine)
+def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redis, bare_forks: Forks) -> None:
+    said = run_tests(bare_forks, tmp_path, recipe(), redis=nine)
     assert "Ran 2 tests" in said
     assert "\nOK\n" in said
     found: list[Any] = nine.keys()
@@ -77,10 +79,10 @@ def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redi
     assert all(key.startswith("test:") for key in found)
 
 
-def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: Redis) -> None:
+def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: Redis, bare_forks: Forks) -> None:
     live = {"views:total:site.post:1": "7", "category:site.category:1:read": "x", "views:skips:2026112012": "y"}
     nine.mset(live)
-    assert "\nOK\n" in run_tests(tmp_path, recipe() + BESIDE, redis=nine)
+    assert "\nOK\n" in run_tests(bare_forks, tmp_path, recipe() + BESIDE, redis=nine)
     found: set[Any] = set(nine.scan_iter())
     ours = {key for key in found if str(key).startswith("test:")}
     assert {key: nine.get(key) for key in found - ours} == live
@@ -89,9 +91,9 @@ def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: R
     assert sum(int(count or 0) for count in robots) == 5
 
 
-def test_tests_that_run_side_by_side_have_keys_of_their_own(tmp_path: Path, nine: Redis) -> None:
+def test_tests_that_run_side_by_side_have_keys_of_their_own(tmp_path: Path, nine: Redis, bare_forks: Forks) -> None:
     more = "".join(f"\n\nclass More{number}(PostTests):\n    pass\n" for number in range(5))
-    said = run_tests(tmp_path, recipe() + more, "--parallel", "2", redis=nine)
+    said = run_tests(bare_forks, tmp_path, recipe() + more, "--parallel", "2", redis=nine)
     assert "Ran 12 tests" in said
     assert "\nOK\n" in said
     assert {str(key).split(":")[1] for key in nine.scan_iter()} <= {"1", "2"}

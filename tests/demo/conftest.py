@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from demo_project.engines.process import Child, free_port
 from demo_project.traffic.browser import Browser
 from tests.support.browsers import real_browser
+from tests.support.forks import Forks
 from tests.support.waiting import comes_true
 
 if TYPE_CHECKING:
@@ -34,16 +34,19 @@ def demo_env(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> dict[s
 
 
 @pytest.fixture(scope="session")
-def manage(demo_env: dict[str, str]) -> Manage:
+def manage(demo_env: dict[str, str]) -> Iterator[Manage]:
     """Returns a function that runs a management command of the demo and returns its output."""
+    code = "import sys; from django.core.management import execute_from_command_line as run; run(sys.argv)"
 
     def run(*words: str) -> str:
-        command = [sys.executable, "-m", "django", *words]
-        return subprocess.run(command, cwd=ROOT, env=demo_env, check=True, capture_output=True, text=True).stdout
+        ended = forks.run(code, *words)
+        assert ended.code == 0, ended.output
+        return ended.output
 
-    run("migrate", "--verbosity", "0")
-    run("seed")
-    return run
+    with Forks(demo_env) as forks:
+        run("migrate", "--verbosity", "0")
+        run("seed")
+        yield run
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,6 @@
 """Visitors: which requests come from the same visitor, and which data of a visitor is stored."""
 
-import os
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -20,6 +17,7 @@ from readtrack.hits import visitors
 from readtrack.hits.visitors import digest
 from tests.support import factories
 from tests.support.factories import BROWSER
+from tests.support.forks import Forks
 
 
 def identity(rf: Any, *, address: str = "192.0.2.1", agent: str = BROWSER) -> str:
@@ -179,9 +177,9 @@ def test_a_cookie_is_sent_as_others_of_the_site_change_it(rf: Any, changes: dict
     assert cookie.OutputString(["path"]) == f"anon_id={new.new_cookie}; Path=/"
 
 
-def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process() -> None:
+def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process(forks: Forks) -> None:
     code = """
-import os, django; django.setup()
+import os
 from readtrack.hits.visitors import _new_name
 _new_name()
 reading, writing = os.pipe()
@@ -194,5 +192,4 @@ if child:
     assert len({*names}) == 1200 and {*map(len, names)} == {22}
 else: os.write(writing, " ".join(names).encode())
 """
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+    assert forks.run(code).code == 0

@@ -1,8 +1,5 @@
 """Scripts run by their digest in one round trip, and are loaded again if a server has lost them."""
 
-import os
-import subprocess
-import sys
 from importlib.resources import files
 from threading import Barrier, Thread
 
@@ -17,6 +14,7 @@ from readtrack.store import counters, keys, read_state, recording, scripts
 from readtrack.store.connection import connect
 from readtrack.store.counters import Stored
 from tests.support import factories
+from tests.support.forks import Forks
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -80,10 +78,10 @@ def test_scripts_leave_most_connections_of_a_pool_to_all_else(settings: Settings
     assert taken
 
 
-def test_a_forked_process_uses_no_connection_of_its_parent(redis: Redis, redis_url: str) -> None:
+def test_a_forked_process_uses_no_connection_of_its_parent(redis: Redis, forks: Forks) -> None:
     redis.mset({"views:total:a.b:1": 1, "views:total:a.b:2": 2})
     code = """
-import os, django; django.setup()
+import os
 from readtrack.store import counters, scripts
 def ask(number):
     name = f"a.b:{number}"
@@ -94,8 +92,7 @@ child = os.fork()
 ask(2 if child else 1)
 if child: assert os.waitpid(child, 0)[1] == 0
 """
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+    assert forks.run(code).code == 0
 
 
 def test_nothing_is_no_round_trip(wire: Wire) -> None:

@@ -1,8 +1,5 @@
 """Skips are counted in the process first, then sent to Redis."""
 
-import os
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from importlib.resources import files
 from threading import Thread
@@ -18,6 +15,7 @@ from readtrack.hits.hit import REASONS
 from readtrack.store import connection, keys
 from readtrack.store.skips import HOURS, MOST, key_of, skip_buffer
 from tests.support import factories
+from tests.support.forks import Forks
 
 HOUR = timedelta(hours=1)
 NOWHERE = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}}
@@ -163,12 +161,12 @@ def test_an_answer_that_is_an_error_is_raised(redis: Redis, noon: datetime) -> N
     assert reports.skips(at=noon)["bot"] == 1
 
 
-def test_a_process_that_ends_sends_its_skips_first(redis_url: str) -> None:
-    _run("for _ in range(3): tracker.skip(['a'], 'bot')", redis_url)
+def test_a_process_that_ends_sends_its_skips_first(forks: Forks) -> None:
+    _run("for _ in range(3): tracker.skip(['a'], 'bot')", forks)
     assert reports.skips(1)["bot"] == 3
 
 
-def test_a_forked_process_does_not_send_what_its_parent_counted(redis_url: str) -> None:
+def test_a_forked_process_does_not_send_what_its_parent_counted(forks: Forks) -> None:
     """The process forks while the buffer is locked, as another thread may leave it, so the child has a locked copy."""
     code = """
 for _ in range(3): tracker.skip(['a'], 'bot')
@@ -178,15 +176,14 @@ with skip_buffer._lock:
     if not child: skip_buffer.add(['status'], at=buckets.now())
 if child: assert os.waitpid(child, 0)[1] == 0
 """
-    _run(code, redis_url)
+    _run(code, forks)
     counts = reports.skips(1)
     assert (counts["bot"], counts["status"]) == (3, 1)
 
 
-def _run(code: str, redis_url: str) -> None:
-    start = "import os, django; django.setup(); from readtrack import buckets, tracker\n"
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
-    subprocess.run([sys.executable, "-c", start + code], env=environment, check=True, timeout=60)
+def _run(code: str, forks: Forks) -> None:
+    start = "import os; from readtrack import buckets, tracker\n"
+    assert forks.run(start + code).code == 0
 
 
 def test_a_process_that_ends_without_redis_ends_quietly(settings: Settings, noon: datetime) -> None:

@@ -52,8 +52,8 @@ def fixtures_of(item: pytest.Item) -> set[str]:
     return set(getattr(item, "fixturenames", ()))
 
 
-# Fixtures of one server: a relay in front of it, its address, another one.
-ONE_SERVER = {"wire", "redis_url", "start_redis"}
+# Fixtures of one server: a relay in front of it, its address, another one, processes that use it.
+ONE_SERVER = {"wire", "redis_url", "start_redis", "forks"}
 
 
 def _started(engine: Postgres | Valkey) -> str:
