@@ -13,7 +13,7 @@ from tests.browser.test_reading import PERSON
 from tests.browser.urls import POLICY, TEXTS, asked
 from tests.site.models import Post
 from tests.support import factories
-from tests.support.depth import examples
+from tests.support.depth import DEEP, examples
 from tests.support.firefox import Firefox, firefox
 from tests.support.waiting import comes_true
 
@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.urls("tests.browser.urls"),
     pytest.mark.usefixtures("redis_in_use"),
     pytest.mark.long,
+    pytest.mark.skipif(not DEEP, reason="starts another browser: READTRACK_DEEP=1"),
 ]
 
 READERS = examples(1)

@@ -24,6 +24,7 @@ from demo_project.traffic.browser import Browser
 from tests.demo.conftest import AGENT, ROOT
 from tests.demo.running import Demo, command, environment, processes, running
 from tests.demo.test_site import live_views
+from tests.support.depth import DEEP
 from tests.support.waiting import comes_true
 
 ROBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -163,6 +164,8 @@ def test_a_command_at_another_terminal_is_on_the_demo_that_runs(watched: Watched
     env = environment(watched.demo.folder)
 
     def doctor() -> list[dict[str, str]]:
+        # One flush a second is many, which the doctor would note.
+        watched.sql.execute("DELETE FROM readtrack_flushrun WHERE id < (SELECT max(id) - 9 FROM readtrack_flushrun)")
         done = subprocess.run(
             [sys.executable, *words[1:], "--json"], cwd=ROOT, env=env, capture_output=True, text=True, check=False
         )
@@ -170,9 +173,7 @@ def test_a_command_at_another_terminal_is_on_the_demo_that_runs(watched: Watched
 
     flushes = watched.flushes()
     assert comes_true(lambda: watched.flushes() > flushes)
-    # One flush a second is many, which the doctor would note.
-    watched.sql.execute("DELETE FROM readtrack_flushrun WHERE id < (SELECT max(id) - 9 FROM readtrack_flushrun)")
-    assert doctor() == []
+    assert comes_true(lambda: doctor() == []), doctor()  # a busy machine may let a PING wait
 
 
 @needs_process_table
@@ -202,6 +203,7 @@ def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
 
 
 @needs_process_table
+@pytest.mark.skipif(not DEEP, reason="starts another demo, with a year of views: READTRACK_DEEP=1")
 def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_everything_else() -> None:
     own = {"views:total:blog.post:100": "7", "celery": "x", "readtrack": "y"}
     with Valkey() as valkey, Redis.from_url(valkey.url, decode_responses=True) as redis:

@@ -20,7 +20,7 @@ from readtrack.flush.run import flush
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
-from tests.support.depth import STRIDE
+from tests.support.depth import STRIDE, examples
 from tests.support.waiting import ENOUGH
 from tests.support.wire import Moment, Wire
 
@@ -186,7 +186,7 @@ def _check_that_nothing_fell(before: dict[int, int], crowd: Crowd) -> None:
 
 def test_flushes_are_killed_at_any_moment(flusher: Flusher, crowd: Crowd, redis: Redis) -> None:
     rng, codes = random.Random(20261120), []
-    for _ in range(25):
+    for _ in range(examples(12)):
         crowd.new_post()
         before, delay = stored(), rng.uniform(0, 0.05)
         killer = threading.Thread(target=_kill_after, args=(flusher, delay))

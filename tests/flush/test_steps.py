@@ -86,7 +86,7 @@ def test_a_flush_that_stands_still_while_redis_is_restored_never_inflates(binary
     """One flush stops at any step, another one runs, and Redis is restored from a snapshot in between."""
     length = _length(Site(binary))
     moments = list(product(range(length), range(length)))
-    number = min(examples(8), len(moments))
+    number = min(examples(4), len(moments))
     for before, step in random.Random(number).sample(moments, number):
         site = Site(binary)
         one, other = Stepper(flush), Stepper(flush)

@@ -198,7 +198,7 @@ def test_an_import_counts_once_however_it_interleaves_with_flushes(
         run_state_machine_as_test(
             ImportMachine,
             settings=hypothesis_settings(
-                max_examples=examples(5),
+                max_examples=examples(3),
                 stateful_step_count=40,
                 phases=[Phase.generate],  # to shrink a case takes thousands of round trips
                 report_multiple_bugs=False,

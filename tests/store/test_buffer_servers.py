@@ -12,12 +12,13 @@ import pytest
 from redis import Redis
 
 from tests.benchmarks.serving import PROGRAMS, Server
-from tests.support.depth import DEEP
+from tests.support.depth import DEEP, examples
 from tests.support.factories import BROWSER
 from tests.support.waiting import comes_true
 
 BUFFER = 1.0  # seconds, as in tests/benchmarks/served.py
-ROUNDS = 50 if DEEP else 1
+ROUNDS = examples(1)
+SERVERS = list(PROGRAMS) if DEEP else ["granian", "gunicorn, threads"]  # one that forks, and one that does not
 CLIENTS = 3
 PAUSE = Event()  # that nobody sets
 
@@ -62,7 +63,7 @@ def databases(redis_url: str) -> Iterator[list[Redis]]:
     """Yields a database for each server."""
     with ExitStack() as stack:
         found = []
-        for number in range(1, len(PROGRAMS) + 1):
+        for number in range(1, len(SERVERS) + 1):
             client = stack.enter_context(Redis.from_url(f"{redis_url.rpartition('/')[0]}/{number}"))
             client.flushdb()
             found.append(client)
@@ -84,7 +85,7 @@ def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redi
         with ExitStack() as stack:
             servers = [
                 stack.enter_context(Server("buffered", program=program, READTRACK_TEST_REDIS_URL=url_of(redis)))
-                for program, redis in zip(PROGRAMS, databases, strict=True)
+                for program, redis in zip(SERVERS, databases, strict=True)
             ]
             loads = [Load(server.port) for server in servers]
             for load in loads:
@@ -94,7 +95,7 @@ def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redi
             for server, load in zip(servers, loads, strict=True):
                 load.end()
                 server.child.end(grace=30)
-        for program, load, redis in zip(PROGRAMS, loads, databases, strict=True):
+        for program, load, redis in zip(SERVERS, loads, databases, strict=True):
             assert len(load.answered) <= stored(redis) <= load.sent, program
             redis.flushdb()
 
