@@ -3,23 +3,36 @@
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import FieldDoesNotExist, MultipleObjectsReturned, ObjectDoesNotExist, ValidationError
+from django.db import DataError
+from django.db.models import Model, QuerySet
+from django.http import Http404
+from django.urls import Resolver404, get_script_prefix, resolve
+from django.utils.translation import get_language_from_path, override
+from django.views.generic import DetailView
+from django.views.generic.detail import SingleObjectMixin
 
 from readtrack.conf import conf
-from readtrack.doctor.findings import counted
+from readtrack.doctor.report import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, visitors
 from readtrack.hits.hit import Reason, judged
-from readtrack.imports import ledger, urls
+from readtrack.imports import ledger
 from readtrack.imports.ledger import Report
 from readtrack.imports.logs import Line, LogFile, parser
 from readtrack.models import FlushRun, Import
 from readtrack.store.imports import Batch
+from readtrack.subjects import is_counted, subject_of, subject_of_row
 
 LINES = 1_000  # between two looks at the progress
 KNOWN_PATHS = 200_000  # whose subjects are cached
@@ -41,6 +54,51 @@ _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-
 def _pattern(path: str) -> str:
     """Returns the path without its numbers, and without characters that a terminal obeys."""
     return "".join(char if char.isprintable() else "?" for char in _NUMBERS.sub("…", path)[:LONGEST_PATTERN])
+
+
+def subject_at(path: str) -> str | None:
+    """Returns the subject that the path shows; "" if that object does not exist, None if no view says what."""
+    with override(get_language_from_path(path) or settings.LANGUAGE_CODE):
+        try:
+            match = resolve("/" + path.removeprefix(get_script_prefix()))
+        except Resolver404:
+            return None
+    # A function, `"app.Model"` or `("app.Model", "argument"[, "field"])`.
+    rule: Any = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
+    if callable(rule):
+        try:
+            obj = rule(path, *match.args, **match.kwargs)
+        except (ObjectDoesNotExist, MultipleObjectsReturned, Http404, ValidationError, ValueError, DataError):
+            return ""  # a log holds any path, and one that fits no object must not end the import
+        if not isinstance(obj, Model) or not is_counted(obj.__class__):
+            return None
+        return "" if obj.pk is None else subject_of(obj)
+    if rule:
+        label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
+        return _found(apps.get_model(label)._default_manager.all(), field=field, value=match.kwargs.get(argument))
+    view = getattr(match.func, "view_class", None)
+    if not (isinstance(view, type) and issubclass(view, DetailView)):
+        return None
+    instance: Any = view(**getattr(match.func, "view_initkwargs", {}))
+    if instance.queryset is None and instance.model is None:
+        return None  # it finds its objects by code, with a request that we do not have
+    pk, slug = (match.kwargs.get(name) for name in (instance.pk_url_kwarg, instance.slug_url_kwarg))
+    field, value = (instance.slug_field, slug) if pk is None else ("pk", pk)
+    return _found(SingleObjectMixin.get_queryset(instance), field=field, value=value)
+
+
+def _found(queryset: "QuerySet[Any]", *, field: str, value: Any) -> str | None:
+    model = queryset.model
+    if value is None or not is_counted(model) or "\0" in str(value):
+        return None
+    try:
+        with suppress(FieldDoesNotExist):  # a field of a related model
+            column: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
+            value = column.clean(value, None)
+        pk = queryset.filter(**{field: value}).values_list("pk", flat=True).first()
+    except (ValidationError, ValueError):
+        return None  # also what no column of that kind can hold
+    return "" if pk is None else subject_of_row(model, pk)
 
 
 class Recent:
@@ -98,7 +156,7 @@ class Importer:
     def __post_init__(self) -> None:
         self.report = Report()
         self._parse = parser(self.form, self.fields)
-        self._subject = lru_cache(maxsize=KNOWN_PATHS)(urls.subject)
+        self._subject = lru_cache(maxsize=KNOWN_PATHS)(subject_at)
         self._windows, self._batch = LogDeduplicator(), Batch()
         self._lines = 0  # new ones that show an object
         self._addresses: set[str] = set()  # of these lines, as long as there are few

@@ -18,8 +18,6 @@ from readtrack.subjects import subject_column
 FOREVER = 2**31 - 1  # an hour (since 1970) that no row reaches
 NO_LIMIT = 2**63 - 1  # views that no row reaches
 
-Gain = tuple[int, str, int, int, int]  # views to add to a subject's rows from one hour until another, below a limit
-
 
 def part(batch: Batch, *, at: datetime) -> str:
     """Returns the batch as JSON, for `fill` and `batch_of`; empty if neither history nor a partition may need it."""
@@ -49,7 +47,8 @@ def fill(part: str, limits: Mapping[str, int]) -> None:
         gained[subject_column(subject), limits[subject]][hour] += count
         if hour < found["first_live_hour"]:
             gained[subject.partition(":")[0] + keys.tag(subject), NO_LIMIT][hour] += count
-    gains: list[Gain] = []
+    # Views to add to a subject's rows from one hour until another, below a limit.
+    gains: list[tuple[int, str, int, int, int]] = []
     for (subject, limit), counts in sorted(gained.items()):
         hours = sorted(counts)
         # Each row gains the views of its own hour and of all earlier ones.

@@ -46,23 +46,20 @@ def renew(connection: BaseDatabaseWrapper, *, table: str) -> None:
 
 
 def _day(vendor: str) -> str:
+    """Returns an expression for the day of an hour."""
     if vendor == "postgresql":
         return f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
     # SQLite knows no zones, and MySQL only those that somebody has loaded.
-    local = f"hour * 3600 + {_offset()}"
-    return f"DATE({local}, 'unixepoch')" if vendor == "sqlite" else f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))"
-
-
-def _offset() -> str:
-    """Returns an expression for the seconds that the zone is ahead of UTC in an hour."""
     changes = [HOURS[0]]
     for start, end in pairwise(HOURS):
         if _ahead(start) != _ahead(end):
             changes += (hour for hour in range(start + 1, end + 1) if _ahead(hour) != _ahead(hour - 1))
     whens = "".join(f" WHEN hour >= {hour} THEN {_ahead(hour)}" for hour in reversed(changes))
-    return f"CASE{whens} ELSE {_ahead(HOURS[0])} END"
+    local = f"hour * 3600 + CASE{whens} ELSE {_ahead(HOURS[0])} END"
+    return f"DATE({local}, 'unixepoch')" if vendor == "sqlite" else f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))"
 
 
 def _ahead(hour: int) -> int:
+    """Returns the seconds that the zone is ahead of UTC in an hour."""
     offset = buckets.hour_start(hour).astimezone(get_default_timezone()).utcoffset()
     return int(offset.total_seconds()) if offset else 0

@@ -96,12 +96,7 @@ def array(values: Sequence[Any]) -> Any:
 
 
 def upsert(
-    model: type[models.Model],
-    keys: Sequence[str],
-    values: Sequence[str],
-    *,
-    rows: Iterable[tuple[Any, ...]],
-    is_each: bool = False,
+    model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[Any], is_each: bool = False
 ) -> None:
     """Inserts rows (keys, then values), or replaces those whose first value is lower; `is_each` raises each value."""
     key = itemgetter(slice(len(keys)))
@@ -144,11 +139,3 @@ def _on_conflict(
     ]
     is_lower = " OR ".join(f"{table}.{guard} < EXCLUDED.{guard}" for guard in dict.fromkeys(guards.values()))
     return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(changes)} WHERE {is_lower}"
-
-
-def on_conflict_replace(connection: BaseDatabaseWrapper, keys: Sequence[str], values: Sequence[str]) -> str:
-    """Returns the end of an INSERT … SELECT that replaces the values of rows that exist."""
-    if connection.vendor == "mysql":
-        return f"ON DUPLICATE KEY UPDATE {', '.join(f'{name} = VALUES({name})' for name in values)}"
-    changes = ", ".join(f"{name} = EXCLUDED.{name}" for name in values)
-    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"

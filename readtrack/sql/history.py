@@ -125,8 +125,22 @@ def thin(*, at: datetime) -> int:
     """Leaves one row a day after HISTORY_DAYS, none after HISTORY_YEARS. Returns how many rows it deleted."""
     years = timedelta(days=365.25 * conf.HISTORY_YEARS)
     gone = _forget(before=buckets.hour_index(at - years)) if years else 0
+    # A week more than needed, in case some runs were missed; older days have been thinned.
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
-    return gone + sum(_thin(databases.rows(model), end=end) for model in (History, ReaderHistory, BreakdownHistory))
+    since, until = max(buckets.hour_index(end - timedelta(days=7)), BASELINE + 1), buckets.hour_index(end)
+    for model in (History, ReaderHistory, BreakdownHistory):
+        rows = databases.rows(model)
+        start = rows.filter(hour__gte=since, hour__lt=until).aggregate(oldest=Min("hour"))["oldest"]
+        first_day = end if start is None else buckets.hour_start(start)
+        days = [buckets.hour_index(day) for day in buckets.period_starts(first_day, end, by="day")]
+        for first, last in pairwise(days):
+            day = rows.filter(hour__gte=first, hour__lt=last)  # also in the subquery, or it would read all hours before
+            if model is BreakdownHistory:
+                gone += _add_up(day, hour=last - 1)
+                continue
+            later = day.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"))
+            gone += day.filter(Exists(later)).delete()[0]
+    return gone
 
 
 def _forget(*, before: int) -> int:
@@ -135,7 +149,9 @@ def _forget(*, before: int) -> int:
     months = partitions.old_months(before=before)
     first, before = (months[0].since, months[-1].until) if months else (before, before)
     with transaction.atomic(using=connection.alias):
-        replace = databases.on_conflict_replace(connection, ("subject", "hour"), ("views", "visitors"))
+        replace = "ON CONFLICT (subject, hour) DO UPDATE SET views = EXCLUDED.views, visitors = EXCLUDED.visitors"
+        if connection.vendor == "mysql":
+            replace = "ON DUPLICATE KEY UPDATE views = VALUES(views), visitors = VALUES(visitors)"
         statement = databases.STATEMENTS["raise_baselines"].format(**databases.words(History), replace=replace)
         with connection.cursor() as cursor:
             cursor.execute(statement, [before, before])
@@ -144,25 +160,6 @@ def _forget(*, before: int) -> int:
     partitions.drop(months)
     rest = (databases.rows(model).filter(hour__lt=before) for model in (ReaderHistory, BreakdownHistory))
     return gone + sum(rows.delete()[0] for rows in rest)
-
-
-def _thin(rows: "QuerySet[Any]", *, end: datetime) -> int:
-    # A week more than needed, in case some runs were missed; older days have been thinned.
-    since = max(buckets.hour_index(end - timedelta(days=7)), BASELINE + 1)
-    found = rows.filter(hour__gte=since, hour__lt=buckets.hour_index(end))
-    start = found.aggregate(oldest=Min("hour"))["oldest"]
-    if start is None:
-        return 0
-    days = [buckets.hour_index(day) for day in buckets.period_starts(buckets.hour_start(start), end, by="day")]
-    gone = 0
-    for first, last in pairwise(days):
-        day = rows.filter(hour__gte=first, hour__lt=last)  # also in the subquery, or it would read all hours before
-        if rows.model is BreakdownHistory:
-            gone += _add_up(day, hour=last - 1)
-            continue
-        later = day.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"))
-        gone += day.filter(Exists(later)).delete()[0]
-    return gone
 
 
 def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:

@@ -33,7 +33,6 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
     Outside a transaction no page or flush waits for longer than a change of the catalogue takes.
     """
     table, until = History._meta.db_table, _month(at, AHEAD)
-    first = table + FIRST
     with connection.cursor() as cursor:
         # What PostgreSQL must know of the rows is found out before the table is locked.
         cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT {BOUND} CHECK (hour < {until}) NOT VALID")
@@ -41,7 +40,7 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
         concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
         cursor.execute(f"CREATE INDEX {concurrently} ON {table} USING brin (hour)")
         with transaction.atomic(using=connection.alias):
-            words = {"table": table, "first": first, "until": until, "bound": BOUND}
+            words = {"table": table, "first": table + FIRST, "until": until, "bound": BOUND}
             cursor.execute(databases.STATEMENTS["divide"].format_map(words))
             daily.renew(connection, table=table)
 

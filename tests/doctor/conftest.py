@@ -4,8 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from readtrack import buckets
-from readtrack.doctor.findings import Finding
-from readtrack.doctor.report import examine
+from readtrack.doctor.report import Finding, examine
 from readtrack.models import FlushRun
 
 SECOND = timedelta(seconds=1)

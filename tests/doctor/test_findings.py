@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from readtrack.doctor import findings
+from readtrack.doctor import report
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from readtrack.doctor import findings
     [(-5, "0 s"), (1, "1 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (172_799, "47 h"), (172_800, "2 days")],
 )
 def test_durations_are_rounded_to_what_matters(seconds: int, words: str) -> None:
-    assert findings.duration(timedelta(seconds=seconds)) == words
+    assert report.duration(timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,16 @@ def test_durations_are_rounded_to_what_matters(seconds: int, words: str) -> None
     ],
 )
 def test_a_size_is_told_in_its_largest_unit(count: int, words: str) -> None:
-    assert findings.size(count) == words
+    assert report.size(count) == words
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 keys"), (1, "1 key"), (2000, "2,000 keys")])
 def test_one_is_in_the_singular(count: int, words: str) -> None:
-    assert findings.counted(count, "key") == words
+    assert report.counted(count, "key") == words
 
 
 def test_every_finding_that_is_not_well_says_what_to_do() -> None:
     messages = ConfigParser(interpolation=None)
-    messages.read(Path(findings.__file__).with_name("messages.ini"), encoding="utf-8")
+    messages.read(Path(report.__file__).with_name("messages.ini"), encoding="utf-8")
     for name in messages.sections():
         assert bool(messages[name].get("hint")) == (messages[name]["level"] != "ok"), name

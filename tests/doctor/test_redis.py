@@ -12,7 +12,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack.doctor import report
-from readtrack.doctor.findings import Context
+from readtrack.doctor.report import Context
 from readtrack.store.connection import PATIENCE
 from tests.conftest import Start, use_redis
 from tests.doctor.conftest import found, levels

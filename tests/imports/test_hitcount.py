@@ -14,8 +14,8 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import logged
-from readtrack.imports import hitcount
 from readtrack.imports.ledger import ImportRefusedError, Report
+from readtrack.imports.tables import take_hitcount
 from readtrack.models import Import
 from tests.site.models import Category, Post, Product
 from tests.support import factories
@@ -92,9 +92,9 @@ def test_counts_and_visitors_are_added_once(tables: Tables) -> None:
         ("::1", user.pk),
     ):
         tables.hit(row, ip, user=by)
-    assert hitcount.run() == Report(read=1, counted=100)
+    assert take_hitcount() == Report(read=1, counted=100)
     assert stored(post) == (106, 4)
-    assert hitcount.run() == Report(read=1, skipped=Counter({"imported before": 1}))
+    assert take_hitcount() == Report(read=1, skipped=Counter({"imported before": 1}))
     flush()
     assert stored(post) == (106, 4)
 
@@ -103,7 +103,7 @@ def test_their_visitors_are_ours(tables: Tables, redis: Redis) -> None:
     tables.create()
     post = factories.post()
     tables.hit(tables.count(Post, post.pk, 1), "192.0.2.1")
-    hitcount.run()
+    take_hitcount()
     assert redis.pfadd(f"views:hll:site.post:{post.pk}", logged("192.0.2.1", BROWSER, at=NOW).id) == 0
 
 
@@ -115,7 +115,7 @@ def test_counts_of_unknown_objects_are_named_in_the_report(tables: Tables) -> No
     tables.count(Category, 1, 7)
     tables.row(9999, 1, 7)
     tables.count(Post, factories.post().pk, 0)
-    assert hitcount.run() == Report(
+    assert take_hitcount() == Report(
         read=5,
         counted=3,
         skipped=Counter({"no such object": 1, "not tracked: site.Category": 1, "not tracked: ?": 1}),
@@ -128,31 +128,31 @@ def test_text_keys_are_taken_as_they_are(tables: Tables) -> None:
     product = Product.objects.create(name="x")
     tables.count(Product, str(product.pk), 3)
     tables.count(Product, "nonsense", 4)
-    assert hitcount.run() == Report(read=2, counted=3, skipped=Counter({"no such object": 1}))
+    assert take_hitcount() == Report(read=2, counted=3, skipped=Counter({"no such object": 1}))
     assert reports.views([Product.objects.get()]) == {product: 3}
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(tables: Tables, redis: Redis) -> None:
     tables.create()
     tables.hit(tables.count(Post, factories.post().pk, 3), "192.0.2.1")
-    dry = hitcount.run(dry_run=True)
+    dry = take_hitcount(dry_run=True)
     assert (redis.keys(), Import.objects.count(), Post.objects.get().view_count) == ([], 0, 0)
-    assert hitcount.run() == dry
+    assert take_hitcount() == dry
 
 
 def test_many_rows_are_taken_in_batches_and_later_ones_by_the_next_run(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hitcount, "ROWS", 3)
+    monkeypatch.setattr("readtrack.imports.tables.ROWS", 3)
     tables.create()
     posts = [factories.post() for _ in range(8)]
     done: list[int] = []
     for post in posts[:7]:
         tables.count(Post, post.pk, post.pk)
-    hitcount.run(progress=done.append)
+    take_hitcount(progress=done.append)
     assert done == [3, 3, 1]
     tables.count(Post, posts[7].pk, posts[7].pk)
-    assert hitcount.run() == Report(read=8, counted=posts[7].pk, skipped=Counter({"imported before": 7}))
+    assert take_hitcount() == Report(read=8, counted=posts[7].pk, skipped=Counter({"imported before": 7}))
     assert [stored(post) for post in posts] == [(post.pk, 0) for post in posts]
 
 
@@ -162,7 +162,7 @@ def test_their_tables_may_be_in_another_database() -> None:
     tables.create()
     try:
         tables.hit(tables.count(Post, post.pk, 3), "192.0.2.1")
-        assert hitcount.run(using="lite") == Report(read=1, counted=3)
+        assert take_hitcount(using="lite") == Report(read=1, counted=3)
     finally:
         tables.drop()
     assert stored(post) == (3, 1)
@@ -170,7 +170,7 @@ def test_their_tables_may_be_in_another_database() -> None:
 
 def test_without_their_tables_it_says_so() -> None:
     with pytest.raises(ImportRefusedError, match="hitcount_hit_count"):
-        hitcount.run()
+        take_hitcount()
 
 
 def test_their_times_are_local_without_use_tz(tables: Tables, settings: Settings, redis: Redis) -> None:
@@ -179,14 +179,14 @@ def test_their_times_are_local_without_use_tz(tables: Tables, settings: Settings
     tables.create()
     post = factories.post()
     tables.hit(tables.count(Post, post.pk, 2), "192.0.2.1")
-    hitcount.run()
+    take_hitcount()
     assert redis.smembers(f"views:unique:site.post:{post.pk}") == {logged("192.0.2.1", BROWSER, at=NOW).id}
 
 
 def test_the_groups_that_they_left_out_are_named_with_the_setting_for_them(tables: Tables, settings: Settings) -> None:
     tables.create()
     settings.HITCOUNT_EXCLUDE_USER_GROUP = ("editors", "authors")
-    [note] = hitcount.run().notes
+    [note] = take_hitcount().notes
     assert note.endswith("READTRACK['EXCLUDE'] = {'groups': ['authors', 'editors']}.")
     settings.READTRACK = {"EXCLUDE": {"groups": ["authors", "editors", "others"]}}
-    assert hitcount.run().notes == []
+    assert take_hitcount().notes == []

@@ -12,7 +12,7 @@ from django.test.utils import override_settings
 from django.urls import set_script_prefix
 
 from readtrack.checks.setup import wrong_types
-from readtrack.imports.urls import subject
+from readtrack.imports.weblog import subject_at
 from tests.site.models import Page, Post, Product, Review
 from tests.support import factories
 
@@ -61,16 +61,16 @@ def post() -> Post:
     ],
 )
 def test_a_path_shows_what_its_detail_view_says(path: str, expected: str | None) -> None:
-    assert subject(path) == expected
+    assert subject_at(path) == expected
 
 
 def test_keys_of_every_kind_are_found() -> None:
     Product.objects.create(pk=ROWS)
     Page.objects.create(pk="a b:c")
     review = Review.objects.create()
-    assert subject(f"/products/{ROWS}/") == subject(f"/products/{ROWS.hex}/") == f"site.product:{ROWS}"
-    assert subject("/pages/a b:c/") == "site.page:a%20b%3Ac"
-    assert subject(f"/reviews/{review.pk}/") == f"site.post:{review.pk}"
+    assert subject_at(f"/products/{ROWS}/") == subject_at(f"/products/{ROWS.hex}/") == f"site.product:{ROWS}"
+    assert subject_at("/pages/a b:c/") == "site.page:a%20b%3Ac"
+    assert subject_at(f"/reviews/{review.pk}/") == f"site.post:{review.pk}"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_keys_of_every_kind_are_found() -> None:
 @pytest.mark.usefixtures("post")
 def test_a_function_view_is_explained_by_a_setting(rules: object, path: str, expected: str | None) -> None:
     with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
-        assert subject(path) == expected
+        assert subject_at(path) == expected
 
 
 def not_found(path: str, **kwargs: str) -> Post:
@@ -120,20 +120,20 @@ def test_a_function_that_finds_no_object_does_not_end_the_import(title: str, fin
     for _ in range(2):
         factories.post(title="twice")
     with override_settings(READTRACK={"IMPORT_VIEWS": {"old": find}}):
-        assert subject(f"/old/{title}") == ""
+        assert subject_at(f"/old/{title}") == ""
 
 
 def test_a_fault_in_a_sites_function_is_not_hidden() -> None:
     rules = {"old": lambda path, titel: None}
     with override_settings(READTRACK={"IMPORT_VIEWS": rules}), pytest.raises(TypeError, match="title"):
-        subject("/old/Hello")
+        subject_at("/old/Hello")
 
 
 @pytest.mark.usefixtures("post")
 def test_a_site_below_a_path_is_found() -> None:
     set_script_prefix("/site/")
     try:
-        assert subject("/site/posts/4/") == "site.post:4"
+        assert subject_at("/site/posts/4/") == "site.post:4"
     finally:
         set_script_prefix("/")
 

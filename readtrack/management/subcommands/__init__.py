@@ -1,1 +1,1 @@
-"""The subcommands: `actions` has a function for each, `arguments.json` and `help/` describe them."""
+"""The texts of the subcommands: their arguments, and their help."""

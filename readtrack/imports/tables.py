@@ -1,29 +1,35 @@
-"""Takes over the counts of django-hitcount 1.3 from its tables alone: the app need not be installed."""
+"""Takes over tables: the counts of django-hitcount 1.3, which need not be installed, and a table of reads."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from django.apps.registry import Apps
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.hits import exclusions, visitors
+from readtrack.hits import exclusions, readers, visitors
+from readtrack.hits.hit import Hit
+from readtrack.hits.visitors import Visitor, digest
 from readtrack.imports import ledger
-from readtrack.imports.ledger import Report
+from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.models import Import
-from readtrack.sql import row_counts
+from readtrack.sql import databases, row_counts
+from readtrack.store import read_state, scripts
+from readtrack.store.connection import server_time
 from readtrack.store.imports import Batch
-from readtrack.subjects import is_counted, subject_of_row
+from readtrack.subjects import has_read_state, is_counted, model_with_label, subject_of_row
 
 ROWS = 500  # of django-hitcount's counts in a batch
 
 
-class HitCount(models.Model):  # noqa: DJ008 - nobody looks at one
+class HitCountRow(models.Model):  # noqa: DJ008 - nobody looks at one
     """Row of django-hitcount, in a registry of its own, so that this site has no such model."""
 
     hits = models.PositiveIntegerField()
@@ -35,7 +41,7 @@ class HitCount(models.Model):  # noqa: DJ008 - nobody looks at one
         db_table = "hitcount_hit_count"
 
 
-class Hit(models.Model):  # noqa: DJ008
+class HitRow(models.Model):  # noqa: DJ008
     """One hit of django-hitcount."""
 
     hitcount_id = models.IntegerField()
@@ -49,18 +55,18 @@ class Hit(models.Model):  # noqa: DJ008
         db_table = "hitcount_hit"
 
 
-def run(*, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = int) -> Report:
+def take_hitcount(*, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = int) -> Report:
     """Adds the counts, each row once, and calls `progress` with numbers of rows. The next run adds later rows."""
-    table = HitCount._meta.db_table
+    table = HitCountRow._meta.db_table
     if table not in connections[using].introspection.table_names():
-        raise ledger.ImportRefusedError(f"The database has no table {table}, so there is nothing of django-hitcount.")
+        raise ImportRefusedError(f"The database has no table {table}, so there is nothing of django-hitcount.")
     source = f"hitcount.{using}"
     record = Import.objects.filter(source=source).first() or Import(source=source, name="django-hitcount")
     position, lost = ledger.resume(record, dry_run=dry_run)
     if not dry_run:
         record.save()
         flush()  # a Redis that was restored from before the last flush catches up with SQL first
-    rows = HitCount._base_manager.using(using).order_by("pk")
+    rows = HitCountRow._base_manager.using(using).order_by("pk")
     before = rows.filter(pk__lte=position).count()
     report = Report(read=before, skipped=Counter({"imported before": before}))
     groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
@@ -78,7 +84,7 @@ def run(*, using: str = "default", dry_run: bool = False, progress: Callable[[in
     return report
 
 
-def _batch(rows: Sequence[HitCount], report: Report, *, using: str) -> Batch:
+def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
     """Returns the views of rows whose objects exist and have counts, and the visitors that are still on record."""
     report.read += len(rows)
     kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
@@ -102,9 +108,56 @@ def _batch(rows: Sequence[HitCount], report: Report, *, using: str) -> Batch:
         if row.pk in subjects and row.hits > 0:
             batch.views[subjects[row.pk]] += row.hits
             report.counted += row.hits
-    hits = Hit._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
+    hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
     columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
     for row_id, ip, agent, user, at in hits.values_list(*columns).iterator():
         visitor = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
         batch.visitors[subjects[row_id]].add(visitor)
     return batch
+
+
+def take_reads(label: str, *, user: str, category: str, dry_run: bool, progress: Callable[[int], object]) -> Report:
+    """Marks read what the table says, but for what was published to since the first start. May be started again."""
+    model = model_with_label(label)
+    if model is None:
+        raise ImportRefusedError(f"There is no model {label!r}.")
+    links: dict[str, Any] = {field.name: field.related_model for field in model._meta.fields if field.remote_field}
+    is_of_users = issubclass(get_user_model(), links.get(user, ()))
+    if not is_of_users or category not in links or not has_read_state(links[category]):
+        raise ImportRefusedError(f"{label} has to point at a user by {user!r}, and by {category!r} at read state.")
+    as_of = 0 if dry_run else _as_of(f"reads:{model._meta.label_lower}:{user}:{category}")
+    report = Report()
+    named = databases.rows(model).filter(**{f"{user}__isnull": False, f"{category}__isnull": False})
+    rows = named.values_list(f"{user}__pk", f"{category}__pk").iterator(chunk_size=scripts.SLICE)
+    while some := list(islice(rows, scripts.SLICE)):
+        reads: defaultdict[Any, list[str]] = defaultdict(list)
+        for reader_pk, category_pk in some:
+            reads[readers.or_none(reader_pk)].append(subject_of_row(links[category], category_pk))
+        report.skipped["id out of bounds"] += len(reads.pop(None, ()))
+        wanted = marked = sum(map(len, reads.values()))
+        if not dry_run:
+            hits = [
+                Hit(Visitor(""), buckets.now(), reads=tuple(some), reader=reader, as_of=as_of)
+                for reader, subjects in reads.items()
+                for some in scripts.parted(dict.fromkeys(subjects))
+            ]
+            marked = sum(map(len, scripts.run_all(*map(read_state.mark, hits), patient=True)))
+        report.counted += marked
+        report.skipped["published to since the import began"] += wanted - marked
+        report.read += len(some)
+        progress(len(some))
+    return report
+
+
+def _as_of(source: str) -> int:
+    """Returns Redis's time (µs) of the first start of this import, because what came later the table may not know."""
+    now = server_time(patient=True)
+    read_state.begin(now)
+    named = {"name": source, "position": now}
+    begun: Import = databases.rows(Import).get_or_create(source=digest("import", source), defaults=named)[0]
+    if now - begun.position > read_state.PUBLISHED_FOR:
+        raise ImportRefusedError(
+            f"{begun} was imported on {begun.started:%Y-%m-%d}, and importing it again could hide what is new since. "
+            "Delete its row of readtrack's imports to do so all the same."
+        )
+    return begun.position
