@@ -44,12 +44,6 @@ def problem_if(condition: object, *words: Any) -> list[tuple[Any, ...]]:
     return [words] if condition else []
 
 
-def unknown_settings() -> Iterator[tuple[str, str]]:
-    for name in vars(conf):
-        if name not in TYPES:
-            yield str(name), ", ".join(get_close_matches(str(name).upper(), TYPES) or TYPES)
-
-
 def wrong_types() -> Iterator[tuple[str, str, Any]]:
     for name, value in vars(conf).items():
         kind = TYPES.get(name, Any)
@@ -123,13 +117,6 @@ def missing_urls() -> list[tuple[Any, ...]]:
     return []
 
 
-def unknown_models() -> Iterator[tuple[str, str]]:
-    for setting in ("COUNTED_MODELS", "READ_STATE_MODELS", "NEWS_FOR"):
-        for name in getattr(conf, setting):
-            if model_with_label(str(name)) is None:
-                yield setting, name
-
-
 def unfollowed_news() -> Iterator[tuple[str, Any]]:
     """Yields the settings and attributes that say what news is for, and those of their names that are no relations."""
     named: dict[str, tuple[type[Model], Any]] = {
@@ -174,13 +161,6 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
             yield model._meta.label, app, " and ".join(missing)
 
 
-def uncounted_visitors() -> Iterator[tuple[str, str, str]]:
-    others = ", ".join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader)
-    for where, name in _strategies() if not readers.has_whole_ids() else ():
-        if name in STRATEGIES and STRATEGIES[name].needs_reader:
-            yield where, name, others
-
-
 def _strategies() -> Iterator[tuple[str, str]]:
     """Yields each place that names a strategy for unique visitors, and the name."""
     yield "READTRACK['UNIQUE']", conf.UNIQUE
@@ -194,7 +174,11 @@ TYPE_CHECKS: dict[str, Problems] = {
         not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__
     ),
     "readtrack.E002": wrong_types,
-    "readtrack.W003": unknown_settings,
+    "readtrack.W003": lambda: [
+        (str(name), ", ".join(get_close_matches(str(name).upper(), TYPES) or TYPES))
+        for name in vars(conf)
+        if name not in TYPES
+    ],
 }
 
 CHECKS: dict[str, Problems] = {
@@ -224,7 +208,12 @@ CHECKS: dict[str, Problems] = {
     "readtrack.E026": lambda: exclusions.rules().problems,
     "readtrack.E040": lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
     "readtrack.E041": unusable_functions,
-    "readtrack.E008": unknown_models,
+    "readtrack.E008": lambda: [
+        (setting, name)
+        for setting in ("COUNTED_MODELS", "READ_STATE_MODELS", "NEWS_FOR")
+        for name in getattr(conf, setting)
+        if model_with_label(str(name)) is None
+    ],
     "readtrack.E009": unknown_fields,
     "readtrack.E044": unfollowed_news,
     "readtrack.E010": lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
@@ -238,7 +227,11 @@ CHECKS: dict[str, Problems] = {
     "readtrack.E030": lambda: [
         (where, name, ", ".join(map(repr, STRATEGIES))) for where, name in _strategies() if name not in STRATEGIES
     ],
-    "readtrack.W034": uncounted_visitors,
+    "readtrack.W034": lambda: [
+        (where, name, ", ".join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader))
+        for where, name in _strategies()
+        if name in STRATEGIES and STRATEGIES[name].needs_reader and not readers.has_whole_ids()
+    ],
 }
 
 

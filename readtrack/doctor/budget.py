@@ -94,7 +94,14 @@ def budget(**given: Any) -> Budget:
     for name, strategy in STRATEGIES.items():
         total = sum(all_kinds[row].total for row in strategy.rows)
         ways[name] = KeyKind(numbers.viewed, round(total / max(1, numbers.viewed)), total)
-    return Budget(server.key_kinds(), numbers, projected, ways, *_advice(numbers, ways))
+    advised, reason = "", "no post has visitors that were flushed, so there is nothing to measure yet"
+    if numbers.visitors:
+        is_sparse = numbers.visitors < numbers.readers * SPARSE
+        counts_all = conf.ANONYMOUS == "none" and not is_sparse  # a strategy of signed-in readers suffices
+        fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
+        least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
+        advised, reason = least.name, least.suits
+    return Budget(server.key_kinds(), numbers, projected, ways, advised, reason)
 
 
 def _unused() -> set[Key]:
@@ -153,14 +160,3 @@ def _weighed(numbers: Numbers) -> dict[Key, KeyKind]:
         each = sizes[row] * max(1, members / most[row] if row.type in {*BITS, *server.MEMBERS} else 1)
         found[row] = KeyKind(round(count), round(each, 1), round(each * count))
     return found
-
-
-def _advice(numbers: Numbers, ways: Mapping[str, KeyKind]) -> tuple[str, str]:
-    """Returns the name of a strategy ("" for none), and the reason."""
-    if not numbers.visitors:
-        return "", "no post has visitors that were flushed, so there is nothing to measure yet"
-    is_sparse = numbers.visitors < numbers.readers * SPARSE
-    counts_all = conf.ANONYMOUS == "none" and not is_sparse  # a strategy of signed-in readers suffices
-    fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
-    least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
-    return least.name, least.suits

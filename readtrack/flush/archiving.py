@@ -32,16 +32,6 @@ def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, at: int) -> No
         _store(some, epoch, hour=at // HOUR)
 
 
-def lower_breakdowns(subject: str) -> None:
-    """Deletes rows of the subject's hashes that store more than is live. Raises redis.RedisError."""
-    stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
-    # Read after SQL, so that a count that SQL rightly stores is live by now.
-    live = ChainMap(*scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True))
-    for name, counts in stored.items():
-        late = [field for field, count in counts.items() if count > live[name].counts.get(field, 0)]
-        archive.delete_fields(name, late, floor=max(counts.values(), default=0))
-
-
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, list[Epoch]]:
     """Returns the settled hashes, missing ones included, and the epochs of their partitions afterwards."""
     reads = counters.hashes(subjects, keys.hash_kinds())

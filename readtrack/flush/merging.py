@@ -25,7 +25,6 @@ logger = logging.getLogger("readtrack")
 
 SHOWN = 3  # subjects in a line of the log
 ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
-FOREVER = 2**31 - 1  # an hour that is never reached
 
 Live = Mapping[str, RowCounts]  # by subject
 
@@ -185,7 +184,7 @@ def _write_hours(
         if not epoch.advance(current):
             return None
         behind, rows = dict[str, Stored](), []
-        for model, stored in history.sums(live, since=since, until=FOREVER).items():
+        for model, stored in history.sums(live, since=since, until=history.FOREVER).items():
             known = stored.by_hour()
             total = row = stored.before
             for hour in sorted({*known, *live[model]}):

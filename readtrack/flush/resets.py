@@ -17,16 +17,7 @@ from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
-from readtrack.subjects import (
-    counted_models,
-    is_counted,
-    label_of,
-    owner,
-    read_state_models,
-    rows_by_model,
-    subject_column,
-    subject_of_row,
-)
+from readtrack.subjects import counted_models, owner, read_state_models, rows_by_model, subject_column, subject_of_row
 
 NOTED = keys.reset.ttl * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
 
@@ -48,8 +39,9 @@ def reset_model(model: type[Model], *, is_empty: bool = False, progress: Callabl
     Children share it. Where the table is empty, the subjects are removed as those of deleted rows are. `progress` is
     called with numbers of subjects. Raises redis.RedisError or django.db.Error; then it has to be done again.
     """
-    found, own = dict.fromkeys(lifecycle.subjects(label_of(model))), owner(model)
-    if is_counted(own):
+    own = owner(model)
+    found = dict.fromkeys(lifecycle.subjects(own._meta.label_lower))
+    if own in counted_models():
         rows, views, visitors = row_counts.held(own)
         pks = rows.filter(Q(**{f"{views}__gt": 0}) | Q(**{f"{visitors}__gt": 0})).values_list("pk", flat=True)
         found |= {pk if row_counts.table_of(own) is not own else subject_of_row(own, pk): None for pk in pks}
@@ -57,7 +49,7 @@ def reset_model(model: type[Model], *, is_empty: bool = False, progress: Callabl
         if is_empty:
             scripts.run(lifecycle.remove(some), patient=True)
             archive.delete(some)
-        elif is_counted(model):
+        elif own in counted_models():
             reset(some)
         for subject in some:
             read_state.remove(subject)
@@ -82,20 +74,24 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
 
 def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
     """Lowers rows that got an older count to the live one. `marks` are the noted resets; times are Redis's (µs)."""
+    # Redis is read after SQL each time, so that a count that SQL rightly stores is live by then.
     locked = set()
     for some in scripts.sliced(list(marks)):
         for model, rows in rows_by_model(some).items():
-            stored = row_counts.stored(model, list(rows))
-            # Read after SQL, so that a count that SQL rightly stores is live by now.
-            live = _live([rows[pk] for pk in stored])
-            for pk, row in stored.items():
+            present = row_counts.stored(model, list(rows))
+            live = _live([rows[pk] for pk in present])
+            for pk, row in present.items():
                 lowest = RowCounts(*map(min, row, live[rows[pk]]))
                 if lowest != row and not row_counts.lower(model, pk, to=lowest, stored=row):
                     locked.add(rows[pk])
     for subject, time in marks.items():
         if time < now - NOTED and subject not in locked:
             archive.delete([subject], models=[Archive])  # rows from before may have been written late
-            archiving.lower_breakdowns(subject)
+            stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
+            hashes = ChainMap(*scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True))
+            for name, counts in stored.items():
+                late = [field for field, count in counts.items() if count > hashes[name].counts.get(field, 0)]
+                archive.delete_fields(name, late, floor=max(counts.values(), default=0))
             archiving.store_breakdowns([subject], epoch, at=now)
             flushes.delete_reset(subject, at=time)
 

@@ -2,6 +2,7 @@
 
 # docs/explanation/flush.md has the steps of a batch, and what follows a kill after each.
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ from typing import Any
 from django.db import transaction
 
 from readtrack import buckets
+from readtrack.conf import conf
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush, write_subjects
 from readtrack.models import Import
-from readtrack.sql import backfill, databases
+from readtrack.sql import databases, history
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, keys, scripts
-from readtrack.store.imports import Batch
+from readtrack.store.imports import Batch, first_hour
 
 
 @dataclass(slots=True)
@@ -38,6 +40,24 @@ class ImportRefusedError(RuntimeError):
 Digest = Callable[[int], str | None]  # of the source up to a position; None if the source ends sooner
 
 
+def part_of(batch: Batch, *, at: datetime) -> str:
+    """Returns the batch as JSON, for the record; empty if neither history nor a partition may need it."""
+    if not conf.HISTORY and conf.PARTITIONS == 1:
+        return ""
+    hours = [[*key, count] for key, count in batch.hours.items()]
+    return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_hour(at)})
+
+
+def batch_of(part: str) -> tuple[Batch, datetime]:
+    """Returns the batch of a part, without its visitors, and a time for which Redis keeps the same hours."""
+    at = buckets.now()
+    if not part:
+        return Batch(), at
+    found = json.loads(part)
+    hours = Counter({(subject, hour): count for subject, hour, count in found["hours"]})
+    return Batch(Counter(found["views"]), hours), at - (first_hour(at) - found["first_live_hour"]) * buckets.HOUR
+
+
 def resume(record: Import, *, digest: Digest = lambda position: "", dry_run: bool = False) -> tuple[int, int]:
     """Finishes a batch that was added in Redis. Returns where the import goes on, and the size of a batch passed over.
 
@@ -47,7 +67,7 @@ def resume(record: Import, *, digest: Digest = lambda position: "", dry_run: boo
         return 0, 0
     before, intended = record.position, record.intended
     states = dict(zip(keys.tags(), imports.states(record.source, keys.tags()), strict=True))
-    batch, at = backfill.batch_of(record.part)
+    batch, at = batch_of(record.part)
     shares = [states[tag] for tag in keys.by_tag(batch.views) or states]
     done = max((one.done for one in states.values() if one.done is not None), default=before)
     if done > before:
@@ -77,7 +97,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         imports.add_visitors(batch)
         _check(all(scripts.run_all(*imports.intend(source, batch.views, before=before, after=position), patient=True)))
         at = buckets.now()
-        part = backfill.part(batch, at=at)
+        part = part_of(batch, at=at)
         _check(_update(record, intended=position, part=part))
         _check(_apply(source, batch, before=before, after=position, at=at))
         write_subjects(batch.views)
@@ -106,8 +126,9 @@ def _confirm(record: Import, position: int, *, digest: str, part: str = "", tota
     def confirm() -> None:
         with transaction.atomic(using=connection.alias):
             _check(_update(record, **moved, since=record.since, until=record.until))
-            if part:
-                backfill.fill(part, totals)
+            if part and conf.HISTORY:
+                found = json.loads(part)
+                history.raise_hours(found["hours"], totals, first_live=found["first_live_hour"])
 
     connection = databases.of(Import)
     databases.retried(connection, confirm)

@@ -161,20 +161,17 @@ class Tracked(models.Model):
             row = type(self)._base_manager.using(using).filter(pk=self.pk).values(*COUNTS).first()
             for name, count in (row or {}).items():
                 setattr(self, name, max(count, getattr(self, name)))
-        if raw or cls is not self._meta.concrete_model:
-            updated = bool(write())
-            if has_counts:
-                mark_stored(self)
-            return updated
+        is_own = not raw and cls is self._meta.concrete_model
         about = {"sender": type(self), "instance": self, "using": using, "update_fields": update_fields}
-        is_shared = any(answer for _, answer in row_saving.send(force_insert=force_insert, **about))
+        is_shared = is_own and any(answer for _, answer in row_saving.send(force_insert=force_insert, **about))
         # Not around the whole of save(), because receivers of post_save may count on a row that is committed.
         with transaction.atomic(using=using, savepoint=False) if is_shared else nullcontext():
             updated = bool(write())
-            self._state.db = using  # as Django does it a moment later, for relations that a receiver looks at
             if has_counts:
                 mark_stored(self)
-            row_saved.send(created=not updated, **about)
+            if is_own:
+                self._state.db = using  # as Django does it a moment later, for relations that a receiver looks at
+                row_saved.send(created=not updated, **about)
         return updated
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:

@@ -1,10 +1,10 @@
 """Absolute counts by the hour: the views of a range are the difference of two, so they agree with the total."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -18,9 +18,12 @@ from readtrack.models import BreakdownHistory, History, ReaderHistory
 from readtrack.sql import databases, partitions
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import lock_epoch
+from readtrack.store import keys
 from readtrack.subjects import subject_column
 
 BASELINE = 0  # hour of a row with what a subject had before its history began, which is in no chart
+FOREVER = 2**31 - 1  # an hour (since 1970) that no row reaches
+NO_LIMIT = 2**63 - 1  # views that no row reaches
 WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
 VALUES = 100  # values of a dimension that a model keeps of an hour, beside "other"
 
@@ -62,6 +65,35 @@ def begin(stored: Mapping[str, RowCounts]) -> None:
     rows = [(subject_column(subject), *counts, subject_column(subject)) for subject, counts in sorted(stored.items())]
     with databases.of(History).cursor() as cursor:
         cursor.executemany(databases.STATEMENTS["begin_history"].format_map(databases.words(History)), rows)
+
+
+def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int], *, first_live: int) -> None:
+    """Adds views of the past (subject, hour, number) to the rows of subjects below a limit, and to those of models.
+
+    Models get only what is before the first hour that Redis keeps. Call it in a transaction.
+    """
+    gained: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
+    for subject, hour, count in hours:
+        if subject not in limits:  # its partition lost the batch
+            continue
+        gained[subject_column(subject), limits[subject]][hour] += count
+        if hour < first_live:
+            gained[subject.partition(":")[0] + keys.tag(subject), NO_LIMIT][hour] += count
+    gains: list[tuple[int, str, int, int, int]] = []  # views to add from one hour until another, below a limit
+    for (subject, limit), counts in sorted(gained.items()):
+        starts = sorted(counts)
+        # Each row gains the views of its own hour and of all earlier ones.
+        sums = accumulate(counts[hour] for hour in starts)
+        steps = zip(sums, starts, [*starts[1:], FOREVER], strict=True)
+        gains += [(views, subject, since, until, limit) for views, since, until in steps]
+    if not gains:
+        return
+    # Other writers of sums wait, because this would neither see nor raise a row that they insert meanwhile.
+    lock_epoch()
+    words = databases.words(History)
+    with databases.of(History).cursor() as cursor:
+        cursor.executemany(databases.STATEMENTS["insert_hours"].format_map(words), [gain[1:3] * 3 for gain in gains])
+        cursor.executemany(databases.STATEMENTS["raise_hours"].format_map(words), gains)
 
 
 def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:

@@ -21,7 +21,6 @@ from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.reports import series
-from readtrack.sql import backfill
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, scripts
 from readtrack.store.imports import Batch
@@ -60,7 +59,7 @@ def begin(record: Import, post: Post, *, after: int) -> None:
     """Starts an import, up to the point where it adds something."""
     subject = f"site.post:{post.pk}"
     assert scripts.run_all(*imports.intend(record.source, [subject], before=record.position, after=after)) == [1]
-    part = backfill.part(batch(post), at=weblogs.START)
+    part = ledger.part_of(batch(post), at=weblogs.START)
     Import.objects.filter(pk=record.pk).update(intended=after, part=part)
     record.refresh_from_db()
 

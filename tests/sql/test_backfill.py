@@ -17,7 +17,7 @@ from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.weblog import Importer
 from readtrack.models import History, Import
 from readtrack.reports import series
-from readtrack.sql import backfill, history
+from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import imports, keys, scripts
@@ -52,7 +52,7 @@ def begin(added: Batch) -> Import:
     """Imports a part up to the point where Redis has it and SQL does not know of it."""
     record, at = Import.objects.create(source="test"), buckets.now()
     assert all(scripts.run_all(*imports.intend("test", added.views, before=0, after=100)))
-    Import.objects.filter(pk=record.pk).update(intended=100, part=backfill.part(added, at=at))
+    Import.objects.filter(pk=record.pk).update(intended=100, part=ledger.part_of(added, at=at))
     (call,) = imports.apply("test", added, before=0, after=100, at=at)
     while scripts.run(call) is imports.Applied.UNSETTLED:
         settle(SqlEpoch())

@@ -13,7 +13,6 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.models import History, Import, KnownEpoch
-from readtrack.sql import backfill
 from readtrack.sql.runs import SqlEpoch, known_epochs
 from readtrack.store import clock, counters, imports, keys, lifecycle, recording, scripts, uniques
 from readtrack.store.buffer import hit_buffer
@@ -172,7 +171,7 @@ def test_an_import_that_is_killed_between_two_partitions_goes_on(
     batch, at = Batch(), buckets.now()
     for post in posts:
         batch.add(subject_of(post), visitor="visitor", at=at)
-    record = Import.objects.create(source="log", intended=100, part=backfill.part(batch, at=at))
+    record = Import.objects.create(source="log", intended=100, part=ledger.part_of(batch, at=at))
     scripts.run_all(*imports.intend("log", batch.views, before=0, after=100))
     first, *others = imports.apply("log", batch, before=0, after=100, at=at)
     assert scripts.run(first) is imports.Applied.UNSETTLED
