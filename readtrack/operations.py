@@ -1,5 +1,6 @@
 """Migration operations for the site's own tables."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.apps import apps
@@ -12,6 +13,8 @@ from readtrack.sql import partitions
 class PostgreSQLOperation(Operation):
     """An operation on a table that leaves the models, and other databases, as they are."""
 
+    apply: Callable[..., None]  # changes the table, or takes the change back
+
     def state_forwards(self, app_label: str, state: Any) -> None:
         """The models stay as they are."""
 
@@ -20,10 +23,6 @@ class PostgreSQLOperation(Operation):
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         self.apply(app_label, schema_editor, to_state, is_forwards=False)
-
-    def apply(self, app_label: str, schema_editor: Any, state: Any, *, is_forwards: bool) -> None:
-        """Changes the table, or takes the change back."""
-        raise NotImplementedError
 
     def applies_to(self, connection: Any, model: Any) -> bool:
         """Returns True if the model's table is in that database, and the database is PostgreSQL."""

@@ -129,11 +129,9 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
     for some, (found, totals), visitors in zip(slices, answers[:end:2], answers[1:end:2], strict=True):
         run.read += found
         for subject, total in zip(some, totals, strict=True):
-            if total is None:
-                continue
-            if counters.is_number(total):
+            if total is not None and counters.is_number(total):
                 live[subject] = RowCounts(int(total), visitors[subject])
-            else:
+            elif total is not None:
                 broken.append(subject)
     if broken:
         shown = ", ".join(broken[:SHOWN])
@@ -169,31 +167,29 @@ def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] 
     tags, labels = tags or keys.tags(), [label_of(model) for model in counted_models()]
     calls = counters.model_hours(labels, range(since, present + 1), tags=tags)
     answers = scripts.run_all(*calls, *map(counters.epoch, tags), patient=True)
-    write = partial(_write_hours, counters.by_model(answers[: len(calls)]), answers[len(calls) :], since=since)
+    live, current = counters.by_model(answers[: len(calls)]), answers[len(calls) :]
+
+    def write() -> dict[str, Stored] | None:
+        # One writer at a time, because rows are computed from the rows before them.
+        with transaction.atomic(using=databases.of(History).alias):
+            lock_epoch()
+            epoch = SqlEpoch()
+            epoch.known(current)  # in one query
+            if not epoch.advance(current):
+                return None
+            behind, rows = dict[str, Stored](), []
+            for model, stored in history.sums(live, since=since, until=history.FOREVER).items():
+                known = stored.by_hour()
+                total = row = stored.before
+                for hour in sorted({*known, *live[model]}):
+                    count, least = live[model].get(hour, Total(0)), known.get(hour, 0)
+                    views = max(least, count.views) if count.is_settled else least
+                    total, row = total + views, row + least
+                    if total > row and (views or hour in known):
+                        rows.append((model, hour, total, 0))
+                    if hour in live[model] and count.is_settled and count.views < least:
+                        behind[keys.hour_name(model, hour)] = Stored({"": least})
+            databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+        return behind
+
     return databases.retried(databases.of(History), write)
-
-
-def _write_hours(
-    live: Mapping[str, Mapping[int, Total]], current: Sequence[Epoch], *, since: int
-) -> dict[str, Stored] | None:
-    # One writer at a time, because rows are computed from the rows before them.
-    with transaction.atomic(using=databases.of(History).alias):
-        lock_epoch()
-        epoch = SqlEpoch()
-        epoch.known(current)  # in one query
-        if not epoch.advance(current):
-            return None
-        behind, rows = dict[str, Stored](), []
-        for model, stored in history.sums(live, since=since, until=history.FOREVER).items():
-            known = stored.by_hour()
-            total = row = stored.before
-            for hour in sorted({*known, *live[model]}):
-                count, least = live[model].get(hour, Total(0)), known.get(hour, 0)
-                views = max(least, count.views) if count.is_settled else least
-                total, row = total + views, row + least
-                if total > row and (views or hour in known):
-                    rows.append((model, hour, total, 0))
-                if hour in live[model] and count.is_settled and count.views < least:
-                    behind[keys.hour_name(model, hour)] = Stored({"": least})
-        databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
-    return behind

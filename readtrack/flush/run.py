@@ -151,7 +151,10 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
             popular.renew(at=at)
             popular.renew_sums(at=at)
         flushes.note_full(run.redis_time, tags=epoch.tags)
-        runs.prune(run)
+        # The last of each kind that ended well stays, however old it is.
+        newest = runs.ended_well().order_by().values_list("kind", "part").annotate(Max("pk"))
+        old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
+        old.exclude(pk__in=[pk for *_, pk in newest]).delete()
     if run.kind == Kind.ARCHIVE and is_first:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.

@@ -37,9 +37,6 @@ class ImportRefusedError(RuntimeError):
     """There is nothing to import, another import of the same source came first, or Redis lost its data meanwhile."""
 
 
-Digest = Callable[[int], str | None]  # of the source up to a position; None if the source ends sooner
-
-
 def part_of(batch: Batch, *, at: datetime) -> str:
     """Returns the batch as JSON, for the record; empty if neither history nor a partition may need it."""
     if not conf.HISTORY and conf.PARTITIONS == 1:
@@ -58,10 +55,12 @@ def batch_of(part: str) -> tuple[Batch, datetime]:
     return Batch(Counter(found["views"]), hours), at - (first_hour(at) - found["first_live_hour"]) * buckets.HOUR
 
 
-def resume(record: Import, *, digest: Digest = lambda position: "", dry_run: bool = False) -> tuple[int, int]:
+def resume(
+    record: Import, *, digest: Callable[[int], str | None] = lambda position: "", dry_run: bool = False
+) -> tuple[int, int]:
     """Finishes a batch that was added in Redis. Returns where the import goes on, and the size of a batch passed over.
 
-    A dry run only looks.
+    `digest` is that of the source up to a position, None if the source ends sooner. A dry run only looks.
     """
     if record.pk is None:
         return 0, 0

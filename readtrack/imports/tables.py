@@ -125,8 +125,19 @@ def take_reads(label: str, *, user: str, category: str, dry_run: bool, progress:
     is_of_users = issubclass(get_user_model(), links.get(user, ()))
     if not is_of_users or category not in links or not has_read_state(links[category]):
         raise ImportRefusedError(f"{label} has to point at a user by {user!r}, and by {category!r} at read state.")
-    as_of = 0 if dry_run else _as_of(f"reads:{model._meta.label_lower}:{user}:{category}")
-    report = Report()
+    as_of, report = 0, Report()
+    if not dry_run:
+        # What was published after the first start of this import is not in the table.
+        now, source = server_time(patient=True), f"reads:{model._meta.label_lower}:{user}:{category}"
+        read_state.begin(now)
+        first = {"name": source, "position": now}
+        begun: Import = databases.rows(Import).get_or_create(source=digest("import", source), defaults=first)[0]
+        if now - begun.position > read_state.PUBLISHED_FOR:
+            raise ImportRefusedError(
+                f"{begun} was imported on {begun.started:%Y-%m-%d}, and importing it again could hide what is new"
+                " since. Delete its row of readtrack's imports to do so all the same."
+            )
+        as_of = begun.position
     named = databases.rows(model).filter(**{f"{user}__isnull": False, f"{category}__isnull": False})
     rows = named.values_list(f"{user}__pk", f"{category}__pk").iterator(chunk_size=scripts.SLICE)
     while some := list(islice(rows, scripts.SLICE)):
@@ -147,17 +158,3 @@ def take_reads(label: str, *, user: str, category: str, dry_run: bool, progress:
         report.read += len(some)
         progress(len(some))
     return report
-
-
-def _as_of(source: str) -> int:
-    """Returns Redis's time (µs) of the first start of this import, because what came later the table may not know."""
-    now = server_time(patient=True)
-    read_state.begin(now)
-    named = {"name": source, "position": now}
-    begun: Import = databases.rows(Import).get_or_create(source=digest("import", source), defaults=named)[0]
-    if now - begun.position > read_state.PUBLISHED_FOR:
-        raise ImportRefusedError(
-            f"{begun} was imported on {begun.started:%Y-%m-%d}, and importing it again could hide what is new since. "
-            "Delete its row of readtrack's imports to do so all the same."
-        )
-    return begun.position

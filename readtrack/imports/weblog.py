@@ -190,8 +190,9 @@ class Importer:
         return self.report
 
     def _take(self, file: LogFile) -> None:
-        lines, read, unsaved, end = file.lines(), 0, 0, 0
-        while some := list(islice(lines, LINES)):
+        lines, read, unsaved, end, is_over = file.lines(), 0, 0, 0, False
+        while not is_over:
+            some = list(islice(lines, LINES))
             for raw, end in some:
                 is_new = end > file.position  # others only move the windows
                 reason = self._judge(file, raw, is_new=is_new)
@@ -199,11 +200,11 @@ class Importer:
                     self.report.skipped[reason if is_new else "imported before"] += 1
             self.report.read += len(some)
             self.progress(file.read() - read)
-            read, unsaved = file.read(), unsaved + len(some)
-            if self._batch.is_full or unsaved >= PATIENCE:
-                self._save(file, end)
-                unsaved = 0
-        self._save(file, end)
+            read, unsaved, is_over = file.read(), unsaved + len(some), len(some) < LINES
+            if is_over or self._batch.is_full or unsaved >= PATIENCE:
+                batch, self._batch, unsaved = self._batch, Batch(), 0
+                if not self.dry_run and end > file.record.position:
+                    ledger.add(file.record, batch, position=end, digest=file.state.hexdigest())
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
 
@@ -216,11 +217,6 @@ class Importer:
                 times = f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
                 advice = "If they are pieces of one log, lines count twice; --since and --until leave times out."
                 self.report.notes.append(f"{file.name} and {other.name} both have lines of {times}. {advice}")
-
-    def _save(self, file: LogFile, position: int) -> None:
-        batch, self._batch = self._batch, Batch()
-        if not self.dry_run and position > file.record.position:
-            ledger.add(file.record, batch, position=position, digest=file.state.hexdigest())
 
     def _judge(self, file: LogFile, raw: bytes, *, is_new: bool) -> str:
         """Puts a new line into the batch if it counts. Returns the reason if it does not count, or ""."""

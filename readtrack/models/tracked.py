@@ -44,12 +44,9 @@ def field_values(instance: Any, only: Collection[str] | None = None) -> dict[str
 def changed_fields(instance: Model, values: Mapping[str, Any]) -> set[str]:
     """Returns the names of the values that differ from those last known to be in the database."""
     known = instance.__dict__.get(KNOWN, {})
-    return {name for name, value in values.items() if name not in known or _differ(known[name], value)}
-
-
-def _differ(known: Any, value: Any) -> bool:
+    different = {name for name, value in values.items() if name not in known or known[name] != value}
     # A form's "5" for the key 5 is no change.
-    return bool(known != value) and (known is None or value is None or str(known) != str(value))
+    return {one for one in different if None in (known.get(one), values[one]) or str(known[one]) != str(values[one])}
 
 
 def is_stored(instance: Model, values: Mapping[str, Any], *, using: str) -> bool:

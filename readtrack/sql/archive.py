@@ -11,8 +11,7 @@ from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100
-OWN: tuple[type[Model], ...] = (Archive, Breakdown)
-COUNTS: tuple[type[Model], ...] = (History, Popular, SubjectCount)
+ALL: tuple[type[Model], ...] = (Archive, Breakdown, History, Popular, SubjectCount)
 
 
 def archived(subjects: Sequence[str]) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
     found.filter(count__lte=floor).delete()
 
 
-def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = (*OWN, *COUNTS)) -> None:
+def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = ALL) -> None:
     """Deletes what the app's own tables hold of the subjects."""
     columns = [subject_column(name) for subject in subjects for name in (subject, of_reads(subject))]
     for model in models:

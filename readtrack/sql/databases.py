@@ -109,7 +109,20 @@ def upsert(
     fields: list[Any] = [model._meta.get_field(name) for name in (*keys, *values)]
     columns = [connection.ops.quote_name(field.column) for field in fields]
     insert = f"INSERT INTO {table} ({', '.join(columns)})"
-    conflict = _on_conflict(connection, table, columns[: len(keys)], columns[len(keys) :], is_each=is_each)
+    changed = columns[len(keys) :]
+    guards = {name: name if is_each else changed[0] for name in changed}
+    if connection.vendor == "mysql":
+        # MySQL assigns from left to right, so the column that the guard reads comes last.
+        changes = [f"{name} = IF(VALUES({guards[name]}) > {guards[name]}, VALUES({name}), {name})" for name in changed]
+        conflict = f"ON DUPLICATE KEY UPDATE {', '.join(reversed(changes))}"
+    else:
+        changes = [
+            f"{name} = CASE WHEN {table}.{guard} < EXCLUDED.{guard} THEN EXCLUDED.{name} ELSE {table}.{name} END"
+            for name, guard in guards.items()
+        ]
+        is_lower = " OR ".join(f"{table}.{guard} < EXCLUDED.{guard}" for guard in dict.fromkeys(guards.values()))
+        targets = ", ".join(columns[: len(keys)])
+        conflict = f"ON CONFLICT ({targets}) DO UPDATE SET {', '.join(changes)} WHERE {is_lower}"
 
     def write() -> None:
         with connection.cursor() as cursor:
@@ -123,19 +136,3 @@ def upsert(
             cursor.executemany(f"{insert} VALUES ({', '.join('%s' for _ in fields)}) {conflict}", prepared)
 
     retried(connection, write)
-
-
-def _on_conflict(
-    connection: BaseDatabaseWrapper, table: str, keys: Sequence[str], values: Sequence[str], *, is_each: bool
-) -> str:
-    guards = {name: name if is_each else values[0] for name in values}
-    if connection.vendor == "mysql":
-        # MySQL assigns from left to right, so the column that the guard reads comes last.
-        changes = [f"{name} = IF(VALUES({guards[name]}) > {guards[name]}, VALUES({name}), {name})" for name in values]
-        return f"ON DUPLICATE KEY UPDATE {', '.join(reversed(changes))}"
-    changes = [
-        f"{name} = CASE WHEN {table}.{guard} < EXCLUDED.{guard} THEN EXCLUDED.{name} ELSE {table}.{name} END"
-        for name, guard in guards.items()
-    ]
-    is_lower = " OR ".join(f"{table}.{guard} < EXCLUDED.{guard}" for guard in dict.fromkeys(guards.values()))
-    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(changes)} WHERE {is_lower}"

@@ -113,13 +113,6 @@ def late_after() -> timedelta:
     return timedelta(seconds=3 * conf.FLUSH_INTERVAL)
 
 
-def prune(run: FlushRun) -> None:
-    """Deletes the records of old flushes (FLUSH_RUNS), but for the last of each kind that ended well."""
-    kept = ended_well().order_by().values("kind", "part").annotate(last=Max("pk")).values_list("last", flat=True)
-    old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
-    old.exclude(pk__in=list(kept)).delete()
-
-
 def resets(*, since: int) -> dict[str, int]:
     """Returns the subjects that were reset after that time (µs), and when."""
     rows = databases.rows(Reset).filter(redis_time__gt=since)

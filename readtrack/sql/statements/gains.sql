@@ -1,7 +1,4 @@
 -- Views and new visitors of subjects by place in a range of hours. Parameters: those of the condition.
-WITH these AS (
-    SELECT subject, hour, views, visitors FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition}
-)
 SELECT
     {of} AS subject,
     {by} AS place,
@@ -23,7 +20,9 @@ FROM (
             SELECT past.visitors FROM {table} past
             WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
         ), 0) AS old_visitors
-    FROM these AS this
+    FROM (
+        SELECT subject, hour, views, visitors FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition}
+    ) AS this
     WINDOW hours AS (PARTITION BY subject ORDER BY hour)
 ) AS steps
 GROUP BY 1, 2
