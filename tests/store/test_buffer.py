@@ -18,6 +18,7 @@ from demo_project.engines.valkey import Valkey
 from readtrack import reports, tracker
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Outcome
+from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.store import buffer, clock, recording, scripts
 from readtrack.store.buffer import hit_buffer
@@ -122,6 +123,15 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
     assert {key: value for key, value in state().items() if "skips" not in key} == {
         key: value for key, value in alone.items() if "skips" not in key
     }
+
+
+def test_each_view_of_a_batch_is_its_own_visitors(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {**BUFFERED, "UNIQUE": "set"}
+    for name in ("ann", "bob", "cleo"):
+        hit_buffer.add(factories.hit(f"site.post:{len(name)}", visitor=Visitor(name)))
+    send()
+    assert redis.smembers("views:unique:site.post:3") == {"ann", "bob"}
+    assert redis.smembers("views:unique:site.post:4") == {"cleo"}
 
 
 def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
