@@ -83,14 +83,13 @@ class Numbers:
 
     @cached_property
     def scope(self) -> Scope:
-        """The scope; that of all time begins with the first hour of history."""
+        """The scope; that of all time begins with the first hour of history of its models, or of its one object."""
         if self.asked.before is not None:
             return self.asked
-        if self.asked.is_listed:
-            first = popular.first_hour(self._columns) if self._columns else None
-        else:
-            ranking = self.objects.ranking
-            first = ranking[0][-1] if ranking else history.first_hour(self.objects.names).first()
+        # That of a category is its models', because its objects have too many rows.
+        names = self._columns if "object" in self.asked.chosen else self.objects.names
+        ranking = () if self.asked.is_listed else self.objects.ranking
+        first = ranking[0][-1] if ranking else history.first_hour(names).first()
         return self.asked.with_start(buckets.hour_start(first)) if first else self.asked
 
     @cached_property

@@ -164,15 +164,6 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
     return found
 
 
-def first_hour(columns: Sequence[str]) -> int | None:
-    """Returns the first hour that has a row of one of the subjects, which may be thousands; None without one."""
-    condition, values = _among(columns)
-    table = databases.words(History)["table"]
-    with databases.of(History).cursor() as cursor:
-        cursor.execute(f"SELECT MIN(hour) FROM {table} WHERE hour > {BASELINE} AND {condition}", values)
-        return cursor.fetchone()[0]  # type: ignore[no-any-return]
-
-
 def _among(columns: Sequence[str]) -> tuple[str, Sequence[Any]]:
     """Returns the condition of rows of these subjects, and its parameters: one, where the database has arrays."""
     if databases.of(History).vendor == "postgresql":

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readtrack.models import History, Reset
-from readtrack.sql import popular
+from readtrack.sql import history, popular
 from tests.support.depth import examples
 
 pytestmark = [
@@ -114,8 +114,8 @@ def test_the_first_hour_is_that_of_the_earliest_row_but_for_the_baseline() -> No
     written(
         {("site.post:1", 5): (1, 0, 0), ("site.post:2", 3): (1, 0, 0), ("site.product:x", 1): (1, 0, 0)}, baseline=3
     )
-    assert popular.first_hour(["site.post:1", "site.post:2"]) == FIRST + 3
-    assert popular.first_hour(["site.post:3"]) is None
+    assert history.first_hour(["site.post:1", "site.post:2"]).first() == FIRST + 3
+    assert history.first_hour(["site.post:3"]).first() is None
 
 
 def test_thousands_of_names_are_found_by_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
