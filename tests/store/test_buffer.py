@@ -134,6 +134,25 @@ def test_each_view_of_a_batch_is_its_own_visitors(redis: Redis, settings: Settin
     assert redis.smembers("views:unique:site.post:4") == {"cleo"}
 
 
+def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: Settings) -> None:
+    settings.READTRACK = {**BUFFERED, "PARTITIONS": 16, "RATE_LIMIT": 5}
+    posts = [factories.post() for _ in range(7)]
+    for post in posts:
+        hit_buffer.add(factories.hit(subject_of(post), visitor=Visitor("ann")))
+    send()
+    assert sum(reports.views(posts).values()) == 5
+
+
+def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
+    """What a page's script repeats is expected, and is no skip."""
+    told = factories.hit("site.post:1", by_script=True)
+    tracker.record(told)
+    for hit in (factories.hit("site.post:2", visitor=Visitor("bob")), told, factories.hit("site.post:2")):
+        hit_buffer.add(hit)
+    send()
+    assert not reports.skips()["repeat"]
+
+
 def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
@@ -144,7 +163,7 @@ def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monk
     monkeypatch.setattr(buffer, "BATCH", 4)
     monkeypatch.setattr(recording, "count_batch", count_batch)
     for post in factories.neighbours(10):
-        hit_buffer.add(factories.hit(subject_of(post)))
+        hit_buffer.add(factories.hit(subject_of(post), visitor=Visitor("ann")))
     send()
     assert len(views(redis)) == 10
     assert sizes == [4, 4, 2]
