@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from demo_project import chromium
+from tests.demo.conftest import Manage
 from tests.support.depth import DEEP
 from tests.support.waiting import ENOUGH
 
@@ -349,10 +350,13 @@ def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(newcomer: C
     assert len(asked) == 1
 
 
-def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most(tab: Callable[[str], Page]) -> None:
+def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most(
+    tab: Callable[[str], Page], manage: Manage
+) -> None:
     page = tab("admin")
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto("/post/2/")
+    manage("readtrack", "flush")
     page.goto(DASHBOARD)
     page.get_by_role("link", name="Grew most").click()
     page.locator(".readtrack th[scope=row] a").first.click()
