@@ -584,6 +584,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.usefixtures("patient_pages")
 @pytest.mark.parametrize("name", REFUSALS)
 def test_a_live_server_that_refuses_costs_the_pages_of_the_others_nothing(
     cluster: ValkeyCluster, posts: list[Post], monkeypatch: pytest.MonkeyPatch, name: str
