@@ -36,6 +36,7 @@ ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that record
 PART = re.compile(r"\{(\w+)\}")
 FAMILY = re.compile(r"(?:\{dimension\}|[^{])*?(?=:\{(?!dimension)|$)")  # the tag comes behind it
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
+MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)  # a kind, which has no dot, and a subject of `app.model`
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 LONGEST_TENANT = 100  # characters of a tenant's name in a prefix
 
@@ -286,12 +287,12 @@ def member(kind: str, subject: str) -> str:
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """Returns the kind ("" for a total) and the subject of a name in `views:unsettled` that is no model's hour."""
-    plain = TAG.sub("", name)
-    for kind in hash_kinds():
-        if plain.startswith(f"{kind}:"):
-            return kind, plain[len(kind) + 1 :]
-    return "", name
+    """Returns the kind ("" for a total) and the subject of a name in `views:unsettled` that is no model's hour.
+
+    The kind may be a dimension's that is in the settings no more.
+    """
+    found = MEMBER.fullmatch(TAG.sub("", name))
+    return (found[1], found[2]) if found else ("", name)
 
 
 def tag_in(name: str) -> str:

@@ -228,3 +228,19 @@ def test_queued_views_are_sent_to_their_partitions(posts: list[Post], settings: 
     assert stored() == [1] * 8
     assert reports.skips()["repeat"] == 4
     assert [redis.get(keys.rate(hit.visitor.id)) for hit in (first, told)] == ["2", "1"]
+
+
+def test_a_dimension_that_leaves_the_settings_stops_no_flush_and_loses_nothing(
+    settings: Settings, posts: list[Post]
+) -> None:
+    def record() -> None:
+        for post in posts:
+            tracker.record(factories.hit(subject_of(post), dimensions=(("device", "phone"),)))
+
+    with_devices = {"PARTITIONS": COUNT, "DIMENSIONS": ["readtrack.hits.dimensions.device"]}
+    record()
+    assert flush().written == len(posts)
+    settings.READTRACK = with_devices
+    record()
+    assert flush().written == len(posts)
+    assert reports.breakdown(posts, "device") == {"phone": 2 * len(posts)}
