@@ -163,7 +163,7 @@ def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monk
     monkeypatch.setattr(buffer, "BATCH", 4)
     monkeypatch.setattr(recording, "count_batch", count_batch)
     for post in factories.neighbours(10):
-        hit_buffer.add(factories.hit(subject_of(post), visitor=Visitor("ann")))
+        hit_buffer.add(factories.hit(subject_of(post)))
     send()
     assert len(views(redis)) == 10
     assert sizes == [4, 4, 2]
