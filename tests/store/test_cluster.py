@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from threading import Barrier, current_thread
@@ -541,10 +541,11 @@ def unable_to_save(cluster: ValkeyCluster, number: int) -> Iterator[None]:
 @contextmanager
 def busy_with_a_script(cluster: ValkeyCluster, number: int) -> Iterator[None]:
     def is_busy() -> bool:
-        with suppress(ResponseError):
-            cluster.ask(number, "GET", "{}")
-            return False
-        return True
+        try:
+            cluster.ask(number, "PING")
+        except ResponseError as error:
+            return str(error).startswith("BUSY")
+        return False
 
     def run() -> None:
         port = cluster.servers[number].port
