@@ -44,7 +44,7 @@ def fill(minute: datetime) -> None:
     chosen = random.sample(range(POSTS), VIEWED)
     views = {f"site.post:{number}": random.randint(1, 20) for number in chosen}
     client: Any = connect(patient=True)
-    client.zadd(keys.trending_bucket(buckets.minute_bucket(minute)), views)
+    client.zadd(keys.trending_bucket("", buckets.minute_bucket(minute)), views)
     client.hset(f"hash:{buckets.minute_bucket(minute)}", mapping=views)
 
 
