@@ -20,7 +20,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
-from readtrack.store.circuit import Circuit, SilentError, present_page, waiting_for, within_page
+from readtrack.store.circuit import Circuit, SilentError, present_page, time_left, waiting_for, within_page
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
@@ -76,8 +76,8 @@ class Cluster(Redis):
 
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
         """Returns the answer of that server. Raises SilentError, at once if the server failed a moment ago."""
-        (client, circuit), page = self.server(address), None if self.is_patient else present_page.get()
-        left = page.left if page else inf
+        client, circuit = self.server(address)
+        left = inf if self.is_patient else time_left()
         if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
             raise SilentError(f"{circuit.name} failed a moment ago")
         try:
@@ -96,14 +96,14 @@ class Cluster(Redis):
             # A server that had little time, because another one hangs, is not to blame.
             if not self.is_patient and (left > conf.TIMEOUT / 2 or isinstance(error, RedisConnectionError)):
                 circuit.open(error)
-                if page:  # so that it can take what the others have answered meanwhile
+                if page := present_page.get():  # so that it can take what the others have answered meanwhile
                     page.left = max(page.left, MOMENT)
             raise SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}") from error
         return result
 
     def _follow(self, error: RedisError) -> bool:
         """Learns where slots are now. Returns True if it makes sense to send the command again."""
-        if (page := present_page.get()) and page.left <= 0:
+        if time_left() <= 0:
             return False
         is_moved = isinstance(error, MovedError)
         if self.is_patient and not is_moved:
@@ -122,8 +122,7 @@ class Cluster(Redis):
     def refresh(self) -> bool:
         """Asks a server where the slots are, unless this process did so a moment ago. Returns True if one answered."""
         if monotonic() - self._asked < ASKED_EVERY:
-            page = present_page.get()
-            if not self._primaries and not (page and page.left <= 0):  # a process's first threads wait for the answer
+            if not self._primaries and time_left() > 0:  # a process's first threads wait for the answer
                 seconds = [conf.TIMEOUT]
                 within_page(seconds.append, conf.TIMEOUT, lambda: self._answered.wait(seconds[-1]))
                 return bool(self._primaries)
