@@ -247,6 +247,7 @@ def _exports(table: Table, scope: Scope) -> dict[str, str]:
 def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
     """Returns a table as the template needs it: its first rows with the values as text, and with links."""
     rows = []
+    sources = _dimensions()[:1] if table.name == "grew-most" else ()  # of others the page is two clicks away already
     for row in table.head:
         cells = [
             {
@@ -257,8 +258,8 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
             for column, value in zip(table.columns, row.values, strict=True)
         ]
         link = _link(row, scope, site)
-        if table.name == "grew-most" and link and dimension_names():  # whose page is two clicks away already
-            cells[0]["file"] = f"{link}&{urlencode({'table': f'by-{_dimensions()[0]}', 'format': 'csv'})}"
+        if link and sources:
+            cells[0]["file"] = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
         rows.append((cells[0], cells[1:], link, row.url))
     return {"table": table, "rows": rows, "links": _exports(table, scope)}
 
