@@ -1,5 +1,6 @@
 """Receivers of Django's signals for saved, linked and deleted rows. They change nothing before the commit."""
 
+import logging
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -17,6 +18,8 @@ from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import has_read_state, is_counted, news_for, news_links, owner, subject_of
+
+logger = logging.getLogger("readtrack")
 
 
 def connect() -> None:
@@ -43,7 +46,8 @@ def on_sign_up(sender: type[Model], instance: Model, *, created: bool, raw: bool
     if created and not raw and conf.START_AS_READ:
 
         def start() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
-            fail_open(unread.start_reader, None, instance.pk)
+            if not fail_open(unread.start_reader, False, instance.pk):  # noqa: FBT003 - the default result
+                logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
 
         transaction.on_commit(start, using=using, robust=True)
 

@@ -1,7 +1,6 @@
 """Functions by which a site changes counts and read state."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -108,12 +107,8 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
 
 def mark_subjects_read(reader: readers.Reader, subjects: Sequence[str], *, as_of: int | None = None) -> list[str]:
     """Marks the subjects read, like `mark_read`. Returns the subjects that are read now."""
-    hit, read = Hit(Visitor(""), buckets.now(), reader=reader, as_of=as_of), list[str]()
-    for some in scripts.sliced(subjects):
-        marks = [read_state.mark(hit._replace(reads=tuple(part))) for part in scripts.parted(some)]
-        # No page goes on without the answer of a server of a cluster: the caller has to know.
-        read += chain.from_iterable(scripts.run_all(*(replace(mark, absent=...) for mark in marks)))
-    return read
+    groups = (read_state.marks(reader, some, as_of=as_of) for some in scripts.sliced(subjects))
+    return [*chain.from_iterable(chain.from_iterable(scripts.run_all(*marks) for marks in groups))]
 
 
 aview = sync_to_async(view)

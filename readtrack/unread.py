@@ -14,17 +14,14 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db.models import ManyToManyField, Max, Model, QuerySet
 
-from readtrack import buckets, subjects
+from readtrack import subjects
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
-from readtrack.hits.hit import Hit
-from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked, UnsentPublication
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.connection import server_time
 from readtrack.store.read_state import Publication
-from readtrack.store.recording import record
 
 AT_ONCE = 10_000_000  # bytes that one script writes; the server does so in some milliseconds
 
@@ -185,12 +182,18 @@ def size_of(highest: int) -> int:
     return (highest + 1) * readers.bits() // 8 + 1
 
 
-def start_reader(pk: Any) -> None:
-    """Marks every category read for a new account. Raises redis.RedisError."""
-    reader = readers.or_none(pk)
-    for model in subjects.read_state_models() if reader is not None else []:
+def start_reader(pk: Any) -> bool:
+    """Marks every category read for a new account.
+
+    Returns False if a server of a cluster was silent, whose categories stay unread. Raises redis.RedisError.
+    """
+    is_done = True
+    if (reader := readers.or_none(pk)) is None:
+        return is_done
+    for model in subjects.read_state_models():
         for names in subjects_of_rows(model, scripts.SLICE):
-            record(Hit(Visitor(""), buckets.now(), reads=tuple(names), reader=reader))
+            is_done &= None not in scripts.run_all(*read_state.marks(reader, names, absent=None))
+    return is_done
 
 
 def subjects_of_rows(model: type[Model], size: int) -> Iterator[list[str]]:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from django.apps.registry import Apps
@@ -15,8 +15,7 @@ from django.db import connections, models
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.hits.hit import Hit
-from readtrack.hits.visitors import Visitor, digest
+from readtrack.hits.visitors import digest
 from readtrack.imports import ledger
 from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.models import Import
@@ -147,12 +146,8 @@ def take_reads(label: str, *, user: str, category: str, dry_run: bool, progress:
         report.skipped["id out of bounds"] += len(reads.pop(None, ()))
         wanted = marked = sum(map(len, reads.values()))
         if not dry_run:
-            hits = [
-                Hit(Visitor(""), buckets.now(), reads=tuple(some), reader=reader, as_of=as_of)
-                for reader, subjects in reads.items()
-                for some in scripts.parted(dict.fromkeys(subjects))
-            ]
-            marked = sum(map(len, scripts.run_all(*map(read_state.mark, hits), patient=True)))
+            marks = (read_state.marks(reader, {*subjects}, as_of=as_of) for reader, subjects in reads.items())
+            marked = sum(map(len, scripts.run_all(*chain.from_iterable(marks), patient=True)))
         report.counted += marked
         report.skipped["published to since the import began"] += wanted - marked
         report.read += len(some)

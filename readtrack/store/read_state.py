@@ -5,17 +5,19 @@
 means never.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from struct import iter_unpack
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
-from readtrack.hits.visitors import digest
+from readtrack.hits.visitors import Visitor, digest
 from readtrack.store import clock, keys, scripts
 from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
@@ -71,6 +73,14 @@ def mark(hit: Hit) -> Call[tuple[str, ...]]:
         ago = int((perf_counter() - hit.began) * 1_000_000) + stale
     args = (len(hit.reads), field(reader), ago, since, conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
     return Call("mark_read", names, args, decode, ())
+
+
+def marks(
+    reader: Reader, subjects: Collection[str], *, as_of: int | None = None, absent: Any = ...
+) -> list[Call[tuple[str, ...]]]:
+    """Marks categories of several partitions. `absent` is as in Call: by default a silent server is an error."""
+    hit = Hit(Visitor(""), buckets.now(), reader=reader, as_of=as_of)
+    return [replace(mark(hit._replace(reads=tuple(some))), absent=absent) for some in scripts.parted(subjects)]
 
 
 def publish(publications: Sequence[Publication]) -> Call[int]:

@@ -772,6 +772,26 @@ def test_marking_read_is_an_error_while_the_server_of_a_category_is_silent(clust
 
 
 @pytest.mark.usefixtures("patient_pages")
+def test_a_new_account_is_told_of_in_the_log_while_the_server_of_a_category_is_silent(
+    cluster: ValkeyCluster,
+    settings: Settings,
+    caplog: pytest.LogCaptureFixture,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "START_AS_READ": True}
+    categories = [factories.category(pk=number) for number in range(1001, 1033)]
+    slots = {one: key_slot(keys.state(subject_of(one), "read").encode()) for one in categories}
+    silent = {one for one, slot in slots.items() if slot // (16384 // SHARDS + 1) == 1}
+    read_state.begin(0)
+    circuit_of(cluster, 1).opened = time.monotonic()
+    with django_capture_on_commit_callbacks(execute=True):
+        user = factories.user()
+    assert f"dots of the new user {user.pk} stay" in caplog.text
+    circuit_of(cluster, 1).opened = None
+    assert reports.unread(user, categories) == silent != set()
+
+
+@pytest.mark.usefixtures("patient_pages")
 @pytest.mark.parametrize("has_skips", [True, False])
 def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_missing(
     cluster: ValkeyCluster, posts: list[Post], settings: Settings, admin_client: Client, *, has_skips: bool

@@ -134,13 +134,17 @@ def test_an_account_that_is_not_made_or_was_made_elsewhere_starts_nothing(settin
     assert reports.reader_counts([category]) == {category: 1}
 
 
-def test_an_account_is_made_without_redis_or_with_an_id_out_of_bounds(settings: Settings) -> None:
+def test_an_account_is_made_without_redis_or_with_an_id_out_of_bounds(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
     settings.READTRACK = {"START_AS_READ": True, "MAX_READER": 1000}
     category = factories.category()
     factories.user(pk=5000)
     nowhere = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
     with override_settings(CACHES=nowhere):
         user = factories.user(pk=60)
+    assert "dots of the new user 60 stay on" in caplog.text
+    assert "new user 5000" not in caplog.text
     assert reports.unread(user, [category]) == {category}
     assert not ReaderHistory.objects.exists()
     assert Category.objects.count() == 1
