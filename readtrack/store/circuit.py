@@ -53,13 +53,15 @@ class Circuit:
             logger.warning("%s failed, pages go on without it: %s: %s", self.name, type(error).__name__, error)
             redis_failed.send_robust(sender=None, error=error)
 
-    def note_slow(self, waited: float) -> None:
-        """Notes that a page waited long (s). Opens once all pages have for longer than TIMEOUT.
+    def note_wait(self, waited: float) -> None:
+        """Notes how long a page waited (s). Opens once all pages wait half of TIMEOUT or more, for longer than that.
 
         One slow moment, such as a fork of Redis, opens nothing, because views would be lost for CIRCUIT seconds.
         """
         now = time.monotonic()
-        if self.slow_since is None:
+        if waited <= conf.TIMEOUT / 2:
+            self.slow_since = None
+        elif self.slow_since is None:
             self.slow_since = now
         elif now - self.slow_since > conf.TIMEOUT:
             self.open(RedisTimeoutError(f"pages wait {waited * 1000:.0f} ms for it"))
@@ -83,10 +85,7 @@ class Page:
     def __exit__(self, *error: object) -> None:
         present_page.reset(self._token)
         if self.left < conf.TIMEOUT:
-            if (waited := conf.TIMEOUT - self.left - self.elsewhere) > conf.TIMEOUT / 2:
-                circuit.note_slow(waited)
-            else:
-                circuit.slow_since = None
+            circuit.note_wait(conf.TIMEOUT - self.left - self.elsewhere)
 
 
 present_page: ContextVar[Page | None] = ContextVar("page", default=None)  # the page that is being made
@@ -109,10 +108,7 @@ def waiting_for(server: Circuit) -> Iterator[None]:
         if page:
             waited = before - page.left - page.elsewhere
             page.elsewhere += waited
-            if waited > conf.TIMEOUT / 2:
-                server.note_slow(waited)
-            else:
-                server.slow_since = None
+            server.note_wait(waited)
 
 
 def within_page(

@@ -87,14 +87,13 @@ class Cluster(Redis):
             for answer in result if isinstance(result, list) and not self.is_patient else ():
                 if isinstance(answer, ResponseError) and REFUSAL.search(str(answer)):
                     raise answer
-        except ResponseError as error:
-            if self.is_patient or not REFUSAL.search(str(error)):
+        except (ResponseError, *UNREACHABLE) as error:
+            is_answer = isinstance(error, ResponseError)
+            if is_answer and (self.is_patient or not REFUSAL.search(str(error))):
                 raise
-            circuit.open(error)
-            raise SilentError(f"{circuit.name} refused: {error}") from error
-        except UNREACHABLE as error:
             # A server that had little time, because another one hangs, is not to blame.
-            if not self.is_patient and (left > conf.TIMEOUT / 2 or isinstance(error, RedisConnectionError)):
+            is_to_blame = is_answer or left > conf.TIMEOUT / 2 or isinstance(error, RedisConnectionError)
+            if not self.is_patient and is_to_blame:
                 circuit.open(error)
                 if page := present_page.get():  # so that it can take what the others have answered meanwhile
                     page.left = max(page.left, MOMENT)

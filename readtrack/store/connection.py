@@ -1,12 +1,12 @@
 """The client of the site's Redis, with time-outs of our own."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
@@ -15,7 +15,7 @@ from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
 from redis import BlockingConnectionPool, ConnectionPool, Redis
 from redis.backoff import NoBackoff
-from redis.connection import Connection, SSLConnection, parse_url
+from redis.connection import parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError as RedisError
@@ -73,23 +73,12 @@ class _Socket:
             self.recv, self.recv_into = self._limited
 
 
-class _Whole:
-    """A connection of redis-py that closes if it is only half made, whatever happens meanwhile.
+class _Limited:
+    """A connection that waits no longer than its page may, unless for long work, and that is never half made.
 
-    redis-py closes it for errors of Redis alone, and would take the answer to its HELLO for that to the next command.
+    redis-py closes a half made one for errors of Redis alone, and would take the answer to its HELLO for that to the
+    next command.
     """
-
-    def on_connect_check_health(self, *args: Any, **kwargs: Any) -> None:
-        try:
-            with checked():
-                super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
-        except BaseException:  # such as Celery's time limit, which a signal raises
-            self.disconnect()  # type: ignore[attr-defined]
-            raise
-
-
-class _Limited(_Whole):
-    """A connection that waits no longer than its page may: to connect, for handshakes and for answers."""
 
     _until = inf  # end of connecting, by `perf_counter`
 
@@ -103,7 +92,17 @@ class _Limited(_Whole):
     )
     socket_connect_timeout = socket_timeout
 
+    def on_connect_check_health(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            with checked():
+                super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
+        except BaseException:  # such as Celery's time limit, which a signal raises
+            self.disconnect()  # type: ignore[attr-defined]
+            raise
+
     def _connect(self) -> Any:
+        if self._most == PATIENCE:
+            return super()._connect()  # type: ignore[misc]
         self._limit(self._most)
         return _Socket(within_page(self._limit, self._most, super()._connect), self._most)  # type: ignore[misc]
 
@@ -126,19 +125,15 @@ def _limited(kind: type, by: type) -> type:
 
 def make(alias: str, timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
-    factory = _factory(alias)
-    if isinstance(factory, ConnectionFactory):
-
-        def client_of(address: Address | None = None) -> Redis:
-            return _client(factory, _pool(alias, timeout=timeout), address)
-
-        if not isinstance(factory, ClusterFactory):
-            return client_of()
+    cache, factory = cast(Any, caches[alias]), _factory(alias)
+    if isinstance(factory, ClusterFactory):
         _refuse_one_partition()
-        seeds = list(map(address_in, caches[alias].client._server))  # type: ignore[attr-defined]
-        return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
+        servers = cache.client._server
+        return factory.cluster(servers[0], list(map(address_in, servers)), timeout)
+    if isinstance(factory, ConnectionFactory):
+        pool = _pool(alias, timeout=timeout)
+        return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
     try:
-        cache: Any = caches[alias]
         client = getattr(cache, "client", cache).get_client(write=True)  # of a factory or a backend that is not ours
     except Exception as error:  # of any library
         raise UnusableError(f"{type(error).__name__}: {error}") from error
@@ -149,29 +144,6 @@ def make(alias: str, timeout: float) -> Redis:
     return client  # type: ignore[no-any-return]
 
 
-def _client(factory: Any, pool: ConnectionPool, address: Address | None) -> Redis:
-    """Returns the client of django-redis's factory that uses the pool, which is then of the server at the address."""
-    if address:
-        pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
-    return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
-
-
-def _like(found: Any, *, timeout: float) -> Cluster:
-    """Returns a client of the cluster that another library's client found, with its credentials and TLS."""
-    given = found.nodes_manager.connection_kwargs
-    names = {"username", "password", "credential_provider"}
-    own = {name: value for name, value in given.items() if name in names or name.startswith("ssl_")}
-    is_tls = given.get("ssl") or "SSL" in getattr(given.get("connection_class"), "__name__", "")
-
-    def client_of(address: Address) -> Redis:
-        host, port = address
-        kind = SSLConnection if is_tls else Connection
-        return Redis(connection_pool=_adapted(ConnectionPool(kind, host=host, port=port, **own), timeout=timeout))
-
-    seeds = [(str(node.host), int(node.port)) for node in found.get_nodes()]
-    return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
-
-
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 
 
@@ -180,15 +152,32 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
 
     def connect(self, url: str) -> Redis:
         """Returns the client that the cache itself uses, one for all because Django makes a cache for each request."""
-
-        def client_of(address: Address) -> Redis:
-            return _client(self, self.get_connection_pool(self.make_connection_params(url)), address)
-
         name = (f"{url} {self.options}", PATIENCE)
-        return _clients.get(name) or _clients.setdefault(name, Cluster([address_in(url)], client_of))
+        return _clients.get(name) or _clients.setdefault(name, self.cluster(url, [address_in(url)], PATIENCE))
 
     def disconnect(self, connection: Cluster) -> None:
         connection.disconnect()
+
+    def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
+        """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
+
+        def client_of(address: Address) -> Redis:
+            pool = _adapted(self.get_connection_pool(self.make_connection_params(url)), timeout=timeout)
+            pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
+            return Redis(connection_pool=pool)
+
+        return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
+
+
+def _like(found: Any, *, timeout: float) -> Cluster:
+    """Returns a client of the cluster that another library's client found, with its credentials and TLS."""
+    given = found.nodes_manager.connection_kwargs
+    names = {"username", "password", "credential_provider"}
+    own = {name: value for name, value in given.items() if name in names or name.startswith("ssl_")}
+    is_tls = given.get("ssl") or "SSL" in getattr(given.get("connection_class"), "__name__", "")
+    seeds = [(str(node.host), int(node.port)) for node in found.get_nodes()]
+    factory = ClusterFactory({"CONNECTION_POOL_KWARGS": own})
+    return factory.cluster("rediss://" if is_tls else "redis://", seeds, timeout)
 
 
 def address_in(url: str) -> Address:
@@ -252,12 +241,11 @@ def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None
     )
     if isinstance(pool, BlockingConnectionPool):
         pool.timeout = timeout  # by default it waits 20 s for a connection
+    pool.connection_class = _limited(pool.connection_class, _Limited)
     if timeout == PATIENCE:
-        pool.connection_class = _limited(pool.connection_class, _Whole)
         return pool
-    sentinels = pool.sentinel_manager.sentinels if isinstance(pool, SentinelConnectionPool) else []
-    for one in (pool, *(sentinel.connection_pool for sentinel in sentinels)):
-        one.connection_class = _limited(one.connection_class, _Limited)
+    for sentinel in pool.sentinel_manager.sentinels if isinstance(pool, SentinelConnectionPool) else ():
+        sentinel.connection_pool.connection_class = _limited(sentinel.connection_pool.connection_class, _Limited)
     if hasattr(pool, "queue_class"):
         pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
         pool.reset()
