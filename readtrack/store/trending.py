@@ -1,7 +1,6 @@
 """Trending: views by subject in the last hour, by a list that a task updates."""
 
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from heapq import nlargest
 from itertools import chain
@@ -9,7 +8,6 @@ from operator import itemgetter
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
-from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 MINUTES = 60  # because a minute's bucket is kept little longer
@@ -18,14 +16,11 @@ LOOKED_AT = 10_000  # subjects looked through to find those of one model
 
 
 def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str, int]]:
-    """Returns the most viewed subjects, of one model or of all. One caller computes a missing list, others get []."""
-
-    def read() -> list[tuple[str, int]] | None:
-        return best(scripts.run_all(*lists(limit, label=label)), limit)
-
-    if (found := read()) is None:
-        _alone(lambda: _compute(at, patient=False) if read() is None else 0)  # another caller may have finished it
-        found = read()
+    """Returns the most viewed subjects, of one model or of all. Computes a list that is missing."""
+    reads = lists(limit, label=label)
+    if (found := best(scripts.run_all(*reads), limit)) is None:
+        scripts.run_all(*_updates(at, is_missing=True))
+        found = best(scripts.run_all(*reads), limit)
     return found or []
 
 
@@ -50,27 +45,17 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:
-    """Updates the list of the hour, unless another process does. Returns the number of subjects in it."""
-    return _alone(lambda: _compute(buckets.now(at), patient=True))
+    """Updates the list of the hour. Returns the number of subjects in it."""
+    return sum(scripts.run_all(*_updates(buckets.now(at)), patient=True))
 
 
-def _compute(at: datetime, *, patient: bool) -> int:
+def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
+    """Updates the partitions' lists; with `is_missing` those that nobody else has computed by then."""
     slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(MINUTES + GAP, until=at)]
-    args = (int(at.timestamp()) // 60, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl)
+    args = (int(at.timestamp()) // 60, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl, int(is_missing))
     calls = []
     for tag in keys.tags():
         names = [keys.trending_top(tag), *(keys.trending_bucket(tag, slot) for slot in slots[-MINUTES:])]
         names += [keys.trending_copy(tag, slot) for slot in slots]
         calls.append(Call("trend", names, args, int))
-    return sum(scripts.run_all(*calls, patient=patient))
-
-
-def _alone(work: Callable[[], int]) -> int:
-    """Returns the result of the work; 0 while another process does it. The lock of a killed process expires."""
-    word = secrets.token_hex(8)
-    if not connect().set(keys.trending_lock(""), word, nx=True, ex=keys.trending_lock.ttl):
-        return 0
-    try:
-        return work()
-    finally:
-        scripts.run(Call("release", [keys.trending_lock("")], (word,), int))
+    return calls

@@ -4,7 +4,8 @@
 -- The list's member '' holds the last minute taken in (as a negative score), so without a list there is no state.
 -- The running minute is taken in as it is, and what it gained since by the next call.
 -- KEYS: list; bucket of each minute of the window, oldest first; copy of each minute, from `gap` before the window on
--- ARGV: number of the running minute, minutes of the window, gap, lifetimes of the list and of a copy (s)
+-- ARGV: number of the running minute, minutes of the window, gap, lifetimes of the list and of a copy (s),
+--       1 to leave a list as it is, because of many callers that miss it one alone has to compute it
 -- Returns: number of subjects on the list
 local call = redis.call
 local list = KEYS[1]
@@ -15,6 +16,7 @@ local function bucket(number) return KEYS[1 + window - (minute - number)] end
 local function copy(number) return KEYS[1 + window + gap + window - (minute - number)] end
 
 local mark = call('ZSCORE', list, '')
+if mark and ARGV[6] == '1' then return 0 end
 local last = mark and -tonumber(mark)
 local sources, weights = {}, {}
 local function sum(key, weight)
