@@ -226,8 +226,7 @@ class Numbers:
     @cached_property
     def hashes(self) -> dict[Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
-        live = self._live[2]
-        return hashes(self.objects.first, self.kinds, live) if self.objects.stored and self.kinds else {}
+        return hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds and self.objects.stored else {}
 
     @cached_property
     def _summands(self) -> Sequence[Mapping[Name, Counter[str]]]:

@@ -1,8 +1,9 @@
 """The tables of the dashboard: rows of plain values, which the page shows and exports give out as they are."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -12,7 +13,7 @@ from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from readtrack import buckets
 from readtrack.conf import conf, log_failure
@@ -56,8 +57,41 @@ class Column(NamedTuple):
     """A column: its name in exports, its heading, and the kind of its values."""
 
     name: str
-    heading: str
+    heading: Any
     kind: Kind = "number"
+
+
+#: The columns, by their names or, where two tables have different headings for one, by others.
+COLUMNS: Mapping[str, Column] = {
+    "since": Column("since", gettext_lazy("Since"), "time"),
+    "title": Column("title", gettext_lazy("Title"), "text"),
+    "stage": Column("stage", gettext_lazy("Stage"), "text"),
+    "section": Column("section", gettext_lazy("Category"), "text"),
+    "reason": Column("reason", gettext_lazy("Reason"), "text"),
+    "robot": Column("robot", gettext_lazy("Robot"), "text"),
+    "views": Column("views", gettext_lazy("Views")),
+    "growth": Column("growth", gettext_lazy("More views")),
+    "visitors": Column("visitors", gettext_lazy("New visitors")),
+    "reads": Column("reads", gettext_lazy("Reads")),
+    "count": Column("count", gettext_lazy("Passes")),
+    "hits": Column("hits", gettext_lazy("Hits")),
+    "readers": Column("readers", gettext_lazy("Readers")),
+    "unread": Column("unread", gettext_lazy("Unread for")),
+    "before": Column("before", pgettext_lazy("the number of the period before", "Before")),
+    "views_before": Column("before", gettext_lazy("Views, the period before")),
+    "yesterday": Column("yesterday", gettext_lazy("Yesterday")),
+    "change": Column("change", pgettext_lazy("of a number", "Change"), "change"),
+    "share": Column("share", gettext_lazy("Share"), "share"),
+    "rate": Column("rate", gettext_lazy("Of the first stage"), "share"),
+    "step_rate": Column("step_rate", gettext_lazy("Of the stage before"), "share"),
+    "ratio": Column("ratio", gettext_lazy("Read to the end"), "share"),
+    "median": Column("median", gettext_lazy("Median time"), "seconds"),
+    "trend": Column("trend", gettext_lazy("Trend"), "trend"),
+    "by_hour": Column("trend", gettext_lazy("By the hour"), "trend"),
+    "notes": Column("notes", gettext_lazy("Notes"), "text"),
+}
+COMPARED = ("before", "change")
+REFUSED = ("hits", "share", "yesterday", "by_hour")
 
 
 class Row(NamedTuple):
@@ -104,17 +138,17 @@ def change(now: int, before: int) -> int | None:
     return round(100 * (now - before) / before) if before else None
 
 
-def _compared(now: int, before: int | None) -> tuple[int | None, ...]:
-    return () if before is None else (before, change(now, before))
+def _with_change(now: int, earlier: Iterable[int]) -> Iterator[int | None]:
+    """Returns the number before and the change; nothing without a number before."""
+    return (number for before in earlier for number in (before, change(now, before)))
 
 
-def _columns_before(*, is_compared: bool) -> list[Column]:
-    names = (pgettext("the number of the period before", "Before"), pgettext("of a number", "Change"))
-    return [Column("before", names[0]), Column("change", names[1], "change")] if is_compared else []
+def _percent(part: int | None, whole: int) -> float | None:
+    return 100 * part / whole if whole and part is not None else None
 
 
-def _percent(part: int, whole: int) -> float | None:
-    return 100 * part / whole if whole else None
+def _columns(*names: str) -> list[Column]:
+    return [COLUMNS[name]._replace(heading=str(COLUMNS[name].heading)) for name in names]
 
 
 def text(value: Any, kind: Kind) -> str:
@@ -134,76 +168,68 @@ def text(value: Any, kind: Kind) -> str:
 
 def over_time(found: Numbers) -> Table:
     """Returns the numbers of the chart: by point, with the views of the point of the period before."""
-    columns = [
-        Column("since", _("Since"), "time"),
-        Column("views", _("Views")),
-        Column("visitors", _("New visitors")),
-        Column("reads", _("Reads")),
-        Column("before", _("Views, the period before")),
-        Column("notes", _("Notes"), "text"),
-    ]
     until = found.known_until
     earlier = [point.views for point in found.before] + [None] * len(found.points)
     rows = [
         Row((start.isoformat(), *(point if start <= until else (None, None, None)), before, note))
         for start, point, before, note in zip(found.starts, found.points, earlier, found.notes, strict=False)
     ]
+    columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
     return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
+
+
+def _of_objects(
+    found: Numbers, entries: Iterable[Entry], *names: str, of: str = "views"
+) -> tuple[list[Column], list[Row]]:
+    """Returns the columns with these names, and the rows of objects; `of` is the number that is compared."""
+    names = tuple(name for name in names if found.is_compared or name not in COMPARED)
+    rows = []
+    for one in entries:
+        now, before = getattr(one.now, of), getattr(one.before, of)
+        reading = found.hashes.get(("reading", one.subject), Counter())
+        numbers = {
+            **one.now._asdict(),
+            "growth": one.growth,
+            "before": before,
+            "change": change(now, before),
+            "trend": found.trend(one),
+            "ratio": _percent(min(one.now.reads, one.now.views), one.now.views),
+            "median": median(reading) if reading[ENGAGED] else None,
+        }
+        rows.append(Row((found.objects[one.subject], *(numbers[name] for name in names)), {"object": one.subject}))
+    return _columns("title", *names), rows
 
 
 def most_viewed(found: Numbers) -> Table:
     """Returns the objects with the most views in the period; of a chosen value of a dimension, those of all time."""
     if found.scope.values:
         return _with_values(found)
-    columns = [
-        Column("title", _("Title"), "text"),
-        Column("views", _("Views")),
-        *_columns_before(is_compared=found.is_compared),
-        Column("visitors", _("New visitors")),
-        Column("reads", _("Reads")),
-        Column("trend", _("Trend"), "trend"),
-    ]
-    viewed = (one for one in found.entries if one.now.views)
-    rows = [
-        _row(found, one, (one.now.views, *_views_before(found, one), *one.now[1:], found.trend(one)))
-        for one in islice(viewed, found.shown)
-    ]
-    return Table("most-viewed", _("Most viewed"), _among(found), columns, rows, _("No views in this period."))
+    viewed = islice((one for one in found.entries if one.now.views), found.shown)
+    table = _of_objects(found, viewed, "views", *COMPARED, "visitors", "reads", "trend")
+    return Table("most-viewed", _("Most viewed"), _among(found), *table, _("No views in this period."))
 
 
 def grew_most(found: Numbers) -> Table:
     """Returns the objects with the most views more than in the period before."""
-    columns = [
-        Column("title", _("Title"), "text"),
-        Column("growth", _("More views")),
-        Column("views", _("Views")),
-        *_columns_before(is_compared=found.is_compared),
-        Column("trend", _("Trend"), "trend"),
-    ]
-    grown = (one for one in found.entries if one.growth > 0)
-    rows = [
-        _row(found, one, (one.growth, one.now.views, *_views_before(found, one), found.trend(one)))
-        for one in islice(grown, found.shown)
-    ]
+    grown = islice((one for one in found.entries if one.growth > 0), found.shown)
+    table = _of_objects(found, grown, "growth", "views", *COMPARED, "trend")
     caption = _among(found)
     # The list of all time has no first day, and where it is not cut it has all objects.
     if not caption and not found.asked.is_listed and found.objects.days != popular.EVER:
         since = date_format(timezone.localtime(buckets.now() - found.objects.days * buckets.DAY), "DATE_FORMAT")
-        caption = _("Among the %(count)s objects with the most views since %(since)s.") % {
-            "count": exact(MOST),
-            "since": since,
-        }
+        words = {"count": exact(MOST), "since": since}
+        caption = _("Among the %(count)s objects with the most views since %(since)s.") % words
     empty = _("Nothing was viewed more often than in the period before.")
-    return Table("grew-most", _("Grew most"), caption, columns, rows, empty)
+    return Table("grew-most", _("Grew most"), caption, *table, empty)
 
 
 def _with_values(found: Numbers) -> Table:
     values = found.scope.values
-    columns = [Column("title", _("Title"), "text"), *(Column(name, value) for name, value in values.items())]
+    columns = [*_columns("title"), *(Column(name, value) for name, value in values.items())]
     rows = []
     for one in found.entries:
         counts = [found.hashes.get((f"views:{name}", one.subject), Counter())[value] for name, value in values.items()]
-        rows += [_row(found, one, counts)] if all(counts) else []
+        rows += [Row((found.objects[one.subject], *counts), {"object": one.subject})] if all(counts) else []
     rows.sort(key=lambda row: row.values[1], reverse=True)
     caption = _(
         "Views of all time with each value, of the objects that were viewed most in the period: with the values of an "
@@ -212,26 +238,22 @@ def _with_values(found: Numbers) -> Table:
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values."))
 
 
-def by_dimension(name: str) -> Callable[[Numbers], Table]:
+def by_dimension(name: str, found: Numbers) -> Table:
     """Returns the table of a dimension: the views by its values."""
-
-    def table(found: Numbers) -> Table:
-        counts, *earlier = found.summed(f"views:{name}")
-        total = counts.total()
-        columns = [
-            Column(name, heading(name), "text"),
-            Column("views", _("Views")),
-            *_columns_before(is_compared=bool(earlier)),
-            Column("share", _("Share"), "share"),
-        ]
-        rows = []
-        for value, count in counts.most_common():
-            before = earlier[0][value] if earlier else None
-            rows.append(Row((value, count, *_compared(count, before), _percent(count, total)), {name: value}))
-        title = _titled(str(DIMENSIONS[name][0]) if name in DIMENSIONS else name, found)
-        return Table(f"by-{name}", title, _of_objects(found), columns, rows, _nothing(found))
-
-    return table
+    counts, *earlier = found.summed(f"views:{name}")
+    total = counts.total()
+    columns = [
+        Column(name, heading(name), "text"),
+        *_columns("views", *COMPARED[: 2 * len(earlier)], "share"),
+    ]
+    rows = [
+        Row(
+            (value, count, *_with_change(count, (one[value] for one in earlier)), _percent(count, total)), {name: value}
+        )
+        for value, count in counts.most_common()
+    ]
+    title = _titled(str(DIMENSIONS[name][0]) if name in DIMENSIONS else name, found)
+    return Table(f"by-{name}", title, _about(found), columns, rows, _nothing(found))
 
 
 def _among(found: Numbers) -> str:
@@ -247,7 +269,7 @@ def _titled(title: str, found: Numbers) -> str:
     return title if found.has_gains else f"{title} ({_('All time')})"
 
 
-def _of_objects(found: Numbers) -> str:
+def _about(found: Numbers) -> str:
     """Returns what the counts of breakdowns and funnels are about."""
     if found.has_gains:
         return _("Of all objects in the period; the last minutes may be missing.")
@@ -262,22 +284,9 @@ def _of_objects(found: Numbers) -> str:
 
 def really_read(found: Numbers) -> Table:
     """Returns the objects with the most reads in the period."""
-    columns = [
-        Column("title", _("Title"), "text"),
-        Column("reads", _("Reads")),
-        *_columns_before(is_compared=found.is_compared),
-        Column("views", _("Views")),
-        Column("ratio", _("Read to the end"), "share"),
-        Column("median", _("Median time"), "seconds"),
-    ]
-    rows = []
-    for one in sorted(found.entries, key=lambda one: one.now.reads, reverse=True):
-        counts = found.hashes.get(("reading", one.subject), Counter())
-        if one.now.reads or counts[ENGAGED]:
-            views, reads = one.now.views, one.now.reads
-            before = _compared(reads, one.before.reads if found.is_compared else None)
-            seconds = median(counts) if counts[ENGAGED] else None
-            rows.append(_row(found, one, (reads, *before, views, _percent(min(reads, views), views), seconds)))
+    names = ("reads", *COMPARED, "views", "ratio", "median")
+    columns, rows = _of_objects(found, found.entries, *names, of="reads")
+    rows = [row for row in rows if row.values[1] or row.values[-1] is not None]
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
     return Table("really-read", _("Really read"), caption, columns, rows, _("No text was read in this period."))
 
@@ -285,55 +294,48 @@ def really_read(found: Numbers) -> Table:
 def funnel(found: Numbers) -> Table:
     """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's pass."""
     some, *before = found.funnel
-    columns = [
-        Column("stage", _("Stage"), "text"),
-        Column("count", _("Passes")),
-        *_columns_before(is_compared=bool(before)),
-        Column("rate", _("Of the first stage"), "share"),
-        Column("step_rate", _("Of the stage before"), "share"),
-    ]
-    earlier = {one.name: one.count for stages in before for one in stages}
     rows = [
-        Row((one.name, one.count, *_compared(one.count, earlier.get(one.name)), 100 * one.rate, 100 * one.step_rate))
-        for one in some
+        Row(
+            (
+                one.name,
+                one.count,
+                *_with_change(one.count, (stage.count for stage in earlier)),
+                100 * one.rate,
+                100 * one.step_rate,
+            )
+        )
+        for one, *earlier in zip(some, *before, strict=True)
         if some[0].count
     ]
+    columns = _columns("stage", "count", *COMPARED[: 2 * len(before)], "rate", "step_rate")
     title = _titled(_("Funnel"), found)
-    caption = f"{_of_objects(found)} {_('A visitor who comes again after an hour makes another pass.')}"
+    caption = f"{_about(found)} {_('A visitor who comes again after an hour makes another pass.')}"
     return Table("funnel", title, caption, columns, rows, _nothing(found), shown=len(rows))
 
 
 def sections(found: Numbers) -> Table:
     """Returns the categories with their readers, and the number of accounts that they are unread for."""
-    columns = [
-        Column("section", _("Category"), "text"),
-        Column("readers", _("Readers")),
-        Column("unread", _("Unread for")),
-        Column("share", _("Share"), "share"),
-    ]
-    rows, accounts, models = [], 0, read_state_models()
+    rows, models = [], read_state_models()
     if "model" in found.asked.chosen:
         linked = {owner(link.related_model) for model in found.asked.models for link in news_links(model)}
         models = [model for model in models if model in linked]
-    categories = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
+    categories = {subject_of(row): row for model in models for row in model._default_manager.order_by("pk")[:MOST]}
     if categories:
-        by_subject = {subject_of(row): row for row in categories}
         # With "sequence" it waits long, for a server that does not answer, too.
-        readers = fail_open(read_state.count_readers, {}, [*by_subject]) if found.is_whole else {}
+        readers = fail_open(read_state.count_readers, {}, [*categories]) if found.is_whole else {}
         if not readers:
-            names = {subject: subject_column(subject) for subject in by_subject}
+            names = {subject: subject_column(subject) for subject in categories}
             stored = history.newest_readers([*names.values()])
             readers = {subject: stored.get(name, 0) for subject, name in names.items()}
         accounts = _accounts()
-        for subject, row in by_subject.items():
+        for subject, row in categories.items():
             count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
             unread = None if conf.ANONYMOUS_READERS or count > accounts else accounts - count
-            values = (row, count, unread, None if unread is None else _percent(unread, accounts))
-            rows.append(Row(values, {"category": subject}))
+            rows.append(Row((row, count, unread, _percent(unread, accounts)), {"category": subject}))
         rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
-    empty = _("No model is a category.")
+    columns, empty = _columns("section", "readers", "unread", "share"), _("No model is a category.")
     return Table("sections", _("Categories"), caption, columns, rows, empty, shown=50, is_of_period=False)
 
 
@@ -353,16 +355,10 @@ _accounts_known: dict[str, tuple[int, float]] = {}  # by tenant: the number, and
 
 def trending(found: Numbers) -> Table:
     """Returns the objects with the most views in the last hour."""
-    columns = [Column("title", _("Title"), "text"), Column("views", _("Views"))]
     rows = [Row((row, views), {"object": subject}) for row, subject, views in found.trending]
-    return Table(
-        "trending",
-        _("Trending now"),
-        _("Views of the last hour, up to 10 minutes old."),
-        columns,
-        rows,
-        _("No views in the last hour.") if found.is_whole else _("Not known at the moment."),
-    )
+    caption = _("Views of the last hour, up to 10 minutes old.")
+    empty = _("No views in the last hour.") if found.is_whole else _("Not known at the moment.")
+    return Table("trending", _("Trending now"), caption, _columns("title", "views"), rows, empty)
 
 
 def now(found: Numbers) -> Table:
@@ -377,9 +373,8 @@ def not_counted(found: Numbers) -> Table:
     """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
     caption = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
     empty = _("No refused hit is known of this period. They are kept for 48 hours.")
-    first = Column("reason", _("Reason"), "text")
-    table = Table("not-counted", _("Not counted"), caption, [first], [], empty, shown=len(REASONS))
-    return _refused(found, table, lambda name: REASONS.get(name))
+    table = Table("not-counted", _("Not counted"), caption, _columns("reason", *REFUSED), [], empty, len(REASONS))
+    return _refused(found, table, REASONS.get)
 
 
 def robots(found: Numbers) -> Table:
@@ -387,30 +382,23 @@ def robots(found: Numbers) -> Table:
     others = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
     caption = _("By the names that they give themselves: some 50 an hour. Of the whole site, whatever the filters.")
     empty = _("No refused robot is known of this period. They are kept for 48 hours.")
-    table = Table("robots", _("Robots"), caption, [Column("robot", _("Robot"), "text")], [], empty, shown=2 * SHOWN)
+    table = Table("robots", _("Robots"), caption, _columns("robot", *REFUSED), [], empty, 2 * SHOWN)
     return _refused(found, table, lambda name: name.startswith(NAMED) and others.get(name, name.removeprefix(NAMED)))
 
 
 def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
     """Returns the table with the skips that have a label: their hits, share, hits of yesterday and hours."""
     now = buckets.hour_index(buckets.now())
-    span, yesterday = (
-        found.asked.span.hours if found.asked.before else range(now + 1),
-        Scope.parse(YESTERDAY).span.hours,
-    )
-    hours = [skips for back, skips in enumerate(found.skips) if now - back in span][::-1]
-    sums = sum(hours, Counter())
-    of_yesterday = sum((skips for back, skips in enumerate(found.skips) if now - back in yesterday), Counter[Any]())
-    some = {name: words for name in sums if (words := label(name))}
+    spans = found.asked.span.hours if found.asked.before else range(now + 1), Scope.parse(YESTERDAY).span.hours
+    hours, of_yesterday = ([one for back, one in enumerate(found.skips) if now - back in span] for span in spans)
+    sums, earlier = sum(hours, Counter[Any]()), sum(of_yesterday, Counter[Any]())
+    some = {name: str(words) for name in sums if (words := label(name))}
     total = sum(sums[name] for name in some)
-    rows = []
-    for name in sorted(some, key=lambda name: (-sums[name], str(some[name]))):
-        trend = [one[name] for one in hours]
-        rows.append(Row((str(some[name]), sums[name], _percent(sums[name], total), of_yesterday[name], trend)))
-    columns = [*table.columns, Column("hits", _("Hits")), Column("share", _("Share"), "share")]
-    columns += [Column("yesterday", _("Yesterday")), Column("trend", _("By the hour"), "trend")]
-    empty = table.empty if found.skips else _("Not known at the moment.")
-    return replace(table, columns=columns, rows=rows, empty=empty)
+    rows = [
+        Row((some[name], sums[name], _percent(sums[name], total), earlier[name], [one[name] for one in hours[::-1]]))
+        for name in sorted(some, key=lambda name: (-sums[name], some[name]))
+    ]
+    return replace(table, rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
 def address_of(obj: Any) -> str:
@@ -434,14 +422,6 @@ def title_of(obj: Any) -> str:
 def name_of(user: Any) -> str:
     """Returns the user's full name; the user as text where there is none."""
     return (user.get_full_name() if hasattr(user, "get_full_name") else "") or title_of(user)
-
-
-def _views_before(found: Numbers, entry: Entry) -> tuple[int | None, ...]:
-    return _compared(entry.now.views, entry.before.views if found.is_compared else None)
-
-
-def _row(found: Numbers, entry: Entry, values: Sequence[Any]) -> Row:
-    return Row((found.objects[entry.subject], *values), {"object": entry.subject})
 
 
 DIMENSIONS = {
@@ -468,7 +448,7 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
 
 def table_named(name: str) -> Callable[[Numbers], Table]:
     """Returns the function that makes a table: one of TABLES, or `by-` and the name of a dimension."""
-    return TABLES[name] if name in TABLES else by_dimension(name.removeprefix("by-"))
+    return TABLES[name] if name in TABLES else partial(by_dimension, name.removeprefix("by-"))
 
 
 def heading(name: str) -> str:
