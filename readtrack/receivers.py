@@ -1,7 +1,7 @@
 """Receivers of Django's signals for saved, linked and deleted rows. They change nothing before the commit."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,6 @@ def connect() -> None:
     for model in apps.get_models():
         if issubclass(model, Tracked):
             tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
-            tracked.row_saved.connect(on_save, sender=model, dispatch_uid="readtrack.on_save")
         elif news_for(model):
             post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
         for field in news_links(model):
@@ -74,31 +73,25 @@ def on_create(sender: type[Model], instance: Model, *, created: bool, raw: bool,
         unread.publish([instance], using=using)
 
 
-def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool, using: str, **kwargs: Any) -> bool:
-    """Returns True if the row may be news, told by the row in SQL: it is then written in the row's transaction."""
+def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool, using: str, **kwargs: Any) -> Any:
+    """Returns a function that publishes the row once it is written, if it is news; None if it is none for sure."""
     if not news_links(sender) and not has_read_state(sender):
-        return False
-    if instance.pk is None or force_insert or (instance._state.adding and sender._meta.pk.has_default()):
-        return True
-    values = tracked.field_values(instance, kwargs["update_fields"])
-    if not tracked.is_stored(instance, values, using=using):
-        return True
-    # A field with auto_now changes only when the row is written.
-    sets_itself = any(getattr(sender._meta.get_field(name), "auto_now", False) for name in values)
-    return sets_itself or sender.is_news is not Tracked.is_news or bool(tracked.changed_fields(instance, values))
+        return None
+    is_new = instance.pk is None or force_insert or (instance._state.adding and sender._meta.pk.has_default())
+    stored = None if is_new else tracked.stored_values(instance, kwargs["update_fields"], using=using)
+    if stored is not None and not instance._state.adding and sender.is_news is Tracked.is_news:
+        # A field with auto_now changes only when the row is written.
+        sets_itself = any(getattr(sender._meta.get_field(name), "auto_now", False) for name in stored)
+        if not sets_itself and not tracked.changed_fields(instance, stored):
+            return None
+    return partial(on_save, instance, stored or {}, using=using)
 
 
-def on_save(sender: type[Tracked], instance: Tracked, *, created: bool, using: str, **kwargs: Any) -> None:
-    """Receives a Tracked row that was written, and publishes it if it is news: where it came to, if it moved."""
-    values = tracked.field_values(instance, kwargs.get("update_fields"))
-    changed = set() if created else tracked.changed_fields(instance, values)
-    if created:
-        tracked.remember_fields(instance, values)  # after a rollback the next save creates the row, too
-    elif values:
-        # On commit, because after a rollback the next save has to find the change again.
-        transaction.on_commit(partial(tracked.remember_fields, instance, values), using=using)
+def on_save(instance: Tracked, stored: Mapping[str, Any], *, created: bool, using: str) -> None:
+    """Publishes a row that was written, if it is news: where it came to, if it moved."""
+    changed = set() if created else tracked.changed_fields(instance, stored)
     if instance.is_news(created=created, changed=changed):
-        has_moved = changed and changed <= {field.name for field in news_links(sender)}
+        has_moved = changed and changed <= {field.name for field in news_links(type(instance))}
         unread.publish([instance], using=using, links=changed if has_moved else None)
 
 

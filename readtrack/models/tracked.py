@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
 from functools import cache, partial
 from typing import Any, ClassVar
@@ -14,11 +14,10 @@ from django.dispatch import Signal
 from django.utils.translation import gettext_lazy as _
 
 COUNTS = ("view_count", "visitor_count")
-KNOWN = "_readtrack_known"
 
-# Sent before and after the row of a model's own table is written, in one transaction if a receiver of the first one
-# returns True. Django's post_save comes after the commit.
-row_saving, row_saved = Signal(), Signal()
+# Sent before the row of a model's own table is written. What a receiver returns is called after it, in one transaction
+# with it. Django's post_save comes after the commit.
+row_saving = Signal()
 
 
 @cache
@@ -31,39 +30,25 @@ def news_columns(model: type[Tracked]) -> dict[str, str]:
     return {field.name: field.attname for field in fields if field.concrete and not field.many_to_many}
 
 
-def field_values(instance: Any, only: Collection[str] | None = None) -> dict[str, Any]:
-    """Returns the values of the instance's news columns, without deferred ones; with `only`, of those fields alone."""
-    loaded = instance.__dict__
-    return {
-        name: loaded[column]
-        for name, column in news_columns(instance.__class__).items()
-        if column in loaded and (only is None or name in only or column in only)
+def stored_values(instance: Model, only: Collection[str] | None, *, using: str) -> dict[str, Any] | None:
+    """Returns what the row stores of the news columns that a save of `only` these fields writes; None without a row."""
+    columns = {
+        name: column
+        for name, column in news_columns(type(instance)).items()
+        if column in instance.__dict__ and (only is None or name in only or column in only)
     }
+    if not columns:
+        return {}
+    row = type(instance)._base_manager.using(using).filter(pk=instance.pk).values(*columns.values()).first()
+    return row and {name: row[column] for name, column in columns.items()}
 
 
-def changed_fields(instance: Model, values: Mapping[str, Any]) -> set[str]:
-    """Returns the names of the values that differ from those last known to be in the database."""
-    known = instance.__dict__.get(KNOWN, {})
-    different = {name for name, value in values.items() if name not in known or known[name] != value}
+def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
+    """Returns the names of the stored values that differ from the instance's own."""
+    columns = news_columns(type(instance))
+    pairs = {name: (value, instance.__dict__.get(columns[name])) for name, value in stored.items()}
     # A form's "5" for the key 5 is no change.
-    return {one for one in different if None in (known.get(one), values[one]) or str(known[one]) != str(values[one])}
-
-
-def is_stored(instance: Model, values: Mapping[str, Any], *, using: str) -> bool:
-    """Returns True if the row exists. If any of the values is not known of it, it is read, in one query."""
-    known = instance.__dict__.get(KNOWN, {})
-    if known.keys() >= values.keys() and not instance._state.adding:
-        return True
-    columns = {name: news_columns(type(instance))[name] for name in values}
-    row = type(instance)._base_manager.using(using).filter(pk=instance.pk).values("pk", *columns.values()).first()
-    if row is not None:
-        remember_fields(instance, {name: row[column] for name, column in columns.items() if name not in known})
-    return row is not None
-
-
-def remember_fields(instance: Model, values: Mapping[str, Any]) -> None:
-    """Notes the values as those in the database."""
-    instance.__dict__[KNOWN] = {**instance.__dict__.get(KNOWN, {}), **values}
+    return {name for name, (old, new) in pairs.items() if old != new and (None in (old, new) or str(old) != str(new))}
 
 
 class StoredCount(int):
@@ -130,17 +115,7 @@ class Tracked(models.Model):
         for name in COUNTS:
             if name in loaded:
                 loaded[name] = StoredCount(loaded[name])
-        if columns := news_columns(cls):
-            loaded[KNOWN] = {name: loaded[column] for name, column in columns.items() if column in loaded}
         return instance
-
-    def refresh_from_db(
-        self, using: str | None = None, fields: Iterable[str] | None = None, *args: Any, **kwargs: Any
-    ) -> None:
-        fields = None if fields is None else list(fields)
-        super().refresh_from_db(using, fields, *args, **kwargs)
-        # A deferred field is loaded this way too, and changes of other fields have to stay changes.
-        remember_fields(self, field_values(self, fields))
 
     def _save_table(
         self,
@@ -158,17 +133,18 @@ class Tracked(models.Model):
             row = type(self)._base_manager.using(using).filter(pk=self.pk).values(*COUNTS).first()
             for name, count in (row or {}).items():
                 setattr(self, name, max(count, getattr(self, name)))
-        is_own = not raw and cls is self._meta.concrete_model
-        about = {"sender": type(self), "instance": self, "using": using, "update_fields": update_fields}
-        is_shared = is_own and any(answer for _, answer in row_saving.send(force_insert=force_insert, **about))
+        answers: list[Any] = []
+        if not raw and cls is self._meta.concrete_model:
+            about = {"instance": self, "force_insert": force_insert, "using": using, "update_fields": update_fields}
+            answers = [answer for _, answer in row_saving.send(type(self), **about) if answer]
         # Not around the whole of save(), because receivers of post_save may count on a row that is committed.
-        with transaction.atomic(using=using, savepoint=False) if is_shared else nullcontext():
+        with transaction.atomic(using=using, savepoint=False) if answers else nullcontext():
             updated = bool(write())
             if has_counts:
                 mark_stored(self)
-            if is_own:
+            for answer in answers:
                 self._state.db = using  # as Django does it a moment later, for relations that a receiver looks at
-                row_saved.send(created=not updated, **about)
+                answer(created=not updated)
         return updated
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
