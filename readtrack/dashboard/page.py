@@ -259,7 +259,8 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
         ]
         link = _link(row, scope, site)
         if link and sources:
-            cells[0]["file"] = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
+            file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
+            cells[0].update(file=file, file_title=str(tables.DIMENSIONS.get(sources[0], sources)[0]))
         rows.append((cells[0], cells[1:], link, row.url))
     return {"table": table, "rows": rows, "links": _exports(table, scope)}
 

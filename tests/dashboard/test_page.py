@@ -722,6 +722,7 @@ def test_each_question_is_answered_by_a_file_two_clicks_away(admin_client: Clien
         }
     # Before: neither people now nor, but in three clicks, the sources of what grew most.
     assert f"{numbers_url(post)}?period=7&table=by-referrer&format=csv" in found
+    assert ">Sources: CSV</a>" in admin_client.get(DASHBOARD, {"tab": "growth"}).text
     names = {"grew-most", "really-read", "by-referrer", "sections", "robots", "now"}
     assert names <= {link.partition("table=")[2].removesuffix("&format=csv") for link in found}
     [row] = csv.DictReader(StringIO(exported(admin_client, "robots", "csv")))
