@@ -1,1 +1,0 @@
-"""The migrations of a site whose author forgot to make them."""
