@@ -67,7 +67,7 @@ def lines(
         ],
         "marks": [(x, note) for x, note in zip(xs, notes, strict=False) if note],
     }
-    return render_to_string("admin/readtrack/chart.html", drawing)
+    return render_to_string("admin/readtrack/chart.html", {"drawing": drawing})
 
 
 def _width(label: str) -> float:
