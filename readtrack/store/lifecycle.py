@@ -20,8 +20,6 @@ from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 
 ERASE_COUNT = 1000  # keys looked at in one SCAN step of erasing
-HIGHEST_BIT = 2**32 - 1  # in a string of Redis
-HIGHEST_SLOT = 2**27 - 1  # of four bytes each
 
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
 OF_PARTITION = (keys.reads_began, keys.flush_last, keys.flush_full)
@@ -105,46 +103,45 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     """
     client: Any = connect(patient=True)
     visitor, reader = user_id(pk), read_state.field(quote(str(pk), safe=""))
-    number = pk if isinstance(pk, int) and 0 <= pk <= HIGHEST_BIT else None
-    ordinals = {tag: found for tag in keys.tags() if (found := client.hget(keys.readers(tag), reader)) is not None}
+    number = pk if isinstance(pk, int) and pk >= 0 else None
+    ordinals = {tag: int(found) for tag in keys.tags() if (found := client.hget(keys.readers(tag), reader)) is not None}
     gone = sum(_unlink(names) for names in _scan(keys.matching(f"*{visitor}*"), progress))
     members = sum(_erase_from(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
     bits = sum(_erase_from(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
-    numbers = [(number, b"", ""), *((int(ordinal), b":ordinal", tag) for tag, ordinal in ordinals.items())]
+    numbers = [(number, "", ""), *((ordinal, ":ordinal", tag) for tag, ordinal in ordinals.items())]
     for names in _scan(keys.read_bits.matching, progress):
-        for who, end, tag in numbers:
-            some = [name for name in names if tag.encode() in name]
-            bits += _erase_from([name for name in some if name.endswith(b":read" + end)], "bit", who)
-            slot = who if who is None or who < HIGHEST_SLOT else None
-            bits += _erase_from([name for name in some if name.endswith(b":seen" + end)], "slot", slot)
+        for who, numbering, tag in numbers:
+            for state, kind in ((":read", "bit"), (":seen", "slot")):
+                some = [name for name in names if tag in name and name.endswith(state + numbering)]
+                bits += _erase_from(some, kind, who)
     for tag, ordinal in ordinals.items():
         # The ordinal stays taken, because the next one is the number of fields.
-        client.hset(keys.readers(tag), f"!{int(ordinal)}", int(ordinal))
+        client.hset(keys.readers(tag), f"!{ordinal}", ordinal)
         client.hdel(keys.readers(tag), reader)
     return Erased(gone, members, bits)
 
 
-def _unlink(names: Sequence[str | bytes]) -> int:
+def _unlink(names: Sequence[str]) -> int:
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
     for name in names:  # alone, because those of a cluster may be in different slots
         pipeline.unlink(name)
     return sum(pipeline.execute())
 
 
-def _erase_from(names: Sequence[bytes], kind: str, who: str | int | None) -> int:
+def _erase_from(names: Sequence[str], kind: str, who: str | int | None) -> int:
     if who is None:
         return 0
-    groups = keys.by_tag(map(bytes.decode, names), keys.tag_in)
+    groups = keys.by_tag(names, keys.tag_in)
     return sum(scripts.run_all(*(Call("erase", some, (kind, who), int) for some in groups.values()), patient=True))
 
 
-def _scan(pattern: str, progress: Progress) -> Iterator[list[bytes]]:
+def _scan(pattern: str, progress: Progress) -> Iterator[list[str]]:
     client: Any = connect(patient=True)
     cursor: Any = None
     while cursor != 0:
         cursor, names = client.scan(cursor or 0, match=pattern, count=ERASE_COUNT)
         progress(ERASE_COUNT)
-        yield names
+        yield [name.decode() for name in names]
 
 
 def known_layout() -> int:

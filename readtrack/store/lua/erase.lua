@@ -7,11 +7,14 @@ local changed = 0
 local erase = {}
 function erase.member(key) return redis.call('SREM', key, who) == 1 end
 
+-- A string that is too short knows nothing of the reader.
 function erase.bit(key)
-  return redis.call('GETBIT', key, who) == 1 and redis.call('SETBIT', key, who, 0)
+  local is_known = who / 8 < redis.call('STRLEN', key) and redis.call('GETBIT', key, who) == 1
+  return is_known and redis.call('SETBIT', key, who, 0)
 end
 
 function erase.slot(key)
+  if 4 * (who + 1) >= redis.call('STRLEN', key) then return false end
   local slot = '#' .. who + 1
   return redis.call('BITFIELD', key, 'GET', 'u32', slot)[1] > 0 and redis.call('BITFIELD', key, 'SET', 'u32', slot, 0)
 end
