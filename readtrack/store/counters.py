@@ -19,6 +19,7 @@ from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
+Window = tuple[str, int | str]  # its key, and the view's member; "" for a string
 Wanted = TypeVar("Wanted", str, tuple[str, int])
 
 MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
@@ -248,11 +249,10 @@ def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name
     return calls
 
 
-def _hashes(wanted: Sequence[Name], answer: list[list[Any]]) -> dict[Name, Hash]:
-    if not answer:
-        return dict.fromkeys(wanted, Hash({}))
-    found = zip(wanted, *answer, strict=True)
-    return {name: Hash(dict(scripts.pairs(fields)), is_settled=mark is None) for name, fields, mark in found}
+def _hashes(wanted: Sequence[Name], answer: Sequence[Sequence[Any]]) -> dict[Name, Hash]:
+    fields, marks = answer or ([()] * len(wanted), [None] * len(wanted))
+    found = zip(wanted, fields, marks, strict=True)
+    return {name: Hash(dict(scripts.pairs(some)), is_settled=mark is None) for name, some, mark in found}
 
 
 def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
@@ -260,7 +260,7 @@ def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
     calls = {}
     for subject, stage in hit.steps:
         reached, passes = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1], keys.passes(subject, hit.visitor)
-        calls[subject, stage] = _step(hit, "funnel", subject, reached, passes, life=keys.funnel_pass.ttl)
+        calls[subject, stage] = _step(hit, ("funnel", subject), reached, passes, life=keys.funnel_pass.ttl)
     return {**calls, **_reading(hit, hit.reading)} if hit.reading else calls
 
 
@@ -270,11 +270,10 @@ def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
     # A cookie that is new comes from a browser that keeps none.
     identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
     passes = [keys.reading_pass(who, subject) for who in identities]
-    names = keys.windows(subject, identities=identities, hit=hit)
     # A pass lives longer than a window, so that long texts can be read.
-    take = partial(_step, hit, "reading", subject, life=conf.WINDOW + text.least)
+    take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
     reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
-    calls = {(subject, ENGAGED): take(reached, passes, names)}
+    calls = {(subject, ENGAGED): take(reached, passes, keys.windows(subject, identities=identities, hit=hit))}
     if text.is_read:
         reads = [keys.read_pass(who, subject) for who in identities]
         calls[subject, READ] = take([READ], reads, [(name, "") for name in passes])
@@ -282,20 +281,13 @@ def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
 
 
 def _step(
-    hit: Hit,
-    kind: str,
-    subject: str,
-    reached: Sequence[str],
-    passes: Sequence[str],
-    behind: Sequence[tuple[str, int | str]] = (),
-    *,
-    life: int,
+    hit: Hit, name: Name, reached: Sequence[str], passes: Sequence[str], behind: Sequence[Window] = (), *, life: int
 ) -> Call[bool]:
     """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the view's members."""
-    tag = keys.tag(subject)
+    subject, tag = name[1], keys.tag(name[1])
     mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(hit.at))
     rate = mark if tag else keys.rate(hit.visitor.rate_id)
-    names = [rate, mark, keys.counter(kind, subject), bucket, *passes, *(name for name, _ in behind)]
-    args: list[str | int] = [keys.ROBOT, keys.member(kind, subject), subject, keys.trending_bucket.ttl, life]
+    names = [rate, mark, keys.counter(*name), bucket, *passes, *(window for window, _ in behind)]
+    args: list[str | int] = [keys.ROBOT, keys.member(*name), subject, keys.trending_bucket.ttl, life]
     args += (len(passes), len(reached), *reached, *(member for _, member in behind))
     return Call("step", names, args, bool, False)  # noqa: FBT003

@@ -175,28 +175,21 @@ def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     """
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
     slices = keys.slice_count() if keys.is_compact() else 0
-    views: list[dict[str, Any]] = []
-    names, own = plain[:SHARED], plain[SHARED:]
-    for subject, some in zip(hit.views, scripts.sliced(own, len(own) // len(hit.views)), strict=True):
-        total, own_hour, model_hour, minute, _, *strings = some
-        owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
-        entries = [keys.slices(subject, visitor=who, hit=hit) for who in owners]
+    owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
+    windows = [[keys.slices(subject, visitor=who, hit=hit) for who in owners] for subject in hit.views]
+    names, own = plain[:SHARED], scripts.sliced(plain[SHARED:], len(plain[SHARED:]) // len(hit.views))
+    for (total, own_hour, model_hour, minute, _, *strings), entries in zip(own, windows, strict=True):
         names += (total, own_hour, model_hour, minute)
         names += [name for sets, _ in entries for name in sets] or strings
-        views.append({"members": [str(member) for _, member in entries]})
     width = (len(names) - SHARED) // len(hit.views)
-    for view, subject in zip(views, hit.views, strict=True):
+    views: list[dict[str, Any]] = []
+    for subject, entries in zip(hit.views, windows, strict=True):
         effects: list[Any] = []
         for effect in _effects(subject, hit):
             effects.append((effect.name, len(names) + 1, effect.argument))
             names += effect.keys
-        view["effects"] = effects
-    options = {
-        "identities": len(identities),
-        "slices": slices,
-        "values": counters.VALUES,
-        "pass": keys.funnel_pass.ttl,
-    }
+        views.append({"members": [str(member) for _, member in entries], "effects": effects})
+    options = {"identities": len(identities), "slices": slices, "values": counters.VALUES, "pass": keys.funnel_pass.ttl}
     return names, width, json.dumps({**options, "views": views})
 
 
