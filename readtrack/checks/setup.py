@@ -12,6 +12,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import ERROR, WARNING, CheckMessage
 from django.core.exceptions import FieldDoesNotExist
+from django.db.migrations.loader import MigrationLoader
 from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
 
@@ -143,6 +144,23 @@ def unknown_fields() -> Iterator[tuple[str, str, str]]:
                     yield model._meta.label, attribute, name
 
 
+def missing_migrations() -> Iterator[tuple[str, str, str]]:
+    models = tracked_models()
+    try:
+        # As makemigrations does, before the app of a custom user has its first migration.
+        loader = MigrationLoader(None, ignore_no_migrations=True)
+        nodes = [node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)]
+        state = loader.project_state(nodes)
+    except Exception:  # Django's own commands report broken migrations, and have to be able to merge them
+        return
+    for model in models:
+        app, name = model._meta.app_label, model._meta.model_name
+        known = state.models.get((app, name or ""))
+        missing = [field for field in COUNTS if known is None or field not in known.fields]
+        if app in loader.migrated_apps and missing:
+            yield model._meta.label, app, " and ".join(missing)
+
+
 def _strategies() -> Iterator[tuple[str, str]]:
     """Yields each place that names a strategy for unique visitors, and the name."""
     yield "READTRACK['UNIQUE']", conf.UNIQUE
@@ -205,6 +223,7 @@ CHECKS: dict[str, Problems] = {
         for name in COUNTS
         if not isinstance(model._meta.get_field(name), CountField)
     ],
+    "readtrack.W011": missing_migrations,
     "readtrack.E030": lambda: [
         (where, name, ", ".join(map(repr, STRATEGIES))) for where, name in _strategies() if name not in STRATEGIES
     ],

@@ -1,14 +1,17 @@
-"""Line charts as inline SVG. The page's style sheet colours them, so dark mode works."""
+"""Line charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode works."""
 
 from collections.abc import Mapping, Sequence
-from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
-from django.template.loader import render_to_string
+import pygal
 from django.utils.safestring import SafeString
+from pygal.etree import etree
+from pygal.style import Style
 
 from readtrack.numerals import exact
+
+REMOVED = {"defs", "title"}  # the first holds style and script
 
 
 class Shape(NamedTuple):
@@ -41,35 +44,65 @@ def lines(
     if len(labels) == 1:  # no line has a single point
         labels, series = [*labels, ""], {name: [*values, *values] for name, values in series.items()}
     most = max([4, *(value or 0 for values in series.values() for value in values)])
-    tick = next(one for power in count() for one in (10**power, 2 * 10**power, 5 * 10**power) if 6 * one >= most)
-    em = shape.font_size
-    left, top = em * max(3.0, _width(exact(most)) + 1), 8  # room for half a label of the first point
-    width, height = shape.width - left - 3 * em, shape.height - top - 2.5 * em
-    xs = [f"{width * place / max(1, len(labels) - 1):.1f}" for place in range(len(labels))]
-    step = int((max(map(_width, labels), default=0) + 1) * em // (0.85 * shape.width / max(1, len(labels)))) + 1
+    chart = pygal.Line(
+        width=shape.width,
+        height=shape.height,
+        margin=8,
+        margin_right=3 * shape.font_size,  # half of the last label
+        show_legend=False,
+        js=[],
+        no_prefix=True,
+        disable_xml_declaration=True,
+        range=(0, most),
+        truncate_label=-1,
+        show_minor_x_labels=False,
+        max_scale=7,
+        show_dots=False,
+        style=Style(label_font_size=shape.font_size, major_label_font_size=shape.font_size),
+        value_formatter=lambda value: exact(int(value)),
+    )
+    room = 0.85 * shape.width / max(1, len(labels))  # of a point; the axis leaves that much
+    step = int((max(map(_width, labels), default=0) + 1) * shape.font_size // room) + 1
+    chart.x_labels, chart.x_labels_major = list(labels), list(labels[::-1][::step])  # pygal knows them by their text
+    for name, values in series.items():
+        chart.add(name, list(values))
+    if any(notes):
+        chart.add("notes", [0] * len(labels), show_dots=True)  # tells where the points are
+    chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, notes=notes, shape=shape))
+    return SafeString(chart.render(is_unicode=True))  # an XML writer has escaped it
 
-    def y(value: int) -> str:
-        return f"{height * (1 - value / most):.1f}"
 
-    drawing = {
-        "title": title,
-        "description": description,
-        "shape": shape,
-        "left": f"{left:.1f}",
-        "top": top,
-        "right": f"{width:.1f}",
-        "bottom": f"{height:.1f}",
-        "ticks": [(y(value), exact(value)) for value in range(0, most + 1, tick)],
-        "labels": [*zip(xs, labels, strict=True)][::-1][::step][::-1],
-        "lines": [
-            "L".join(f"{x} {y(value)}" for x, value in zip(xs, values, strict=True) if value is not None)
-            for values in series.values()
-        ],
-        "marks": [(x, note) for x, note in zip(xs, notes, strict=False) if note],
-    }
-    return render_to_string("admin/readtrack/chart.html", {"drawing": drawing})
+def _mark(line: Any, dots: Any, notes: Sequence[str]) -> None:
+    """Draws a line at each point with a note, in the place of the line of a series with these dots."""
+    line.set("class", "readtrack-marks")
+    line[:] = []
+    for note, dot in zip(notes, (one for one in dots.iter() if one.get("cx")), strict=False):
+        if note:
+            mark = etree.SubElement(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
+            etree.SubElement(mark, "title").text = note
 
 
 def _width(label: str) -> float:
     """Returns the width of a label in font sizes: of a letter of East Asia it is one."""
     return sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
+
+
+def _plain(root: Any, *, title: str, description: str, notes: Sequence[str], shape: Shape) -> Any:
+    """Removes style, script, comments, pygal's own title and the empty id; adds notes, and words for screen readers."""
+    series = [group for group in root.iter() if str(group.get("class")).startswith("series ")]
+    of_last = [group for group in series if group.get("class") == series[-1].get("class")]
+    for parent in list(root.iter()):
+        parent.attrib.pop("style", None)
+        for child in list(parent):
+            if not isinstance(child.tag, str) or child.tag in REMOVED or child.get("class", "").endswith("overlay"):
+                parent.remove(child)
+    if any(notes):
+        _mark(of_last[0], of_last[1], notes)
+    root.attrib.pop("id")
+    root.set("class", f"readtrack-chart readtrack-{shape.name}")
+    root.set("role", "img")
+    for tag, text in (("desc", description), ("title", title)):
+        element = etree.Element(tag)  # of lxml where that is installed, as all of pygal's
+        element.text = text
+        root.insert(0, element)
+    return root

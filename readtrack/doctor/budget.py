@@ -22,6 +22,8 @@ from readtrack.subjects import counted_models, enters_funnel, label_of, read_sta
 MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
 MOST_BITS = 8_000_000  # highest bit that is set: 1 MB; bitmaps grow evenly beyond that
 SLOTS = {"minute": MINUTE, "hour": HOUR, "date": DAY}  # seconds in which views enter the same key
+SMALL = 1_000  # bytes of a post, up to which counting exactly costs nothing worth saving
+SPARSE = 0.1  # a bitmap with a smaller share of its bits set is mostly empty
 MONTH = 30  # days in which the visitors of a new site are taken to come
 
 
@@ -49,6 +51,9 @@ class Budget:
     kinds: Mapping[str, KeyKind]
     numbers: Numbers
     projected: Mapping[str, KeyKind]  # largest first; without rows that the settings leave out
+    strategies: Mapping[str, KeyKind]  # by name: what counts the unique visitors of each post
+    advised: str  # name of a strategy; "" while there is nothing to choose by
+    reason: str
 
 
 def own_numbers() -> Numbers:
@@ -82,8 +87,21 @@ def budget(**given: Any) -> Budget:
     numbers = replace(own, **given)
     if not own.views and "views" not in given:
         numbers = replace(numbers, views=numbers.viewed * numbers.visitors // MONTH)
-    kinds = sorted(_weighed(numbers).items(), key=lambda kind: -kind[1].total)
-    return Budget(server.key_kinds(), numbers, {row.pattern: kind for row, kind in kinds})
+    all_kinds = _weighed(numbers)
+    used = [row for row in keys.KEYS if row not in _unused()]
+    projected = {row.pattern: all_kinds[row] for row in sorted(used, key=lambda row: -all_kinds[row].total)}
+    ways = {}
+    for name, strategy in STRATEGIES.items():
+        total = sum(all_kinds[row].total for row in strategy.rows)
+        ways[name] = KeyKind(numbers.viewed, round(total / max(1, numbers.viewed)), total)
+    advised, reason = "", "no post has visitors that were flushed, so there is nothing to measure yet"
+    if numbers.visitors:
+        is_sparse = numbers.visitors < numbers.readers * SPARSE
+        counts_all = conf.ANONYMOUS == "none" and not is_sparse  # a strategy of signed-in readers suffices
+        fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
+        least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
+        advised, reason = least.name, least.suits
+    return Budget(server.key_kinds(), numbers, projected, ways, advised, reason)
 
 
 def _unused() -> set[Key]:
@@ -129,9 +147,8 @@ def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
 
 
 def _weighed(numbers: Numbers) -> dict[Key, KeyKind]:
-    """Returns the numbers of keys and sizes of the rows that are used, by keys that are written for a moment."""
-    unused = _unused()
-    amounts = {row: _amounts(row, numbers) for row in keys.KEYS if row not in unused}
+    """Returns the rows' numbers of keys and their sizes, by keys that are written for a moment."""
+    amounts = {row: _amounts(row, numbers) for row in keys.KEYS}
     label = label_of(counted_models()[0]) if counted_models() else "app.model"
     example = {"subject": f"{label}:{numbers.posts}", "visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
     most = {row: MOST_BITS // BITS[row.type] if row.type in BITS else MOST for row in amounts}

@@ -23,6 +23,14 @@ from readtrack.imports import ledger
 from readtrack.models import Import
 
 GZIP = b"\x1f\x8b"
+_OTHERS = {  # what a file that is neither text nor gzip begins with, its form, and a command that makes a log of it
+    b"BZh": ("bzip2", "bunzip2 --keep"),
+    b"\xfd7zXZ\x00": ("xz", "unxz --keep"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
+    b"PK\x03\x04": ("zip", "unzip"),
+    b"\xff\xfe": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
+    b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
+}
 LONGEST = 65_536  # bytes of a line that are looked at; a longer one is malformed
 LONGEST_NAME = 255  # characters of a host name
 
@@ -183,7 +191,12 @@ class LogFile:
     position = lost = 0  # where its import goes on, and the bytes before that which were passed over
 
     def __init__(self, file: BinaryIO) -> None:
+        """Raises ImportRefusedError for a file in another form than text and gzip."""
         self.name = file.name
+        head = file.read(max(map(len, _OTHERS)))
+        for start, (form, command) in _OTHERS.items():
+            if head.startswith(start):
+                raise ledger.ImportRefusedError(f"{self.name} is {form}. Convert it first: {command} {self.name}")
         self.is_damaged = False
         self.state = blake2b(digest_size=16)  # of everything up to the end of the last line that `lines` gave
         self._file = file

@@ -44,6 +44,8 @@ LONGEST_PATTERN = 80  # characters
 OTHERS = "(others)"
 
 OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in another order
+# A log of that many lines with so few addresses may have those of proxies in place of the visitors'.
+MANY_LINES, FEW_ADDRESSES = 1_000, 10
 
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
 
@@ -105,6 +107,7 @@ class Recent:
     def __init__(self, life: float, *, limit: int) -> None:
         self.life = life
         self.limit = limit
+        self.forgotten = 0  # entries dropped within their window, because there were too many
         self._windows: OrderedDict[int, tuple[float, int]] = OrderedDict()  # the oldest first
 
     def hit(self, name: int, at: float) -> int:
@@ -115,6 +118,7 @@ class Recent:
             if not is_over and (name in self._windows or len(self._windows) < self.limit):
                 break
             self._windows.popitem(last=False)
+            self.forgotten += not is_over
         started, count = self._windows.get(name, (at, 0))
         if abs(at - started) >= self.life:
             del self._windows[name]
@@ -127,14 +131,14 @@ class LogDeduplicator:
     """Decides for the lines of logs what record.lua decides for live hits."""
 
     def __init__(self, *, limit: int = LIMIT) -> None:
-        self._rates, self._views = (Recent(life or 1, limit=limit) for life in (conf.RATE_WINDOW, conf.WINDOW))
+        self._rates, self.views = (Recent(life or 1, limit=limit) for life in (conf.RATE_WINDOW, conf.WINDOW))
 
     def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
         """Returns why a hit at that time (seconds) does not count; None if it counts."""
         if conf.RATE_LIMIT and self._rates.hit(hash(visitor), at) > conf.RATE_LIMIT:
             return "rate"
         # 8 bytes for a pair: two in a million million are taken for one.
-        return "repeat" if self._views.hit(hash((visitor, subject)), at) > 1 else None
+        return "repeat" if self.views.hit(hash((visitor, subject)), at) > 1 else None
 
 
 @dataclass(kw_only=True)
@@ -154,6 +158,8 @@ class Importer:
         self._parse = parser(self.form, self.fields)
         self._subject = lru_cache(maxsize=KNOWN_PATHS)(subject_at)
         self._windows, self._batch = LogDeduplicator(), Batch()
+        self._lines = 0  # new ones that show an object
+        self._addresses: set[str] = set()  # of these lines, as long as there are few
 
     def run(self, paths: Sequence[str]) -> Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
@@ -167,17 +173,20 @@ class Importer:
                 if file.lost:
                     lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
                     self.report.notes.append(f"{file.name}: {lost}")
-            if files and not self.dry_run:
+            new = next((index for index, file in enumerate(files) if file.digest_at(file.position + 1)), None)
+            # The windows of the last known file reach into the first new one.
+            known = len(files) if new is None else max(new - 1, 0)
+            if known:
+                self.report.notes.append(f"{counted(known, 'log')} imported before, with nothing new.")
+                self.progress(sum(file.read() for file in files[:known]))
+            if files[known:] and not self.dry_run:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
             records = {record.source: record for record in Import.objects.filter(until__gt=0)}
-            for file in files:
+            for file in files[known:]:
                 self._take(file)
                 records[file.record.source] = file.record
                 self._compare(file, records)
-        first = None if self.until else FlushRun.objects.order_by("started").first()
-        if first and any(file.record.until >= int(first.began.timestamp()) for file in files):
-            goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
-            self.report.notes.append(f"{goes_on} If views were counted live by then, give --until that moment.")
+        self._note(files[known:])
         return self.report
 
     def _take(self, file: LogFile) -> None:
@@ -234,6 +243,10 @@ class Importer:
             address = addresses.network({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": line.forwarded}) or address
         if not address or (line.agent is None and not self.count_robots):
             return "no agent" if address else "no address"
+        if is_new:
+            self._lines += 1
+            if len(self._addresses) <= FEW_ADDRESSES:
+                self._addresses.add(address)
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             return "excluded"
         visitor = visitors.logged(address, line.agent or "", at=line.at)
@@ -242,3 +255,16 @@ class Importer:
             self.report.counted += 1
             self._batch.add(subject, visitor=visitor.id, at=line.at)
         return reason or ""
+
+    def _note(self, files: Sequence[LogFile]) -> None:
+        """Notes what may make the counts wrong."""
+        if self._lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
+            found = f"{counted(self._lines, 'line')} of {', '.join(sorted(self._addresses))} and of no other address"
+            self.report.notes.append(f"{found}. If that is a proxy's, people with the same browser are one visitor.")
+        if forgotten := self._windows.views.forgotten:
+            visits = counted(forgotten, "visit")
+            self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
+        first = None if self.until else FlushRun.objects.order_by("started").first()
+        if first and any(file.record.until >= int(first.began.timestamp()) for file in files):
+            goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
+            self.report.notes.append(f"{goes_on} If views were counted live by then, give --until that moment.")

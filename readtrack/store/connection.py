@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
@@ -125,18 +125,23 @@ def _limited(kind: type, by: type) -> type:
 
 def make(alias: str, timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
-    client, factory = _client_and_factory(alias)
+    cache, factory = cast(Any, caches[alias]), _factory(alias)
     if isinstance(factory, ClusterFactory):
-        return factory.cluster(client._server, timeout)
+        _refuse_one_partition()
+        servers = cache.client._server
+        return factory.cluster(servers[0], list(map(address_in, servers)), timeout)
     if isinstance(factory, ConnectionFactory):
-        pool = _pool(client, factory, timeout=timeout)
+        pool = _pool(alias, timeout=timeout)
         return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
     try:
-        found = client.get_client(write=True)  # of a factory that is not ours
+        client = getattr(cache, "client", cache).get_client(write=True)  # of a factory or a backend that is not ours
     except Exception as error:  # of any library
         raise UnusableError(f"{type(error).__name__}: {error}") from error
-    _refuse_other_than_redis(type(found))
-    return found  # type: ignore[no-any-return]
+    if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
+        _refuse_one_partition()
+        return _like(client, timeout=timeout)
+    _refuse_other_than_redis(type(client))
+    return client  # type: ignore[no-any-return]
 
 
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
@@ -148,20 +153,31 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
     def connect(self, url: str) -> Redis:
         """Returns the client that the cache itself uses, one for all because Django makes a cache for each request."""
         name = (f"{url} {self.options}", PATIENCE)
-        return _clients.get(name) or _clients.setdefault(name, self.cluster([url], PATIENCE))
+        return _clients.get(name) or _clients.setdefault(name, self.cluster(url, [address_in(url)], PATIENCE))
 
     def disconnect(self, connection: Cluster) -> None:
         connection.disconnect()
 
-    def cluster(self, urls: Sequence[str], timeout: float) -> Cluster:
-        """Returns a client of the cluster that has these servers. The first URL says how to connect to each."""
+    def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
+        """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
 
         def client_of(address: Address) -> Redis:
-            pool = _adapted(self.get_connection_pool(self.make_connection_params(urls[0])), timeout=timeout)
+            pool = _adapted(self.get_connection_pool(self.make_connection_params(url)), timeout=timeout)
             pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
             return Redis(connection_pool=pool)
 
-        return Cluster([*map(address_in, urls)], client_of, is_patient=timeout == PATIENCE)
+        return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
+
+
+def _like(found: Any, *, timeout: float) -> Cluster:
+    """Returns a client of the cluster that another library's client found, with its credentials and TLS."""
+    given = found.nodes_manager.connection_kwargs
+    names = {"username", "password", "credential_provider"}
+    own = {name: value for name, value in given.items() if name in names or name.startswith("ssl_")}
+    is_tls = given.get("ssl") or "SSL" in getattr(given.get("connection_class"), "__name__", "")
+    seeds = [(str(node.host), int(node.port)) for node in found.get_nodes()]
+    factory = ClusterFactory({"CONNECTION_POOL_KWARGS": own})
+    return factory.cluster("rediss://" if is_tls else "redis://", seeds, timeout)
 
 
 def address_in(url: str) -> Address:
@@ -173,31 +189,29 @@ def address_in(url: str) -> Address:
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
-        client, factory = _client_and_factory(conf.CACHE)
+        cache, factory = caches[conf.CACHE], _factory(conf.CACHE)
+        if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
+            return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
+        if isinstance(factory, ClusterFactory) or "Cluster" in type(cache).__name__:  # of other libraries
+            _refuse_one_partition()
         if isinstance(factory, ConnectionFactory):
-            pool = _pool(client, factory, timeout=1)
+            pool = _pool(conf.CACHE, timeout=1)
             pool.connection_class(**pool.connection_kwargs)
     except UnusableError as error:
         return str(error)
     except (AttributeError, ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}"  # AttributeError: a cache that has no client
     return ""
 
 
-def _client_and_factory(alias: str) -> tuple[Any, Any]:
-    cache = caches[alias]
-    if not hasattr(cache, "client"):
-        kind = f"{type(cache).__module__}.{type(cache).__name__}"
-        raise UnusableError(f"it is a {kind}, and readtrack needs django-redis")
-    factory = getattr(cache.client, "connection_factory", None)
-    if isinstance(factory, ClusterFactory) and conf.PARTITIONS == 1:
-        raise UnusableError("a cluster needs READTRACK['PARTITIONS'], such as 64")
-    return cache.client, factory
+def _factory(alias: str) -> Any:
+    return getattr(getattr(caches[alias], "client", None), "connection_factory", None)
 
 
-def _pool(client: Any, factory: Any, *, timeout: float) -> ConnectionPool:
+def _pool(alias: str, *, timeout: float) -> ConnectionPool:
     # A pool of our own, because django-redis shares one, time-outs included, between all aliases of a URL. The site's
     # factory makes it, so that credentials, TLS and Sentinel stay as configured.
+    client, factory = caches[alias].client, _factory(alias)  # type: ignore[attr-defined]
     _refuse_other_than_redis(factory.redis_client_cls)
     retry = None
     if isinstance(factory, SentinelConnectionFactory):
@@ -242,6 +256,11 @@ def _refuse_other_than_redis(found: type) -> None:
     if not issubclass(found, Redis):
         need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
         raise UnusableError(f"it gives a {found.__name__}, and readtrack needs {need}")
+
+
+def _refuse_one_partition() -> None:
+    if conf.PARTITIONS == 1:
+        raise UnusableError("a cluster needs READTRACK['PARTITIONS'], such as 64")
 
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer

@@ -22,10 +22,9 @@ from readtrack.store.scripts import Call
 ERASE_COUNT = 1000  # keys looked at in one SCAN step of erasing
 
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
-OF_PARTITION = (keys.reads_began, keys.flush_last, keys.flush_full)
+OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
 OF_SITE = (keys.day_key, keys.skips)
-# These begin anew where they name subjects that have left, or readers by numbers of another partition.
-BY_SUBJECT = (keys.reset, keys.trending_bucket, keys.trending_copy, keys.trending_top)
+BY_SUBJECT = (keys.reset, keys.trending_bucket)  # sorted sets of subjects: the entries move, each to its partition
 BY_ORDINAL = (keys.ordinal_read_bits, keys.ordinal_seen_counters)
 NOT_MOVED = (keys.flush_layout, keys.budget)
 
@@ -168,14 +167,30 @@ def move(before: int, *, progress: Progress = int) -> int:
     A key that is in its new place already stays as it is. Raises redis.RedisError; then it can be done again.
     """
     client: Any = connect(patient=True)
-    copied, old = 0, list[str]()
+    copied, start = 0, len(keys.prefix())
+    old: list[str] = []
     rows = {row.pattern: row for row in keys.KEYS}
-    names = dict.fromkeys(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT))
-    for some in scripts.sliced([*map(bytes.decode, names)]):
+    names = [*map(bytes.decode, dict.fromkeys(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT)))]
+    ordinals = [name for name in names if name.endswith(":ordinal")]
+    others = [name for name in names if not name.endswith(":ordinal")]
+    renumbered: set[str] = set()  # tags of partitions in which a process of the new number gives readers others
+    for some in (*scripts.sliced(others), *scripts.sliced(ordinals)):
         progress(len(some))
-        places = {name: _places(name, rows.get(keys.kind_of(name)), before) for name in some}
-        old += [name for name in some if name not in places[name]]
-        copied += _copy(client, {name: new for name, new in places.items() if new not in ([], [name])})
+        moved = {}
+        for name in some:
+            row = rows.get(keys.kind_of(name))
+            places = _places(name, row, start, before)
+            if name not in places:
+                old.append(name)
+            if row in BY_ORDINAL:
+                places = [one for one in places if keys.tag_in(one) not in renumbered]
+            elif row and row in BY_SUBJECT:
+                _divide(client, name, start + len(row.family))
+            if new := [one for one in places if one != name]:
+                moved[name] = new
+        copied += _copy(client, moved)
+        for name in (name for name in moved if rows.get(keys.kind_of(name)) is keys.readers):
+            renumbered.update(keys.tag_in(one) for one in moved[name] if not _has_numbers(client, one, of=name))
     client.set(keys.flush_layout(""), conf.PARTITIONS)
     for some in scripts.sliced(old):
         _unlink(some)
@@ -194,27 +209,43 @@ def _copy(client: Any, moved: Mapping[str, Sequence[str]]) -> int:
     return sum(answer == b"OK" for answer in pipeline.execute(raise_on_error=False))
 
 
-def _places(name: str, row: Key | None, before: int) -> Sequence[str]:
-    """Returns the names that a key has from now on, none for one that begins anew."""
+def _has_numbers(client: Any, place: str, *, of: str) -> bool:
+    """Returns True if readers have the same numbers in one place as in the other."""
+    cursor = None
+    while cursor != 0:
+        cursor, some = client.hscan(of, cursor or 0, count=scripts.SLICE)
+        if some and client.hmget(place, [*some]) != [*some.values()]:
+            return False
+    return True
+
+
+def _divide(client: Any, name: str, family: int) -> None:
+    """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays."""
+    found, life, plain = client.zrange(name, 0, -1, withscores=True), client.pttl(name), keys.TAG.sub("", name)
+    pipeline = client.pipeline(transaction=False)
+    for tag, entries in keys.by_tag(found, lambda entry: keys.tag(entry[0].decode())).items():
+        place = plain[:family] + tag + plain[family:]
+        for some in scripts.sliced(entries) if place != name else ():
+            pipeline.zadd(place, dict(some), gt=True).zrem(name, *dict(some))
+        if life > 0:
+            pipeline.pexpire(place, life)
+    pipeline.execute()
+
+
+def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:
+    """Returns the names that a key has from now on, none for a list that begins anew."""
     # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
     if row is None or row in NOT_MOVED:
         return [name]
-    tags, tag, start = keys.tags(), keys.tag_in(name), len(keys.prefix())
-    number, made = int(tag[4:-1] or "0", 16), before if 1 < before < len(tags) else 0  # one partition has no tag
-    family = start + len(row.family)
+    tags, tag = keys.tags(), keys.tag_in(name)
+    number, made = int(tag[4:-1] or "0", 16), before if before > 1 else 0  # one partition has no tag
+    family, new = start + len(row.family), tags[number::before]
     if row.owner is not None:
         parts = keys.TAG.sub("", name[start:]).split(":")
         owner = parts[1] if row is keys.rate else ":".join(parts[1:3] if parts[0] == "category" else parts[-2:])
-        family = name.rindex(f":{owner}") if row is keys.dimension else family
-        new: Sequence[str] = [keys.tag(owner)]
-        if row in BY_ORDINAL and new != [tag]:
-            return []
-    elif tag and number >= made:
-        return [name]
+        family, new = name.rindex(f":{owner}") if row is keys.dimension else family, [keys.tag(owner)]
     elif row in OF_SITE:
         new = tags[:1]
-    elif row in OF_PARTITION:
-        new = tags[number::before]
-    else:
-        return [name] if tag in tags and row not in BY_SUBJECT else []
+    elif row not in OF_PARTITION or (tag and number >= made):
+        return [name] if tag in tags and row is not keys.trending_top else []
     return [name.replace(tag, one, 1) if tag else name[:family] + one + name[family:] for one in new]

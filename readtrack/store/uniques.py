@@ -46,6 +46,9 @@ class Strategy:
     is_default = False  # record.lua counts these visitors without an effect
     needs_reader = False  # counts signed-in readers by number, and nobody else
     rows: tuple[Key, ...] = ()  # all its keys; none where no visitors are counted
+    is_exact = False
+    answers = ""  # what it can tell, for `manage.py readtrack budget`
+    suits = ""  # the reason to choose it where it takes least; "" if it is never advised
     covers_days = 0  # days, today included, whose visitors its own keys tell
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
@@ -70,7 +73,8 @@ class HyperLogLogs(Strategy):
 
     key, name, command, adds = keys.hll, "hll", "PFCOUNT", "PFADD"
     has_sketch = is_default = True
-    rows = (keys.hll,)
+    rows, answers = (keys.hll,), "within 0.81 %, any posts together"
+    suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
         return count_sketches([self.key(subject) for subject in subjects])
@@ -80,7 +84,8 @@ class Sets(Strategy):
     """Exact, about 60 bytes a visitor and subject."""
 
     key, name, command, adds = keys.unique, "set", "SCARD", "SADD"
-    rows = (keys.unique,)
+    rows, is_exact, answers = (keys.unique,), True, "exact, who has seen what"
+    suits = "a post has few visitors: their sets take next to nothing, and are exact"
     keeps_members = True
 
     def together(self, subjects: Sequence[str]) -> int:
@@ -94,7 +99,7 @@ class DailySets(Strategy):
     """A set for each day, and a running count: a visitor who comes on three days is three visitors of all time."""
 
     key, name, command = keys.daily, "daily", "GET"
-    rows = (keys.unique_day, keys.daily)
+    rows, answers = (keys.unique_day, keys.daily), "exact for a day, who has seen what on it; two days at most"
     covers_days = keys.unique_day.ttl // keys.DAY
 
     def effect(self, subject: str, hit: Hit) -> Effect:
@@ -113,7 +118,8 @@ class Bitmaps(Strategy):
 
     key, name, command = keys.bitmap, "bitmap", "BITCOUNT"
     needs_reader = keeps_members = True
-    rows = (keys.bitmap,)
+    rows, is_exact, answers = (keys.bitmap,), True, "exact, signed-in users only, who has seen what"
+    suits = "most readers view a post, and a bit for each takes least"
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         number = readers.number_of(hit.reader)
@@ -139,7 +145,7 @@ class Bitmaps(Strategy):
 class NoVisitors(Strategy):
     """Counts no visitors. What "hll" counted before stays as it was."""
 
-    key, name, command = keys.hll, "none", "PFCOUNT"
+    key, name, command, answers = keys.hll, "none", "PFCOUNT", "nothing"
     has_sketch = True
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:

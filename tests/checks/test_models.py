@@ -1,6 +1,7 @@
 """Mistakes in the site's models, and in settings that name models, are found."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,10 +74,52 @@ def test_a_count_field_of_ones_own_is_found(monkeypatch: pytest.MonkeyPatch) -> 
             app_label = "site"
 
     monkeypatch.setattr("readtrack.checks.setup.tracked_models", lambda: [Story])
-    assert [message.id for message in check_setup(None)] == ["readtrack.W019"]
+    assert [message.id for message in check_setup(None)] == ["readtrack.W019", "readtrack.W011"]
     message = the_message("readtrack.W019")
     assert message.msg == "site.Story.view_count is a field of the model's own, so save() can write an old count back."
     assert "Delete its line" in str(message.hint)
+
+
+def test_a_model_without_its_migration_is_found(settings: Settings) -> None:
+    settings.MIGRATION_MODULES = {"site": "tests.empty_migrations"}
+    assert set(found()) == {"readtrack.W011"}
+    assert "makemigrations site" in str(check_setup(None)[-1].hint)
+
+
+def test_a_new_project_with_a_user_model_of_its_own_can_make_its_migrations(settings: Settings) -> None:
+    # The app of the user model has no migration yet, and migrations of Django's own apps depend on it.
+    settings.MIGRATION_MODULES = {"site": "tests.empty_migrations", "auth": "tests.empty_migrations"}
+    assert set(found()) == {"readtrack.W011"}
+
+
+def migration(folder: Path, name: str, body: str) -> str:
+    """Writes a package of one migration. Returns its name."""
+    package = folder / name
+    package.mkdir()
+    (package / "__init__.py").touch()
+    head = "from django.db import migrations, models\nclass Migration(migrations.Migration):\n"
+    (package / "0001_initial.py").write_text(f"{head}    {body}\n")
+    return name
+
+
+def test_a_count_that_no_migration_adds_is_named(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    body = """operations = [migrations.CreateModel("Post", [("view_count", models.IntegerField(primary_key=True))])]"""
+    settings.MIGRATION_MODULES = {"site": migration(tmp_path, "half_migrations", body)}
+    messages = {message.msg for message in check_setup(None) if message.id == "readtrack.W011"}
+    assert "site.Post counts views, but no migration adds visitor_count." in messages
+    assert "site.Product counts views, but no migration adds view_count and visitor_count." in messages
+
+
+def test_broken_migrations_are_left_to_djangos_own_commands(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    body = """dependencies = [("site", "0000_gone")]"""
+    settings.MIGRATION_MODULES = {"site": migration(tmp_path, "broken_migrations", body)}
+    assert found() == []
 
 
 @pytest.fixture
@@ -98,6 +141,16 @@ def test_the_admin_class_of_tracked_models_shows_a_count_in_its_form(
     assert found() == []
     page = admin_client.get(f"/admin/site/post/{post.pk}/change/").text
     assert ('<div class="readonly">1234</div>' in page) == ("view_count" in options.get("fields", ()))
+
+
+def test_an_app_without_migrations_needs_none(settings: Settings) -> None:
+    settings.MIGRATION_MODULES = {"site": None}
+    assert found() == []
+
+
+def test_a_site_without_tracked_models_has_nothing_to_migrate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readtrack.checks.setup.tracked_models", list)
+    assert found() == []
 
 
 def test_a_models_own_way_of_counting_visitors_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`manage.py readtrack budget`: the memory of Redis now, and of a site of another size."""
+"""`manage.py readtrack budget`: the memory of Redis now, of a site of another size, and the advice."""
 
 import json
 import re
@@ -20,7 +20,6 @@ from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys
 from readtrack.store.trending import refresh_trending
-from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import counted_models
 from tests.conftest import Start
 from tests.support import factories
@@ -44,11 +43,38 @@ def test_a_site_is_known_by_its_rows() -> None:
     assert budget.own_numbers().viewed == 2
 
 
-def test_a_new_site_reads_what_nothing_takes(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("visitors", "readers", "anonymous", "advised"),
+    [
+        (5, 1000, "none", "set"),
+        (100_000, 10_000_000, "none", "hll"),
+        (100_000, 1_000_000, "none", "hll"),
+        (900, 1000, "none", "bitmap"),
+        (900, 1000, "cookie", "hll"),
+        (900, 1000, "hash", "hll"),
+        (5, 1000, "cookie", "set"),
+        (0, 0, "none", ""),
+        (0, 1000, "none", ""),
+    ],
+)
+def test_the_advice_follows_the_numbers_and_who_is_counted(
+    capsys: pytest.CaptureFixture[str], visitors: int, readers: int, anonymous: str, advised: str
+) -> None:
+    numbers = ["--posts=1000", "--active=0.05", f"--visitors={visitors}", f"--readers={readers}", "--views=7"]
+    with override_settings(READTRACK={"ANONYMOUS": anonymous}):
+        budget = found(capsys, *numbers)
+    assert budget["advised"] == advised
+    sizes = {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers, "views": 7, "categories": 0}
+    assert budget["numbers"] == sizes
+
+
+def test_a_new_site_reads_that_there_is_nothing_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
     factories.post()
     call_command("readtrack", "budget")
     text = capsys.readouterr().out
     assert "For 1 post, 0.0 % of them viewed, by 0 visitors each, " in text
+    assert "there is nothing to measure yet. Give numbers, such as --posts" in text
+    assert "Advice" not in text
     assert "In Redis now:\n  no keys\n" in text
 
 
@@ -69,16 +95,12 @@ def test_one_is_in_the_singular(capsys: pytest.CaptureFixture[str], posts: int, 
     assert words in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("strategy", "size"),
-    [("set", 50 * 100_000), ("daily", 50 * 2 * 1000), ("hll", 12_288), ("bitmap", 80_000_000 // 8)],
-)
-def test_visitors_of_a_post_take_what_the_strategy_takes(settings: Settings, strategy: str, size: int) -> None:
-    settings.READTRACK = {"UNIQUE": strategy}
-    numbers = {"posts": 1000, "active": 0.05, "visitors": 100_000, "readers": 80_000_000, "views": 50_000}
-    projected = budget.budget(**numbers).projected
-    total = sum(projected[row.pattern].total for row in STRATEGIES[strategy].rows)
-    assert 0.6 < total / 50 / size < 2.4
+def test_the_strategies_describe_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    budget = found(capsys, "--posts=1000", "--active=0.05", "--visitors=100000", "--readers=80000000", "--views=50000")
+    ways = budget["strategies"]
+    textbook = {"set": 50 * 100_000, "daily": 50 * 2 * 1000, "hll": 12_288, "bitmap": 80_000_000 // 8}
+    assert all(0.6 < ways[name]["each"] / size < 2.4 for name, size in textbook.items())
+    assert ways["hll"]["total"] == pytest.approx(50 * ways["hll"]["each"], rel=0.001)
 
 
 def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,6 +110,8 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "For 20 posts, 50.0 % of them viewed, by 3 visitors each, 1 view a day; readers with numbers" in text
     assert re.search(r"^  views:total:\{subject\} +1 +\d+ B +\d+ B$", text, re.MULTILINE)
     assert len(re.findall(r"^  \d+ smaller kinds? +[\d.]+ K?B$", text, re.MULTILINE)) == 1
+    assert re.search(r"^  hll +\S+ \S+ +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
+    assert "Advice: READTRACK['UNIQUE'] = 'set', because a post has few visitors" in text
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`manage.py readtrack import`, for operators."""
 
+import bz2
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,13 @@ def test_a_log_without_user_agents_counts_when_that_is_asked_for(
     found = output(capsys, path, "--format", "common", "--dry-run")
     assert (figures(found)["counted"], figures(found)["  no agent (100%)"]) == ("0", "1")
     assert figures(output(capsys, path, "--format", "common", "--count-robots"))["counted"] == "1"
+
+
+def test_a_log_that_has_to_be_unpacked_is_one_line_of_error(tmp_path: Path) -> None:
+    path = tmp_path / "access.log.bz2"
+    path.write_bytes(bz2.compress(line().encode()))
+    with pytest.raises(CommandError, match=rf"^{path} is bzip2. Convert it first: bunzip2 --keep {path}$"):
+        call_command("readtrack", "import", str(path))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """Logs as streams of lines."""
 
+import bz2
 import gzip
+import lzma
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from readtrack.imports.ledger import ImportRefusedError
 from readtrack.imports.logs import LONGEST, LogFile
 
 
@@ -67,6 +70,23 @@ def test_members_of_a_gzip_file_are_one_log(path: Path, behind: bytes, *, is_dam
         log = LogFile(file)
         assert [raw for raw, _ in log.lines()] == [b"one", b"two"]
         assert log.is_damaged == is_damaged
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (bz2.compress(b"one\n"), "is bzip2. Convert it first: bunzip2 --keep"),
+        (lzma.compress(b"one\n"), "is xz. Convert it first: unxz --keep"),
+        ("one\n".encode("utf-16"), "is UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8"),
+    ],
+)
+def test_a_file_in_another_form_is_refused_with_the_command_that_converts_it(
+    path: Path, data: bytes, words: str
+) -> None:
+    path.write_bytes(data)
+    with path.open("rb") as file, pytest.raises(ImportRefusedError, match=words) as refusal:
+        LogFile(file)
+    assert str(path) in str(refusal.value)
 
 
 @pytest.mark.parametrize("harm", ["cut", "changed", "head"])

@@ -4,6 +4,7 @@ import gzip
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
 from readtrack.imports.ledger import Report
-from readtrack.imports.weblog import OTHERS, Importer, Recent
+from readtrack.imports.weblog import OTHERS, Importer, LogDeduplicator, Recent
 from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line
@@ -103,28 +104,29 @@ def test_lines_that_the_site_leaves_out_do_not_count(write: Write) -> None:
 
 
 # The beginnings of lines that 1,000 visitors leave, and what of their 1,000 views counts
-BEGINNINGS: dict[str, tuple[Callable[[int], str], int]] = {
-    "address": (lambda n: f"198.51.{n // 250}.{n % 250 + 1} - -", 1000),
-    "host name": (lambda n: f"host-{n}.example.net - -", 1000),
-    "address and port": (lambda n: f"198.51.{n // 250}.{n % 250 + 1}:49152 - -", 1000),
-    "IPv6 and port": (lambda n: f"[2001:db8:{n:x}::1]:49152 - -", 1000),
-    "vhost_combined": (lambda n: f"www.example.com:443 198.51.{n // 250}.{n % 250 + 1} - -", 1000),
-    "vhost_combined with names": (lambda n: f"www.example.com:443 host-{n}.example.net - -", 1000),
-    "masked": (lambda n: f"198.{n // 250}.{n % 250}.xxx - -", 1000),
-    "masked by 0": (lambda n: f"198.{n // 250}.{n % 250}.0 - -", 1000),
-    "no address": (lambda n: "- - -", 0),
-    "Unix socket": (lambda n: "unix: - -", 0),
-    "proxy": (lambda n: "10.0.0.1 - -", 10),
+BEGINNINGS: dict[str, tuple[Callable[[int], str], int, str]] = {
+    "address": (lambda n: f"198.51.{n // 250}.{n % 250 + 1} - -", 1000, ""),
+    "host name": (lambda n: f"host-{n}.example.net - -", 1000, ""),
+    "address and port": (lambda n: f"198.51.{n // 250}.{n % 250 + 1}:49152 - -", 1000, ""),
+    "IPv6 and port": (lambda n: f"[2001:db8:{n:x}::1]:49152 - -", 1000, ""),
+    "vhost_combined": (lambda n: f"www.example.com:443 198.51.{n // 250}.{n % 250 + 1} - -", 1000, ""),
+    "vhost_combined with names": (lambda n: f"www.example.com:443 host-{n}.example.net - -", 1000, ""),
+    "masked": (lambda n: f"198.{n // 250}.{n % 250}.xxx - -", 1000, ""),
+    "masked by 0": (lambda n: f"198.{n // 250}.{n % 250}.0 - -", 1000, ""),
+    "no address": (lambda n: "- - -", 0, ""),
+    "Unix socket": (lambda n: "unix: - -", 0, ""),
+    "proxy": (lambda n: "10.0.0.1 - -", 10, "1,000 lines of 10.0.0.1 and of no other address. "),
 }
 
 
 @pytest.mark.parametrize("name", BEGINNINGS)
 @pytest.mark.usefixtures("post")
-def test_visitors_are_told_apart_by_what_the_log_has_of_them(name: str, write: Write) -> None:
-    beginning, counted = BEGINNINGS[name]
+def test_visitors_are_told_apart_or_the_report_says_why_not(name: str, write: Write) -> None:
+    beginning, counted, note = BEGINNINGS[name]
     lines = [line(after=n / 10, agent=f"{BROWSER}.{n % 10}") for n in range(1000)]
     report = take(write(*(text.replace("192.0.2.1 - -", beginning(n), 1) for n, text in enumerate(lines))))
     assert report.counted == counted
+    assert [found[: len(note)] for found in report.notes] == [note] * bool(note)
     assert report.skipped["no address"] == (0 if counted else 1000)
     assert stored()[1][0] == counted
 
@@ -143,7 +145,7 @@ def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
 @pytest.mark.usefixtures("post")
 def test_people_in_a_network_of_their_own_are_no_proxies(write: Write) -> None:
     report = take(write(*(line(address=f"10.0.0.{number % 20}", after=number) for number in range(1000))))
-    assert report.counted == 20
+    assert (report.counted, report.notes) == (20, [])
 
 
 @pytest.mark.usefixtures("post")
@@ -302,7 +304,7 @@ def test_a_log_is_recognised_under_another_name_and_compressed_or_not(
     again = take(weblogs.write(tmp_path / "access.log.1.gz", log, packed=True))
     assert stored() == expected
     assert (first.counted, first.read) == (sum(views for views, _ in expected.values()), len(log))
-    assert again == Report(read=len(log), skipped=Counter({"imported before": len(log)}))
+    assert again == Report(notes=["1 log imported before, with nothing new."])
     assert Import.objects.count() == 1
 
 
@@ -319,6 +321,17 @@ def test_a_growing_log_is_counted_as_the_whole_one(
     assert stored() == expected
     take(weblogs.write(tmp_path / "access.log", log[:500]))  # an older copy
     assert stored() == expected
+
+
+def test_logs_without_new_lines_are_named_among_the_others(post: Post, tmp_path: Path) -> None:
+    days = [timedelta(days=day) // timedelta(seconds=1) for day in range(3)]
+    paths = [weblogs.write(tmp_path / f"{day}.log", [line(after=day), line("/x/", after=day)]) for day in days]
+    take(*paths[:2])
+    report = take(*paths)
+    # The last known one is read along, as its windows reach into the next.
+    assert (report.read, report.skipped, report.counted) == (4, {"imported before": 2}, 1)
+    assert "1 log imported before, with nothing new." in report.notes
+    assert "3 logs imported before, with nothing new." in take(*paths).notes
 
 
 def test_a_redis_restored_from_an_old_snapshot_catches_up_first(post: Post, tmp_path: Path, redis: Redis) -> None:
@@ -354,7 +367,7 @@ def test_rotated_logs_are_read_in_the_order_of_their_times(pks: list[int], tmp_p
     ]
     assert take(*pieces).counted == sum(views for views, _ in expected.values())
     assert stored() == expected
-    assert take(*pieces) == Report(read=len(log), skipped=Counter({"imported before": len(log)}))
+    assert take(*pieces) == Report(notes=["3 logs imported before, with nothing new."])
     assert stored() == expected
 
 
@@ -385,7 +398,7 @@ def test_a_file_whose_times_were_imported_before_is_noticed(write: Write) -> Non
     two = write(*lines[10:], name="two.log")
     assert [note[:70] for note in take(two, dry_run=True).notes] == [f"{two} and "[:70]]
     assert len(take(two).notes) == 1
-    assert take(two).skipped == {"imported before": 20}
+    assert take(two).notes == ["1 log imported before, with nothing new."]
 
 
 @pytest.mark.usefixtures("post")
@@ -408,7 +421,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(write: Write, redis: Redis) 
     dry = take(path, dry_run=True)
     assert (redis.keys(), Import.objects.count(), stored()) == ([], 0, {1: (0, 0)})
     assert take(path) == dry
-    assert take(path, dry_run=True).skipped == {"imported before": 3}
+    assert take(path, dry_run=True).notes == ["1 log imported before, with nothing new."]
 
 
 @pytest.mark.usefixtures("post")
@@ -431,6 +444,13 @@ def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
     path.write_bytes(packed)
     take(str(path))
     assert stored()[1][0] == 20_000
+
+
+@pytest.mark.usefixtures("post")
+def test_the_report_says_that_visitors_were_forgotten(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weblog, "LogDeduplicator", partial(LogDeduplicator, limit=1))
+    report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
+    assert "forgotten" in report.notes[0]
 
 
 def test_a_line_that_is_a_little_late_begins_a_window_that_ends_first() -> None:

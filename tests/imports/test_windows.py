@@ -46,10 +46,11 @@ def test_another_log_that_begins_earlier_has_windows_of_its_own() -> None:
     assert outcomes(("a", "x", 0), ("a", "x", -5000), ("a", "x", -4000)) == [None, None, "repeat"]
 
 
-def test_memory_is_bounded() -> None:
+def test_memory_is_bounded_and_the_report_names_the_cost() -> None:
     windows = LogDeduplicator(limit=10)
     for number in range(100):
         assert windows.refusal(f"v{number}", "x", 1_000_000) is None
+    assert windows.views.forgotten >= 80
     assert windows.refusal("v0", "x", 1_000_001) is None
     assert windows.refusal("v99", "x", 1_000_001) == "repeat"
 
@@ -60,6 +61,7 @@ def test_long_logs_forget_nothing_early() -> None:
         assert windows.refusal(f"v{second}", "x", 1_000_000 + second) is None
         if second >= 1700:
             assert windows.refusal(f"v{second - 1700}", "x", 1_000_000 + second) == "repeat"
+    assert windows.views.forgotten == 0
 
 
 def test_a_window_of_zero_seconds_is_one_second(settings: Settings) -> None:

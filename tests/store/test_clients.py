@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.cache.backends.base import BaseCache
 from django_redis.pool import ConnectionFactory
 from pytest_django import Settings
 from redis import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
@@ -219,6 +220,22 @@ def test_a_cache_that_cannot_be_used_is_refused_without_asking_a_server(
     assert len(found) == (words is not None)
     if words:
         assert words in found[0].msg
+
+
+class ClusterCache(BaseCache):
+    """A cache of another library, which names those for a cluster so."""
+
+    def __init__(self, location: str, params: dict[str, Any]) -> None:
+        super().__init__(params)
+
+    get_client = None  # a check asks no server
+
+
+def test_a_cluster_of_another_library_without_partitions_is_refused(settings: Settings) -> None:
+    settings.CACHES = {"default": {"BACKEND": f"{__name__}.ClusterCache"}}
+    settings.READTRACK = {"PARTITIONS": 1}
+    [message] = [message for message in check_setup(None) if message.id == "readtrack.E012"]
+    assert "READTRACK['PARTITIONS']" in message.msg
 
 
 def test_no_reason_is_looked_for_in_a_cache_that_is_not_ours(settings: Settings) -> None:

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from threading import Barrier, current_thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.cache import caches
 from django.test import Client
 from pytest_django import Settings
-from redis import Redis
+from redis import Redis, RedisCluster
+from redis.connection import SSLConnection
 from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
@@ -94,6 +96,71 @@ def paused(cluster: ValkeyCluster, number: int) -> Iterator[None]:
 @pytest.mark.usefixtures("patient_pages")
 def test_a_cluster_counts_by_the_factory_that_readtrack_brings() -> None:
     assert_it_counts()
+
+
+class Theirs:
+    """A connection factory that gives the cluster client of redis-py."""
+
+    clients: list[Any] = []
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        pass
+
+    def connect(self, url: str) -> Any:
+        self.clients.append(RedisCluster.from_url(url))
+        return self.clients[-1]
+
+
+@pytest.fixture
+def theirs(cluster: ValkeyCluster, settings: Settings) -> Iterator[None]:
+    own = cache(cluster.urls[:1])
+    settings.CACHES = {"default": {**own, "OPTIONS": {"CONNECTION_FACTORY": f"{__name__}.Theirs"}}}
+    yield
+    while Theirs.clients:
+        Theirs.clients.pop().close()
+
+
+@pytest.mark.usefixtures("patient_pages", "theirs")
+def test_a_cluster_counts_by_the_client_of_another_library() -> None:
+    assert_it_counts()
+
+
+# Not among the packages of pyproject.toml: these tests run where somebody has installed them.
+BACKENDS = [
+    "django_valkey.cluster_cache.cache.ClusterValkeyCache",
+    "django_cachex.cache.ValkeyClusterCache",
+    "django_cachex.cache.RedisClusterCache",
+]
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, cluster: ValkeyCluster, settings: Settings) -> Iterator[None]:
+    """Makes the cache one of another library."""
+    module = request.param.rpartition(".")[0]
+    pytest.importorskip("valkey")
+    pytest.importorskip(module)
+    settings.CACHES = {"default": {"BACKEND": request.param, "LOCATION": cluster.urls[0]}}
+    yield
+    found: Any = caches["default"]
+    getattr(found, "client", found).get_client(write=True).close()
+
+
+@pytest.mark.usefixtures("patient_pages", "backend")
+def test_a_cluster_counts_by_the_cache_of_another_library() -> None:
+    assert_it_counts()
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_cache_of_another_library_does_without_a_silent_server_and_the_flush_writes_all(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    for post in posts:
+        view(post)
+    with paused(cluster, 1):
+        assert reports.views(posts) == {post: 7 if owner(cluster, post) == 1 else 8 for post in posts}
+    circuit_of(cluster, 1).opened = None
+    assert flush().written == len(posts)
+    assert {*Post.objects.values_list("view_count", flat=True)} == {8}
 
 
 def test_a_cluster_without_partitions_is_refused_and_costs_no_page(cluster: ValkeyCluster, settings: Settings) -> None:
@@ -367,6 +434,22 @@ def test_the_doctor_warns_of_a_primary_without_replicas(
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
     settings.CACHES = {"default": cache([valkey.url])}
     assert {finding.level for finding in examine(sample=1) if finding.name == "role"} == {"warning"}
+
+
+def test_the_client_of_another_library_lends_its_password_and_tls(settings: Settings) -> None:
+    class Nodes:
+        connection_kwargs = {"ssl": True, "ssl_ca_certs": "ca.pem", "username": "site", "socket_timeout": 99}
+
+    class Found:
+        nodes_manager = Nodes()
+
+        def get_nodes(self) -> list[Any]:
+            return [SimpleNamespace(host="10.0.0.1", port="6379")]
+
+    pool: Any = connection._like(Found(), timeout=0.5).connection_pool
+    assert pool.connection_class is connection._limited(SSLConnection, connection._Limited)
+    wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
+    assert wanted.items() <= pool.connection_kwargs.items()
 
 
 def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_once(

@@ -34,6 +34,7 @@ from readtrack.sql import daily, databases
 from readtrack.store import lifecycle
 from readtrack.store.connection import RedisError, check_configuration
 from readtrack.store.server import KeyKind
+from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 
 TEXTS = files("readtrack.management.subcommands")
@@ -78,6 +79,9 @@ def budget(*, as_json: bool, **options: Any) -> str:
     if as_json:
         return json.dumps(asdict(found), indent=2)
     site = found.numbers
+    advice = f"No advice, because {found.reason}. Give numbers, such as --posts 1000 --active 0.2 --visitors 300."
+    if found.advised:
+        advice = f"Advice: READTRACK['UNIQUE'] = '{found.advised}', because {found.reason}."
     lines = [
         "In Redis now:",
         *(_kinds(found.kinds) if found.kinds else ["  no keys"]),
@@ -86,8 +90,12 @@ def budget(*, as_json: bool, **options: Any) -> str:
         f" {counted(site.visitors, 'visitor')} each, {counted(site.views, 'view')} a day; readers with numbers up to"
         f" {site.readers:,} of {counted(site.categories, 'object')} with dots:",
         *_kinds(found.projected),
+        "",
+        f"  {'ways to count visitors':26} {'a post':>9} {'all posts':>9}",
     ]
-    return "\n".join(lines)
+    for name, way in found.strategies.items():
+        lines.append(f"  {name:26} {size(way.each):>9} {size(way.total):>9}  {STRATEGIES[name].answers}")
+    return "\n".join([*lines, "", advice])
 
 
 def _kinds(found: Mapping[str, KeyKind]) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""The migrations of a site whose author forgot to make them."""
