@@ -151,7 +151,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         if conf.IDLE_DAYS:
             until = hour - conf.IDLE_DAYS * HOURS
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
-            if idle := [one for one in idle if not uniques.strategy_of(one).keeps_members]:
+            if idle := [one for one in idle if not uniques.strategy_of(one).is_exact]:
                 sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
                 # A funnel may gain steps without a view.
                 for (kind, subject), counts in _store(idle, epoch, hour=hour).items():

@@ -19,7 +19,7 @@ from readtrack.store.scripts import Call
 from readtrack.subjects import model_with_label
 
 UNION_LIMIT = 200_000  # members of sets that are looked at together, because more would block the server
-PIECE = 1 << 20  # bytes of a bitmap that are read at once
+AT_ONCE = 20  # bitmaps that are read at once, because each has up to MAX_READER bits
 
 
 class UniquesError(ValueError):
@@ -42,14 +42,13 @@ class Strategy:
     command = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
     has_sketch = False  # SQL stores a sketch, to merge after a loss; without one, the number goes on from SQL's
-    keeps_members = False  # who viewed a subject is known for good, in Redis only, so an idle subject stays there
     is_default = False  # record.lua counts these visitors without an effect
     needs_reader = False  # counts signed-in readers by number, and nobody else
     rows: tuple[Key, ...] = ()  # all its keys; none where no visitors are counted
-    is_exact = False
+    is_exact = False  # who viewed a subject is known for good, in Redis only, so an idle subject stays there
     answers = ""  # what it can tell, for `manage.py readtrack budget`
     suits = ""  # the reason to choose it where it takes least; "" if it is never advised
-    covers_days = 0  # days, today included, whose visitors its own keys tell
+    covers_days = 0  # days, today included, whose visitors the first of its keys tells
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
@@ -62,10 +61,6 @@ class Strategy:
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         """Returns True if the visitor viewed the subject, ever or on that day. Raises UniquesError if not known."""
         raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
-
-    def recent(self, subjects: Sequence[str], *, days: Sequence[str]) -> int:
-        """Returns the different visitors of the last days, of `covers_days` at most."""
-        raise UniquesError(f"The strategy {self.name!r} does not know the visitors of a day.")
 
 
 class HyperLogLogs(Strategy):
@@ -86,7 +81,6 @@ class Sets(Strategy):
     key, name, command, adds = keys.unique, "set", "SCARD", "SADD"
     rows, is_exact, answers = (keys.unique,), True, "exact, who has seen what"
     suits = "a post has few visitors: their sets take next to nothing, and are exact"
-    keeps_members = True
 
     def together(self, subjects: Sequence[str]) -> int:
         return union([self.key(subject) for subject in subjects])
@@ -109,15 +103,12 @@ class DailySets(Strategy):
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return bool(connect().sismember(keys.unique_day(day, subject), visitor))
 
-    def recent(self, subjects: Sequence[str], *, days: Sequence[str]) -> int:
-        return union([keys.unique_day(day, subject) for subject in subjects for day in days])
-
 
 class Bitmaps(Strategy):
     """Exact, one bit for each reader number. Visitors who are not signed in are not counted."""
 
     key, name, command = keys.bitmap, "bitmap", "BITCOUNT"
-    needs_reader = keeps_members = True
+    needs_reader = True
     rows, is_exact, answers = (keys.bitmap,), True, "exact, signed-in users only, who has seen what"
     suits = "most readers view a post, and a bit for each takes least"
 
@@ -126,17 +117,14 @@ class Bitmaps(Strategy):
         return None if number is None else Effect(self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
-        # In pieces, because BITOP would write the union to a key of its own.
-        found = start = 0
-        pieces = [bytes(PIECE)]
-        while max(map(len, pieces)) == PIECE:
+        bits = 0
+        for some in scripts.sliced(subjects, AT_ONCE):
             pipeline: Any = connect().pipeline(transaction=False)
-            for subject in subjects:
-                pipeline.getrange(self.key(subject), start, start + PIECE - 1)
-            pieces = pipeline.execute()
-            found += reduce(or_, (int.from_bytes(piece, "little") for piece in pieces)).bit_count()
-            start += PIECE
-        return found
+            for subject in some:
+                pipeline.get(self.key(subject))
+            # Here, because BITOP would write the union to a key of its own.
+            bits = reduce(or_, (int.from_bytes(found or b"", "little") for found in pipeline.execute()), bits)
+        return bits.bit_count()
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return reader is not None and bool(connect().getbit(self.key(subject), reader))
@@ -228,9 +216,9 @@ def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict
     """Returns the visitors of each subject in the last days (UTC), up to an hour old. Raises UniquesError."""
     if not subjects:
         return {}
-    strategy, dates = _own_days(subjects, days), buckets.day_buckets(days, until=at)
-    if strategy:
-        return {subject: strategy.recent([subject], days=dates) for subject in subjects}
+    own, dates = _own_days(subjects, days), buckets.day_buckets(days, until=at)
+    if own:
+        return {subject: union([own(date, subject) for date in dates]) for subject in subjects}
     calls = []
     for some in scripts.parted(subjects, max(1, scripts.SLICE // (days + 1))):
         names: list[str] = []
@@ -245,21 +233,21 @@ def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime
     """Returns the different visitors of all subjects in the last days. Raises as `recent_visitors` does."""
     if not subjects:
         return 0
-    if strategy := _own_days(subjects, days):
-        return strategy.recent(subjects, days=buckets.day_buckets(days, until=at))
+    if own := _own_days(subjects, days):
+        return union([own(date, subject) for subject in subjects for date in buckets.day_buckets(days, until=at)])
     merged = recent_visitors(subjects, days=days, at=at)
     return count_sketches([keys.last_days(days, buckets.day_bucket(at), subject) for subject in merged])
 
 
-def _own_days(subjects: Sequence[str], days: int) -> Strategy | None:
-    """Returns the strategy whose own keys tell the visitors of a day; None if the daily sketches do."""
+def _own_days(subjects: Sequence[str], days: int) -> Key | None:
+    """Returns the sets of a day by which the strategy tells so many days; None if the daily sketches do."""
     if days < 1:
         raise UniquesError("Visitors of the last days need one day at least.")
     if days <= conf.UNIQUE_DAYS:
         return None
     strategies = {strategy_of(subject) for subject in subjects}
     if len(strategies) == 1 and days <= (strategy := strategies.pop()).covers_days:
-        return strategy
+        return strategy.rows[0]
     raise UniquesError(
         f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
         f" Set it to {days} or more, and they are counted from then on."
