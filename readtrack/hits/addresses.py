@@ -14,7 +14,7 @@ from readtrack.conf import cached_setting, conf
 
 LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, because proxies append to it
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
-WITH_PORT = re.compile(r"\[(?P<v6>.*)\](:\d+)?|(?P<v4>[\d.]+):\d+")  # some load balancers append the port
+WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")  # as some load balancers append it, and logs have it
 # Loopback, private, link-local and shared (RFC 6598) networks, as `network_of` writes them. `is_private` of Python also
 # has those of documentation.
 PRIVATE = re.compile(
@@ -60,6 +60,12 @@ def network_of(text: str) -> str:
     return inet_ntop(AF_INET6, packed[: HOUSEHOLD // 8] + bytes(16 - HOUSEHOLD // 8))
 
 
+def without_port(address: str) -> str:
+    """Returns the address or host without a port and without brackets."""
+    found = WITH_PORT.fullmatch(address)
+    return (found[1] or found[2]) if found else address.strip("[]")
+
+
 def bad_proxies() -> str:
     """Returns the error in PROXY_COUNT or TRUSTED_PROXIES, or ""."""
     try:
@@ -87,10 +93,7 @@ def _believed(forwarded: str, direct: str) -> list[str]:
 @lru_cache(maxsize=1024)  # 3 µs for a new text
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for a text that is no address."""
-    text = text.strip()
-    if ":" in text and (with_port := WITH_PORT.fullmatch(text)):
-        text = with_port["v6"] or with_port["v4"] or ""
-    found = network_of(text)
+    found = network_of(without_port(text.strip()))
     return "" if PRIVATE.match(found) else found
 
 

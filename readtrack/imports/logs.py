@@ -64,7 +64,6 @@ _TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
 _COMMON = re.compile(rf"(\S{{1,255}}) (?:([^\s\[]\S{{0,254}}) )?[^\[]*\[([^\]]{{1,40}})\] {_TEXT} (\d{{3}}) \S+")
 # nginx's own "main" has X-Forwarded-For behind the agent.
 _COMBINED = re.compile(rf"{_COMMON.pattern} {_TEXT} {_TEXT}(?: {_TEXT})?")
-_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")
 _NOBODY = {"", "-", "unknown", "unix:", "(null)"}  # in place of an address
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 _TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
@@ -93,13 +92,8 @@ def _text(pattern: re.Pattern[str], raw: bytes) -> Line | None:
 @lru_cache(maxsize=4096)
 def _client(first: str, second: str) -> str:
     """Returns the client among a line's first two words: the second one behind a virtual host, as in vhost_combined."""
-    is_host = _PORT.fullmatch(first) and not addresses.network_of(_without_port(first))
-    return second if is_host or addresses.network_of(_without_port(second)) else first
-
-
-def _without_port(address: str) -> str:
-    found = _PORT.fullmatch(address)
-    return (found[1] or found[2]) if found else address.strip("[]")
+    is_host = addresses.WITH_PORT.fullmatch(first) and not addresses.network_of(addresses.without_port(first))
+    return second if is_host or addresses.network_of(addresses.without_port(second)) else first
 
 
 def _unescaped(text: str) -> str:
@@ -149,7 +143,7 @@ def _line(address: str, time: Any, request: str, *, status: str, agent: str | No
     path = target.partition(" ")[0].partition("?")[0]
     if not path.startswith("/"):  # asked through a proxy: GET http://host/path
         path = "/" + path.partition("://")[2].partition("/")[2]
-    address = _without_port(address[:LONGEST_NAME].lower())
+    address = addresses.without_port(address[:LONGEST_NAME].lower())
     return Line(
         address="" if address in _NOBODY else address,
         at=at,
