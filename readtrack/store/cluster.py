@@ -4,7 +4,6 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from math import inf
 from operator import methodcaller
 from threading import Event
@@ -191,13 +190,13 @@ class Cluster(Redis):
     def spread(
         self,
         names: Sequence[str | bytes | None],
-        ask: Callable[[Address, Sequence[int], Callable[[], None]], Sequence[Any]],
+        ask: Callable[[Redis, Sequence[int], Callable[[], None]], Sequence[Any]],
         ask_again: Callable[[int], Any],
     ) -> list[Any]:
         """Returns the answers to commands with these keys; an error is the answer to the command that it concerns.
 
-        `ask` takes a server, the places of its commands and a function that asks the other servers, which it may call
-        once it has sent them. `ask_again` takes the place of a command that was redirected or not served.
+        `ask` takes a client of a server, the places of its commands and a function that asks the other servers, which
+        it may call once it has sent them. `ask_again` takes the place of a command that was redirected or not served.
         """
         answers: list[Any] = [None] * len(names)
         groups = defaultdict[Address, list[int]](list)
@@ -212,7 +211,7 @@ class Cluster(Redis):
             if waiting:
                 address, places = waiting.pop()
                 try:
-                    found = ask(address, places, ask_next)
+                    found = self.at(address, lambda client: ask(client, places, ask_next))
                 except SilentError as error:
                     found = [error] * len(places)
                 for place, answer in zip(places, found, strict=True):
@@ -306,7 +305,7 @@ class ClusterPipeline(Pipeline):
 
         answers = self._cluster.spread(
             [args[1] for args, _ in stack],
-            lambda address, places, _: self._cluster.at(address, partial(ask, some=places, raise_on_error=False)),
+            lambda client, places, _: ask(client, places, raise_on_error=False),
             lambda place: self._cluster.execute_command(*stack[place][0], **stack[place][1]),
         )
         if errors := [answer for answer in answers if isinstance(answer, Exception) and raise_on_error]:

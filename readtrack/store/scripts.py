@@ -20,7 +20,7 @@ from redis.sentinel import MasterNotFoundError
 from readtrack.conf import cached_setting, conf
 from readtrack.store import keys
 from readtrack.store.circuit import SilentError
-from readtrack.store.cluster import Address, Cluster
+from readtrack.store.cluster import Cluster
 from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
@@ -90,13 +90,11 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
 
 
 @cached_setting("CACHES")
-def _connections(patient: bool, address: Address | None = None) -> Any:  # noqa: FBT001 - a keyword would slow the cache
+def _connections(patient: bool, server: Redis | None = None) -> Any:  # noqa: FBT001 - a keyword would slow the cache
     """Returns the connections to Redis, or to that server of a cluster; without it the cluster."""
-    client = connect(patient=patient)
+    client = server or connect(patient=patient)
     if isinstance(client, Cluster):
-        if address is None:
-            return client
-        client = client.server(address)[0]
+        return client
     pool = client.connection_pool
     # A pool by Sentinel must have its connections back, to close those to an earlier primary.
     connections = Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, [])
@@ -180,9 +178,8 @@ def _answers(
 def _spread(cluster: Cluster, commands: Sequence[Command]) -> list[Any]:
     """Returns the answer to each command by the server of its keys; all are sent before any answer is waited for."""
 
-    def ask(address: Address, places: Sequence[int], meanwhile: Callable[[], None]) -> list[Any]:
-        connections, some = _connections(cluster.is_patient, address), [commands[place] for place in places]
-        return cluster.at(address, lambda _: _answers(connections, some, meanwhile))
+    def ask(server: Redis, places: Sequence[int], meanwhile: Callable[[], None]) -> list[Any]:
+        return _answers(_connections(cluster.is_patient, server), [commands[place] for place in places], meanwhile)
 
     names = [command[3] if command[2] else None for command in commands]
     anywhere = next(filter(None, names), None)
