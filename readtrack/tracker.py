@@ -17,7 +17,6 @@ from readtrack.hits.bots import name_of
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models.tracked import Tracked, mark_stored
-from readtrack.request import Recorder
 from readtrack.store import clock, day_keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.lifecycle import erase as erase
@@ -64,9 +63,7 @@ def view(obj: Model, *, visitor: Visitor) -> bool:
     Rate and window hold as for a page; robots are for the caller to leave out. Takes one round trip. Returns True if
     the view counted. Raises TypeError for an object whose views are not counted, and redis.RedisError.
     """
-    recorder = Recorder()
-    recorder.view(obj)
-    return bool(record(Hit(visitor, buckets.now() + clock.skew, views=tuple(recorder.views))).counted)
+    return bool(record(Hit(visitor, buckets.now() + clock.skew, views=(counted_subject_of(obj),))).counted)
 
 
 def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
