@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import wraps
+from math import ceil
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -113,7 +114,9 @@ def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[
             return JsonResponse(work(request, reader))
         except RefusalError as refusal:
             error = {"code": refusal.code, "message": str(refusal)}
-            return JsonResponse({"error": error}, status=refusal.status)
+            # Until then Redis is not asked again (RFC 9110, 10.2.3).
+            later = {"Retry-After": str(ceil(conf.CIRCUIT))} if refusal.status == 503 else {}
+            return JsonResponse({"error": error}, status=refusal.status, headers=later)
 
     return view
 

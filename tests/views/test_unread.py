@@ -296,3 +296,4 @@ def test_without_redis_it_says_so(client: Client, settings: Any) -> None:
     use_redis(settings, "redis://127.0.0.1:1/0")
     for answer in (client.get(UNREAD, {"category": category}), post(client, {"categories": [category]})):
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+        assert answer["Retry-After"] == "5"
