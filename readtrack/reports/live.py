@@ -4,7 +4,7 @@ from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
@@ -145,26 +145,14 @@ def _shown(stored: dict[str, int], live: Mapping[str, Total]) -> dict[str, int]:
     return stored
 
 
-@overload
-def visitors(objs: Model, *, days: int | None = None, at: datetime | None = None) -> int: ...
-
-
-@overload
-def visitors(
-    objs: Iterable[AnyModel], *, days: int | None = None, at: datetime | None = None
-) -> dict[AnyModel, int]: ...
-
-
-def visitors(objs: Any, *, days: int | None = None, at: datetime | None = None) -> Any:
-    """Returns the unique visitors of each object, or of a single one, in one round trip.
+def visitors(objs: Iterable[AnyModel], *, days: int | None = None, at: datetime | None = None) -> dict[AnyModel, int]:
+    """Returns the unique visitors of each object, in one round trip.
 
     All-time numbers are never less than SQL's; while Redis is down they are SQL's. That takes one query if any object
     does not carry its count: a deferred one, or one without the columns of Tracked. Numbers of the last `days` (UTC,
     today is one of them) are up to an hour old. Raises UniquesError for days that are not kept, and TypeError for an
     object that has no counts.
     """
-    if isinstance(objs, Model):
-        return visitors([objs], days=days, at=at)[objs]
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
     if days is not None:
         recent = uniques.recent_visitors(list(subjects.values()), days=days, at=buckets.now(at))

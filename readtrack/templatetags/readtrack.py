@@ -98,7 +98,7 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[re
 @register.simple_tag
 def visitor_count(obj: Any) -> int | str:
     """`{% visitor_count post %}` shows the unique visitors. Each asks Redis for itself."""
-    return reports.visitors(obj) if Placeholder.of(COUNT, obj) else ""
+    return reports.visitors([obj])[obj] if Placeholder.of(COUNT, obj) else ""
 
 
 @register.simple_tag

@@ -45,7 +45,7 @@ def come_after_a_loss(post: Post, visitors: range, *, before: range, redis: Redi
 
 def visitors(post: Post) -> int:
     post.refresh_from_db()
-    assert reports.visitors(post) == post.visitor_count
+    assert reports.visitors([post])[post] == post.visitor_count
     return int(post.visitor_count)
 
 

@@ -163,7 +163,7 @@ def test_it_shows_what_the_reports_say(article: Article, editor: Client) -> None
     for _ in range(2):
         page = editor.get("/plain/").text
         assert numbers(page) == ["6", "6", "6", "1"]
-        day, seen = reports.views_in([article], days=1)[article], reports.visitors(article)
+        day, seen = reports.views_in([article], days=1)[article], reports.visitors([article])[article]
         assert [day, seen, reports.reading(article).reads] == [6, 6, 1]
         assert "</section>6</p>" in page  # the count behind it
         flush()

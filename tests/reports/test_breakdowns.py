@@ -112,5 +112,5 @@ def test_unique_visitors_are_never_less_than_sql_knows(post: Post, redis: Redis)
     post.refresh_from_db()
     redis.flushdb()
     view(post)
-    assert reports.visitors(post) == 3
+    assert reports.visitors([post])[post] == 3
     assert reports.visitors_together([post, factories.post()]) == 3

@@ -26,7 +26,7 @@ def view(obj: Any, *visitors: str, **values: Any) -> None:
 def test_visitors_of_one_object_or_of_many() -> None:
     one, two = factories.post(), factories.post()
     view(one, "a", "b")
-    assert reports.visitors(one) == 2
+    assert reports.visitors([one])[one] == 2
     assert reports.visitors([one, two]) == {one: 2, two: 0}
     assert reports.visitors([]) == {}
 
@@ -34,9 +34,9 @@ def test_visitors_of_one_object_or_of_many() -> None:
 def test_never_less_than_sql_stores_and_that_with_redis_gone(settings: Settings) -> None:
     post = factories.post(visitor_count=5)
     view(post, "a")
-    assert reports.visitors(post) == 5
+    assert reports.visitors([post])[post] == 5
     settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
-    assert reports.visitors(post) == 5
+    assert reports.visitors([post])[post] == 5
 
 
 def test_many_kinds_at_once_cost_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
@@ -52,7 +52,7 @@ def test_visitors_of_the_last_days(settings: Settings, noon: datetime) -> None:
     one, two = factories.post(), factories.post()
     view(one, "a", "b", at=noon)
     view(two, "b", at=noon)
-    assert reports.visitors(one, days=7, at=noon) == 2
+    assert reports.visitors([one], days=7, at=noon)[one] == 2
     assert reports.visitors([one, two], days=7, at=noon) == {one: 2, two: 1}
     assert reports.visitors_together([one, two], days=7, at=noon) == 2
 
@@ -89,8 +89,8 @@ def test_daily_sets_know_who_came_today_and_yesterday(settings: Settings) -> Non
     for user, yesterday, today in ((early, True, False), (late, False, True)):
         assert reports.has_seen(user, post, at=now - buckets.DAY) is yesterday
         assert reports.has_seen(user, post, at=now) is reports.has_seen(user, post) is today
-    assert reports.visitors(post, days=1, at=now - buckets.DAY) == 2
-    assert (reports.visitors(post, days=1), reports.visitors(post, days=2)) == (3, 5)
+    assert reports.visitors([post], days=1, at=now - buckets.DAY)[post] == 2
+    assert (reports.visitors([post], days=1)[post], reports.visitors([post], days=2)[post]) == (3, 5)
     with pytest.raises(UniquesError, match="'daily' does not know who viewed what on"):
         reports.has_seen(late, post, at=now - 2 * buckets.DAY)
 
