@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -12,6 +12,7 @@ from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.buckets import Period
+from readtrack.models import History, ReaderHistory
 from readtrack.reports.breakdowns import reads
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import history
@@ -96,18 +97,19 @@ def reader_series(
     if not starts:
         return []
     subject = subject_of(category)
-    known, rows = history.readers(subject_column(subject), since=within.start, until=within.stop)
+    known, rows = history.absolute(ReaderHistory, subject_column(subject), since=within.start, until=within.stop)
     found = {_place(starts, hour): count for hour, count in rows.items()}
     if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [subject])):
         found[bisect_right(starts, now) - 1] = live[subject]
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
-def _model_views(models: Sequence[str], *, since: int, until: int) -> Counter[int]:
+def _model_views(models: Iterable[type[Model]], *, since: int, until: int) -> Counter[int]:
     """Returns the views of these models together by hour index."""
+    labels = [*map(label_of, models)]
     # SQL comes first, because a count that is settled and written in between would count twice.
-    stored = history.sums([f"{model}{tag}" for model in models for tag in keys.past_tags()], since=since, until=until)
-    calls = counters.model_hours(models, range(max(since, until - counters.MODEL_HOURS), until))
+    stored = history.sums([f"{label}{tag}" for label in labels for tag in keys.past_tags()], since=since, until=until)
+    calls = counters.model_hours(labels, range(max(since, until - counters.MODEL_HOURS), until))
     return merged(stored, fail_open(scripts.run_all, [], *calls))
 
 
@@ -125,20 +127,18 @@ def merged(stored: Mapping[str, Sums], live: Sequence[Any]) -> Counter[int]:
 
 
 def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> Counter[int]:
-    if of is None:
-        return _model_views([label_of(model) for model in counted_models()], since=since, until=until)
-    if isinstance(of, type):
-        return _model_views([label_of(of)], since=since, until=until)
+    if not isinstance(of, Model):
+        return _model_views([of] if of else counted_models(), since=since, until=until)
     subject = subject_of(of)
-    found = Counter(dict(history.views(subject_column(subject), since=since, until=until)))
-    return found + _not_flushed(of, subject, since=since, until=until)
+    found = history.absolute(History, subject_column(subject), since=since, until=until).by_hour()
+    return Counter(found) + _not_flushed(of, subject, since=since, until=until)
 
 
 def _hourly_reads(of: Any, *, since: int, until: int) -> Counter[int]:
     if not isinstance(of, Model):
         raise TypeError("Reads over time are known of an object only.")
     column = subject_column(history.of_reads(subject_of(of)))
-    found = Counter(dict(history.views(column, since=since, until=until)))
+    found = Counter(history.absolute(History, column, since=since, until=until).by_hour())
     stored = history.last(column)
     present = buckets.hour_index(buckets.now())
     fresh = reads(of) - (stored.views if stored else 0)

@@ -1,7 +1,7 @@
 """Absolute counts by the hour: the views of a range are the difference of two, so they agree with the total."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from itertools import accumulate, pairwise
@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum, Window
+from django.db.models import Exists, F, Max, Min, Model, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
@@ -38,8 +38,9 @@ class Sums(NamedTuple):
     rows: dict[int, int]
 
     def by_hour(self) -> dict[int, int]:
-        """Returns how much the number rose in each of these hours."""
-        return {hour: views - last for (_, last), (hour, views) in pairwise([(0, self.before), *self.rows.items()])}
+        """Returns how much the number rose in each of these hours. One that fell was reset in between."""
+        numbers = pairwise([(0, self.before), *self.rows.items()])
+        return {hour: new - last if new >= last else new for (_, last), (hour, new) in numbers}
 
 
 def of_reads(subject: str) -> str:
@@ -131,15 +132,13 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
     return found
 
 
-def views(subject: str, *, since: int, until: int) -> Iterator[tuple[int, int]]:
-    """Yields the hours of a range with stored views, and the number of views, oldest first."""
-    rows = databases.rows(History).filter(subject=subject).order_by("hour")
+def absolute(model: type[Model], column: str, *, since: int, until: int) -> Sums:
+    """Returns the views of a subject (of History) or its readers (of ReaderHistory), oldest first."""
+    number = "views" if model is History else "readers"
+    rows = databases.rows(model).filter(subject=column).order_by("hour")
     since = max(since, BASELINE + 1)
-    last = rows.filter(hour__lt=since).values_list("views", flat=True).last() or 0
-    for hour, absolute in rows.filter(hour__gte=since, hour__lt=until).values_list("hour", "views"):
-        # A count that fell was reset in between.
-        yield hour, absolute - last if absolute >= last else absolute
-        last = absolute
+    before = rows.filter(hour__lt=since).values_list(number, flat=True).last() or 0
+    return Sums(before, dict(rows.filter(hour__gte=since, hour__lt=until).values_list("hour", number)))
 
 
 def first_hour(subjects: Collection[str]) -> "QuerySet[Any]":
@@ -256,10 +255,3 @@ def newest_readers(columns: Sequence[str]) -> dict[str, int]:
     newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
     rows = databases.rows(ReaderHistory).filter(subject__in=columns).alias(place=newest).filter(place=1)
     return dict(rows.values_list("subject", "readers"))
-
-
-def readers(column: str, *, since: int, until: int) -> Sums:
-    """Returns the subject's number of readers before a range of hours, and at the end of each hour with a row."""
-    rows = databases.rows(ReaderHistory).filter(subject=column).order_by("hour")
-    before = rows.filter(hour__lt=since).values_list("readers", flat=True).last() or 0
-    return Sums(before, dict(rows.filter(hour__gte=since, hour__lt=until).values_list("hour", "readers")))

@@ -52,8 +52,8 @@ def written(posts: Sequence[Any], rows: list[tuple[int, int, int, int, int]], *,
 
 
 def added_up(posts: Sequence[Any], *, since: int, until: int) -> list[tuple[Any, int]]:
-    sums = {post: sum(dict(history.views(subject_of(post), since=since, until=until)).values()) for post in posts}
-    found = [(post, views) for post, views in sums.items() if views]
+    rows = {post: history.absolute(History, subject_of(post), since=since, until=until) for post in posts}
+    found = [(post, views) for post, sums in rows.items() if (views := sum(sums.by_hour().values()))]
     return sorted(found, key=lambda pair: (pair[1], pair[0].pk), reverse=True)
 
 
