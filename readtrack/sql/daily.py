@@ -11,7 +11,7 @@ from readtrack.models import History
 from readtrack.sql import databases
 
 VIEW = "readtrack_daily"
-HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"), 24)  # whose zone is written out
+HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"))  # whose zone is written out
 
 
 def create(connection: BaseDatabaseWrapper, *, table: str = History._meta.db_table) -> None:
@@ -50,11 +50,9 @@ def _day(vendor: str) -> str:
     if vendor == "postgresql":
         return f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
     # SQLite knows no zones, and MySQL only those that somebody has loaded.
-    changes = [HOURS[0]]
-    for start, end in pairwise(HOURS):
-        if _ahead(start) != _ahead(end):
-            changes += (hour for hour in range(start + 1, end + 1) if _ahead(hour) != _ahead(hour - 1))
-    whens = "".join(f" WHEN hour >= {hour} THEN {_ahead(hour)}" for hour in reversed(changes))
+    offsets = zip(HOURS, map(_ahead, HOURS), strict=True)
+    changes = [(HOURS[0], _ahead(HOURS[0])), *(new for old, new in pairwise(offsets) if new[1] != old[1])]
+    whens = "".join(f" WHEN hour >= {hour} THEN {ahead}" for hour, ahead in reversed(changes))
     local = f"hour * 3600 + CASE{whens} ELSE {_ahead(HOURS[0])} END"
     return f"DATE({local}, 'unixepoch')" if vendor == "sqlite" else f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))"
 
