@@ -94,7 +94,7 @@ def write_chunk(
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
         if written.ahead:
-            ahead = row_counts.stored(model, list(written.ahead))
+            ahead = row_counts.stored(model, written.ahead)
             run.lifted += _lift(_with_visitors({rows[pk]: row for pk, row in ahead.items()}))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):

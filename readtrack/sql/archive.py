@@ -1,7 +1,6 @@
 """Data of subjects beside the counts in their rows: sketches, and the counts of hashes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from django.db.models import Model
 
@@ -14,18 +13,9 @@ FIELD_LENGTH = 100
 ALL: tuple[type[Model], ...] = (Archive, Breakdown, History, Popular, SubjectCount)
 
 
-def archived(subjects: Sequence[str]) -> dict[str, Any]:
-    """Returns the archive of each subject that has one, without its sketch."""
-    columns = {subject_column(subject): subject for subject in subjects}
-    rows = databases.rows(Archive).filter(subject__in=list(columns))
-    return {columns[row.subject]: row for row in rows.values_list("subject", "views", "visitors", "hour", named=True)}
-
-
 def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
     """Returns the archived sketch of each subject that has one."""
-    columns = {subject_column(subject): subject for subject in subjects}
-    rows = databases.rows(Archive).filter(subject__in=list(columns))
-    return {columns[column]: bytes(sketch) for column, sketch in rows.values_list("subject", "sketch")}
+    return {subject: bytes(row.sketch) for subject, row in databases.about(Archive, subjects, "sketch").items()}
 
 
 def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:

@@ -25,10 +25,10 @@ class RowCounts(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Rows raised, views of rows that store more, rows that are missing, and rows that others have locked."""
+    """Rows raised, rows that store more views, rows that are missing, and rows that others have locked."""
 
     raised: Sequence[Any] = ()
-    ahead: Mapping[Any, int] = {}
+    ahead: Sequence[Any] = ()
     missing: Sequence[Any] = ()
     locked: Sequence[Any] = ()
 
@@ -53,11 +53,11 @@ def table_of(model: type[Model]) -> type[Model]:
     return model if issubclass(model, Tracked) else SubjectCount
 
 
-def stored(model: type[Model], pks: Sequence[Any], *, lock: bool = False) -> dict[Any, RowCounts]:
-    """Returns the counts of rows that exist; with `lock` those of rows that are free, which it locks."""
+def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
+    """Returns the counts of rows that exist."""
     found: dict[Any, RowCounts] = {}
     for some in scripts.sliced(pks):  # because databases limit the number of parameters
-        rows = (databases.unlocked(model) if lock else databases.rows(model)).filter(pk__in=some)
+        rows = databases.rows(model).filter(pk__in=some)
         if issubclass(model, Tracked):
             counts = rows.values_list("pk", "view_count", "visitor_count")
             found.update((pk, RowCounts(*both)) for pk, *both in counts)
@@ -83,9 +83,8 @@ def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
 
 
 def _in_table(subjects: Iterable[str]) -> dict[str, RowCounts]:
-    columns = {subject_column(subject): subject for subject in subjects}
-    rows = databases.rows(SubjectCount).filter(subject__in=list(columns))
-    return {columns[column]: RowCounts(*counts) for column, *counts in rows.values_list("subject", "views", "visitors")}
+    rows = databases.about(SubjectCount, subjects, "views", "visitors")
+    return {subject: RowCounts(row.views, row.visitors) for subject, row in rows.items()}
 
 
 def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
@@ -161,15 +160,15 @@ def _write_postgresql(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) 
     with databases.of(model).cursor() as cursor:
         statement = databases.STATEMENTS["raise_counts"].format_map(names)
         cursor.execute(statement, [pks, *new, pks, len(snapshots)])
-        raised, ahead, counts, count = cursor.fetchone()
-        found = dict(zip((prepared[value] for value in ahead or ()), counts or (), strict=True))
+        raised, ahead, count = cursor.fetchone()
+        found = [prepared[value] for value in ahead or ()]
         if count == len(snapshots):
             return Written(list(snapshots), found)
         untouched = prepared.keys() - set(raised or ())
         statement = databases.STATEMENTS["read_counts"].format_map(names)
         cursor.execute(statement, [databases.array(list(untouched))])
         others = {prepared[value]: RowCounts(*row) for value, *row in cursor.fetchall()}
-    found.update((pk, row.views) for pk, row in others.items() if row.views > snapshots[pk].views)
+    found += (pk for pk, row in others.items() if row.views > snapshots[pk].views)
     missing = [prepared[value] for value in untouched if prepared[value] not in others]
     return Written([prepared[value] for value in raised or ()], found, missing, list(_behind(others, snapshots)))
 
@@ -192,7 +191,7 @@ def _write_portable(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> W
     else:
         rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
         databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=rows, is_each=True)
-    ahead = {pk: row.views for pk, row in present.items() if row.views > snapshots[pk].views}
+    ahead = [pk for pk, row in present.items() if row.views > snapshots[pk].views]
     missing = [pk for pk in snapshots if pk not in present]
     return Written(list(free), ahead, missing, [pk for pk in behind if pk not in free])
 
@@ -201,8 +200,8 @@ def _raise_unlocked(model: type[Tracked], behind: dict[Any, RowCounts]) -> dict[
     connection, free = databases.of(model), behind
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.features.has_select_for_update_skip_locked:
-            unlocked = stored(model, list(behind), lock=True)
-            free = {pk: new for pk, new in behind.items() if pk in unlocked}
+            unlocked = databases.unlocked(model).filter(pk__in=list(behind)).values_list("pk", flat=True)
+            free = {pk: behind[pk] for pk in unlocked}
         parameters = [
             (new.views, new.views, new.visitors, new.visitors, value)
             for value, new in zip(_prepared(model, free), free.values(), strict=True)

@@ -14,11 +14,10 @@ WITH new AS (
     SET {views} = GREATEST(row.{views}, new.views), {visitors} = GREATEST(row.{visitors}, new.visitors)
     FROM new
     WHERE row.{pk} = new.pk
-    RETURNING row.{pk} AS pk, row.{views} AS views, row.{views} > new.views AS is_ahead
+    RETURNING row.{pk} AS pk, row.{views} > new.views AS is_ahead
 )
 SELECT
     CASE WHEN count(*) < %s THEN array_agg(pk) END,
     array_agg(pk) FILTER (WHERE is_ahead),
-    array_agg(views) FILTER (WHERE is_ahead),
     count(*)
 FROM raised
