@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.cache import caches
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
@@ -34,23 +34,49 @@ def display(request: pytest.FixtureRequest, django_db_setup: None) -> Iterator[B
         yield browser
 
 
+class Tab:
+    """A tab in a window of its own, in which one reader after the other sits down: each window takes a second."""
+
+    def __init__(self, browser: Browser, **options: Any) -> None:
+        self.page = browser.new_page(**options)
+        self._devtools = self.page.context.new_cdp_session(self.page)
+
+    def change(self, agent: str) -> None:
+        """Leaves nothing of who sat there before."""
+        self.page.goto("about:blank")
+        self.page.unroute_all()
+        self.page.context.clear_cookies()
+        self._devtools.send("Network.clearBrowserCache")
+        self._devtools.send("Emulation.setUserAgentOverride", {"userAgent": agent})
+
+
+@pytest.fixture(scope="package")
+def tab(display: Browser, live_server: LiveServer) -> Tab:
+    return Tab(display, base_url=live_server.url)
+
+
 @pytest.fixture
-def reader(display: Browser, live_server: LiveServer, settings: Settings) -> Iterator[Reader]:
-    """Opens a tab of a new reader, in a browser without cookies."""
+def reader(display: Browser, tab: Tab, live_server: LiveServer, settings: Settings) -> Iterator[Reader]:
+    """Returns what seats a new reader, without cookies: at the same tab for the same options, unless it `is_new`."""
     pages = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "browser"}
     settings.CACHES = {**settings.CACHES, "pages": pages}
     caches["pages"].clear()
-    opened: list[BrowserContext] = []
+    tabs = {str({"base_url": live_server.url}): tab}
     asked.clear()
 
-    def open_one(*, agent: str = "", user: Any = None, **options: Any) -> Page:
-        agent, options = agent or chromium.agent(str(next(versions))), {"base_url": live_server.url, **options}
-        opened.append(display.new_context(user_agent=agent, **options))
-        opened[-1].set_default_timeout(ENOUGH * 1000)
+    def seat(*, agent: str = "", user: Any = None, is_new: bool = False, **options: Any) -> Page:
+        options = {"base_url": live_server.url, **options}
+        name = str(len(tabs) if is_new else options)
+        if name not in tabs:
+            tabs[name] = Tab(display, **options)
+        page = tabs[name].page
+        tabs[name].change(agent or chromium.agent(str(next(versions))))
+        page.context.set_default_timeout(ENOUGH * 1000)
         if user:
-            opened[-1].add_cookies([{"name": "sessionid", "value": session(user), "url": options["base_url"]}])
-        return opened[-1].new_page()
+            page.context.add_cookies([{"name": "sessionid", "value": session(user), "url": options["base_url"]}])
+        return page
 
-    yield open_one
-    for each in opened:
-        each.close()
+    yield seat
+    tab.page.goto("about:blank")
+    for each in set(tabs.values()) - {tab}:
+        each.page.context.close()

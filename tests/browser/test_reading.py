@@ -222,7 +222,7 @@ def test_readers_skimmers_tabs_and_robots_are_judged_right(
     wrong, table = [], {way: [0, 0] for way in WAYS}
     for way, kind, _ in some:
         go, script, is_engaged, is_read = WAYS[way]
-        TEXTS["now"], post, page = WRITTEN[kind], factories.post(), reader()
+        TEXTS["now"], post, page = WRITTEN[kind], factories.post(), reader(is_new=True)
         text = Text(page, post, WRITTEN[kind], script)
         go(text)
         text.leave()
@@ -242,7 +242,7 @@ def test_readers_skimmers_tabs_and_robots_are_judged_right(
 
 def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader, redis_in_use: None) -> None:
     """Does what Turbo does: shows another page's body, and runs the scripts in it."""
-    page, post, TEXTS["now"] = reader(), factories.post(), ENGLISH
+    page, post, TEXTS["now"] = reader(is_new=True), factories.post(), ENGLISH
     page.add_init_script("\n".join((TAB, PERSON)))
     page.clock.install()
     page.goto("/index/")
@@ -269,7 +269,7 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader, 
 def test_who_leaves_by_a_link_is_told_of(reader: Reader, redis_in_use: None, settings: Settings) -> None:
     # What playwright calls itself goes along with what is sent on leaving.
     settings.READTRACK = {"NOT_BOTS": ["HeadlessChrome"]}
-    page, post, TEXTS["now"] = reader(), factories.post(), ENGLISH
+    page, post, TEXTS["now"] = reader(is_new=True), factories.post(), ENGLISH
     page.add_init_script(PERSON)
     page.clock.install()
     page.goto(f"/text/{post.pk}/")

@@ -98,9 +98,10 @@ def swapped(page: Page, post: Post, library: str) -> None:
 
 def app(page: Page, post: Post) -> None:
     """Asks for data and tells the token, as an app does that keeps its cookie."""
-    token = page.request.get(f"/data/{post.pk}/").json()["token"]
+    headers = {"User-Agent": page.evaluate("navigator.userAgent")}
+    token = page.request.get(f"/data/{post.pk}/", headers=headers).json()["token"]
     for _ in range(2):
-        assert page.request.post("/assets/page.js", data=token).ok
+        assert page.request.post("/assets/page.js", data=token, headers=headers).ok
 
 
 WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
@@ -178,7 +179,7 @@ def test_each_reader_counts_once_behind_the_cache_of_the_whole_site(
             page = reader(base_url=server.url, user=user)
             plain(page, post, kind)
             check_dots(page, user, post)
-            page.context.close()
+        page.context.close()
     finally:
         stop(server)
     check_all_are_counted(views)
@@ -250,7 +251,7 @@ def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(
     reader: Reader, post: Post, views: Callable[[], int], settings: Settings
 ) -> None:
     settings.READTRACK = {"COUNT_BY": "script"}
-    page = reader()
+    page = reader(is_new=True)
     page.add_init_script("window.away = true; Object.defineProperty(document, 'hidden', { get: () => away });")
     page.goto(f"/post/{post.pk}/")
     assert asked.total() == 1
