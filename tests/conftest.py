@@ -14,6 +14,7 @@ from time import time_ns
 
 import pytest
 from django.conf import settings
+from pygal.config import SerieConfig
 from pytest_django import Settings
 from redis import Redis
 from redis import utils as redis_utils
@@ -36,6 +37,9 @@ from tests.support.wire import Wire
 
 # Each new connection tells it to the server, and redis-py reads it from a file each time: 2 ms.
 redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
+# pygal lists them for each setting of each line that it draws.
+names_of_settings = dir(SerieConfig())
+SerieConfig.__dir__ = lambda self: names_of_settings
 Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
 buffer.LAST = 60.0
