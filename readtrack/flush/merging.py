@@ -52,13 +52,13 @@ def settle(epoch: SqlEpoch) -> int:
 def _stored(names: Sequence[str]) -> dict[str, Stored]:
     """Returns what SQL stores of each counter: zero for a row that is gone."""
     found = dict.fromkeys(names, Stored({"": 0}))
-    if hours := {name: keys.parse_hour(name) for name in names if keys.is_hour(name)}:
+    parts = [(name, *keys.split_member(name)) for name in names]
+    if hours := {name: keys.parse_hour(name) for name, kind, _ in parts if kind == "hour"}:
         indexes = [hour for _, hour in hours.values()]
         sums = history.sums({model for model, _ in hours.values()}, since=min(indexes), until=max(indexes) + 1)
         rises = {model: rows.by_hour() for model, rows in sums.items()}
         found |= {name: Stored({"": rises[model].get(hour, 0)}) for name, (model, hour) in hours.items()}
-    others = [keys.split_member(name) for name in names if name not in hours]
-    if hashes := [name for name in others if name[0]]:
+    if hashes := [(kind, subject) for _, kind, subject in parts if kind not in {"", "hour"}]:
         found |= {keys.member(*name): Stored(counts) for name, counts in archive.breakdowns(hashes).items()}
     for model, rows in rows_by_model(names).items():
         counts = {rows[pk]: row for pk, row in row_counts.stored(model, list(rows)).items()}

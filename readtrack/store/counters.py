@@ -206,7 +206,7 @@ def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[
     counters: list[dict[str, Any]] = []
     sketches: list[bytes] = []
     for name, one in stored.items():
-        kind, subject = ("hour", name) if keys.is_hour(name) else keys.split_member(name)
+        kind, subject = keys.split_member(name)
         strategy = uniques.strategy_of(subject)
         if kind:  # without visitors
             names += [keys.prefix() + name] * 3

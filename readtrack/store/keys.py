@@ -286,10 +286,12 @@ def member(kind: str, subject: str) -> str:
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """Returns the kind ("" for a total) and the subject of a name in `views:unsettled` that is no model's hour.
+    """Returns the kind and the subject of a name in `views:unsettled`: "" for a total, and "hour" for a model's hour.
 
     The kind may be a dimension's that is in the settings no more.
     """
+    if name.startswith("views:hour:"):
+        return "hour", name
     found = MEMBER.fullmatch(TAG.sub("", name))
     return (found[1], found[2]) if found else ("", name)
 
@@ -311,11 +313,6 @@ def parse_hour(name: str) -> tuple[str, int]:
     kind, _, label = name.rpartition(":")
     family, _, bucket = kind.rpartition(":")
     return label + family.removeprefix(model_hour.family), buckets.bucket_index(bucket)
-
-
-def is_hour(name: str) -> bool:
-    """Returns True if a name in `views:unsettled` is of a model's hour."""
-    return name.startswith("views:hour:")
 
 
 def lasting(subject: str) -> tuple[str, ...]:
