@@ -33,8 +33,7 @@ from readtrack.subjects import (
     subject_of_row,
 )
 
-LONGEST = 300  # characters of a value in the address
-LONGEST_SUBJECT = 4_000  # of an object's or a category's, whose key may be percent-encoded text
+LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
 OLDEST = date(1990, 1, 1)
 DEFAULT = "7"
 MOMENT = timedelta(microseconds=1)
@@ -95,10 +94,7 @@ class Scope:
         """
         left_out = _names() if "object" in fixed else ("author", "category") if fixed else ()
         names = [name for name in _names() if name not in left_out]
-        longest = {"object": LONGEST_SUBJECT, "category": LONGEST_SUBJECT}
-        found = {
-            name: str(given.get(name, ""))[: longest.get(name, LONGEST)].replace("\0", "") for name in (*names, *OTHERS)
-        }
+        found = {name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*names, *OTHERS)}
         chosen = {name: found[name] for name in names if found[name] and _is_valid(name, found[name])}
         now = timezone.localtime(buckets.now(at))
         first, last = (_day(found[name], now.date()) for name in ("from", "to"))
@@ -237,22 +233,16 @@ def _midnight(day: date) -> datetime:
 def _spans(period: str, now: datetime, first: date, last: date) -> tuple[Span, Span | None]:
     """Returns the period, and the one before it for as long as the period has lasted."""
     today = now.date()
-    back = PERIODS[period][1] if period in PERIODS else None
-    begin, end, earlier = today, now, today - DAY
-    if back is not None:
-        begin = today - back * DAY
-        earlier = begin - (back + 1) * DAY
-    elif period == "yesterday":
-        begin, end, earlier = today - DAY, _midnight(today), today - 2 * DAY
-    elif period == "month":
-        begin = today.replace(day=1)
-        earlier = (begin - DAY).replace(day=1)
-    elif period == "year":
-        begin = today.replace(month=1, day=1)
-        earlier = (begin - DAY).replace(month=1, day=1)
-    elif period == "range":
-        begin, end = first, min(_midnight(last + DAY), now)
-        earlier = begin - (last - first + DAY)
+    month, year = today.replace(day=1), today.replace(month=1, day=1)
+    begins = {
+        "yesterday": (today - DAY, today - 2 * DAY),
+        "month": (month, (month - DAY).replace(day=1)),
+        "year": (year, year.replace(year=year.year - 1)),
+        "range": (first, first - (last - first + DAY)),
+    }
+    back = PERIODS[period][1] or 0 if period in PERIODS else 0
+    begin, earlier = begins.get(period, (today - back * DAY, today - (2 * back + 1) * DAY))
+    end = min(_midnight({"yesterday": today, "range": last + DAY}.get(period, today + DAY)), now)
     span = Span(_midnight(begin), end)
     if period == "all":
         return span, None
