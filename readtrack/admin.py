@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404, redirect
@@ -219,6 +220,8 @@ class DashboardAdmin(ReadOnlyAdmin):
     def _page(
         self, request: HttpRequest, fixed: Mapping[str, str], *, allowed: bool, obj: Model | None = None, **context: Any
     ) -> Any:
+        if not allowed:
+            raise PermissionDenied
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -228,6 +231,4 @@ class DashboardAdmin(ReadOnlyAdmin):
         }
         request.current_app = self.admin_site.name  # for the template's addresses
         sees_notes = context["sees_all"] or not fixed
-        return dashboard(
-            request, may_view=lambda _: allowed, fixed=fixed, context=context, has_notes=sees_notes, obj=obj
-        )
+        return dashboard(request, fixed=fixed, context=context, has_notes=sees_notes, obj=obj)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 from django.db.models import Model
@@ -25,7 +26,7 @@ from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Hash, Name
 from readtrack.store.scripts import Call
-from readtrack.subjects import enters_funnel, label_of, model_with_label, subject_column
+from readtrack.subjects import enters_funnel, label_of, subject_column
 
 RECENT = 5  # minutes that are now
 HOURS = 48  # hours of skips that Redis keeps
@@ -111,15 +112,20 @@ class Numbers:
         """The number of the points of the period before; -1 if there is none."""
         return len(self._bounds) - len(self.starts) - 1
 
+    @property
+    def _names(self) -> dict[str, list[str]]:
+        """The names that history has of the views of whole models, of their new visitors and of their reads."""
+        visitors, reads = ([*map(of, self.labels)] for of in (history.of_visitors, history.of_reads))
+        return {"views": self.objects.names, "visitors": visitors, "reads": reads}
+
     @cached_property
     def _stored(self) -> dict[str, Sums]:
-        """The sums of whole models in SQL's history: views, and by other names new visitors and reads."""
+        """The sums of whole models in SQL's history."""
         if self.asked.is_listed or not self.labels:
             return {}
-        names = [name for label in self.labels for name in (history.of_visitors(label), history.of_reads(label))]
         bounds = [max(BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
         live = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
-        return history.sums_between([*self.objects.names, *names], sorted({*bounds, *live}))
+        return history.sums_between([*chain(*self._names.values())], sorted({*bounds, *live}))
 
     @cached_property
     def _answers(self) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
@@ -249,22 +255,15 @@ class Numbers:
     @property
     def funnel(self) -> list[list[Stage]]:
         """The stages of the objects' funnels together, in the period and, if known, in the one before."""
+        labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
         if not self.has_gains:
-            others = [
-                name for name in self.objects.first if not enters_funnel(model_with_label(name.partition(":")[0]))
-            ]
-            viewed = [{name: self._live[1][name] for name in others}]
+            others = [name for name in self.objects.first if name.partition(":")[0] in labels]
+            viewed = [Counter({name: self._live[1][name] for name in others})]
         else:
-            labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
-            places = [range(self._gap + 1, len(self._bounds)), range(self._gap)]
-            steps = {label: [self._steps[f"{label}{tag}"] for tag in keys.past_tags()] for label in labels}
-            viewed = [
-                {
-                    label: sum(one[place][0] for one in steps[label] for place in one if place in some)
-                    for label in labels
-                }
-                for some in places
-            ]
+            viewed = [Counter[str](), Counter[str]()]
+            for label, tag in product(labels, keys.past_tags()):
+                for place, (views, _) in self._steps[f"{label}{tag}"].items():
+                    viewed[place < self._gap][label] += views if place != self._gap else 0
         found = zip(self._summands, viewed)  # noqa: B905 - there may be no period before
         return [stages({name: one for name, one in counts.items() if name[0] == "funnel"}, by) for counts, by in found]
 
@@ -274,15 +273,12 @@ class Numbers:
             _ = self.entries
             return [Counts(*point) for point in self._points]
         places: list[Counter[str]] = [Counter() for _ in self._bounds]
-        views = {name: rows for name, rows in self._stored.items() if name.partition(":")[0] in self.labels}
-        hourly = {"views": merged(views, self._answers[0])}
-        for name, of in (("visitors", history.of_visitors), ("reads", history.of_reads)):
-            hourly[name] = merged({of(label): self._stored[of(label)] for label in self.labels}, [])
-        for name, hours in hourly.items():
+        for number, names in self._names.items():
+            hours = merged({name: self._stored[name] for name in names}, self._answers[0] if number == "views" else [])
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
-                    places[bisect_right(self._bounds, hour) - 1][name] += count
-        return [Counts(place["views"], place["visitors"], place["reads"]) for place in places]
+                    places[bisect_right(self._bounds, hour) - 1][number] += count
+        return [Counts(**place) for place in places]
 
     @property
     def points(self) -> list[Counts]:
@@ -302,11 +298,8 @@ class Numbers:
         if self.asked.is_listed:
             return found._replace(views=max(found.views, sum(one.now.views for one in self.entries)))
         # What came before history is in no point.
-        sums = [0, 0, 0]
-        for name, rows in self._stored.items():
-            place = 1 if name.startswith(history.of_visitors("")) else 2 if name.startswith(history.of_reads("")) else 0
-            sums[place] += rows.before
-        return Counts(*map(sum, zip(found, sums, strict=True)))
+        before = {number: sum(self._stored[name].before for name in names) for number, names in self._names.items()}
+        return total_of([found, Counts(**before)])
 
     @property
     def trending(self) -> list[tuple[Any, str, int]]:
@@ -326,13 +319,13 @@ class Numbers:
     @property
     def is_summed(self) -> bool:
         """Returns False for whole models until a full flush has added up their visitors and reads."""
-        sums = [self._stored[history.of_visitors(label)] for label in self.labels] if self._stored else []
+        sums = [self._stored[name] for name in self._names["visitors"]] if self._stored else []
         return self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views
 
     @property
     def summed_until(self) -> datetime:
         """The start of the last hour in which a full flush has added visitors of whole models, or of the period."""
-        hours = [hour for label in self.labels for hour in self._stored[history.of_visitors(label)].rows]
+        hours = [hour for name in self._names["visitors"] for hour in self._stored[name].rows]
         return max(self.scope.span.since, buckets.hour_start(max(hours, default=0)))
 
     @property

@@ -1,14 +1,13 @@
 """The dashboard's page, its exports, and the view that serves both."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
@@ -61,7 +60,6 @@ TABS: Mapping[str, Tab] = {
 def dashboard(
     request: HttpRequest,
     *,
-    may_view: Callable[[HttpRequest], bool],
     fixed: Mapping[str, str] = {},
     context: Mapping[str, Any] = {},
     has_notes: bool = True,
@@ -71,11 +69,8 @@ def dashboard(
 
     `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`, and `obj` is that object;
     `context` is what the template needs besides. Titles lead to pages of the admin `request.current_app`. Notes on the
-    chart are of the whole site. Raises PermissionDenied where `may_view` returns False, and Http404 for a file of a
-    table that the page lacks.
+    chart are of the whole site. Raises Http404 for a file of a table that the page lacks.
     """
-    if not may_view(request):
-        raise PermissionDenied
     scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
     if (kind := request.GET.get("format")) in {"csv", "json"}:
         for one in _tabs(scope).values():
@@ -153,7 +148,7 @@ def page_context(
         "chips": list(_chips(found, scope, here)),
         **(_chart(found, chart, now) if chart and now else {}),
         "tables": [_shown(table, scope, site) for table in shown.values()],
-        "has_period": bool(chart) or any(table.is_of_period for table in shown.values()),
+        "has_period": tab != "sections",  # which is of now
         "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],
     }
 
@@ -249,12 +244,8 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
     rows = []
     sources = _dimensions()[:1] if table.name == "grew-most" else ()  # of others the page is two clicks away already
     for row in table.head:
-        cells = [
-            {
-                "column": column,
-                "text": text(value, column.kind),
-                "spark": _spark(value) if column.kind == "trend" else "",
-            }
+        cells: list[dict[str, Any]] = [
+            {"column": column, "text": text(value, column.kind)}
             for column, value in zip(table.columns, row.values, strict=True)
         ]
         link = _link(row, scope, site)
@@ -274,12 +265,6 @@ def _link(row: Row, scope: Scope, site: str | None) -> str:
     return scope.address(**row.filters)
 
 
-def _spark(points: Sequence[int]) -> str:
-    """Returns the points of a small line, 60 by 16."""
-    most, last = max([1, *points]), max(1, len(points) - 1)
-    return " ".join(f"{60 * place / last:.1f},{15 - 14 * value / most:.1f}" for place, value in enumerate(points))
-
-
 def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Returns the filters in force: name, value, and the address of the page without each."""
     labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
@@ -288,13 +273,9 @@ def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[
     for name, value in scope.chosen.items():
         if name in scope.fixed:
             continue
-        if name == "category" and (parsed := parse_subject(value)):
-            named = found.objects.chosen(name) or parsed[0]._default_manager.filter(pk=parsed[1]).first()
-            words = tables.title_of(named or value)
-        elif name == "author":
-            named = found.objects.chosen(name) or get_user_model()._default_manager.filter(pk=value).first()
-            words = tables.name_of(named or value)
-        else:
-            words = shown.get(value, value)
+        words = shown.get(value, value)
+        if name in {"category", "author"}:
+            model, pk = (name == "category" and parse_subject(value)) or (get_user_model(), value)
+            words = tables.name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
         chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))
     return chips

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -35,7 +35,6 @@ Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 NOT_KNOWN = "\N{EN DASH}"
 SHOWN = 10  # rows of a table on the page
 YESTERDAY = {"period": "yesterday"}
-MANY = 10_000  # active accounts, whose number is kept
 REMEMBERED = 300  # seconds
 
 REASONS: Mapping[Reason, Any] = {
@@ -120,7 +119,6 @@ class Table:
     rows: Sequence[Row]
     empty: str = ""
     shown: int = SHOWN
-    is_of_period: bool = True
 
     def values(self, name: str) -> list[Any]:
         """Returns the values of a column."""
@@ -163,7 +161,10 @@ def text(value: Any, kind: Kind) -> str:
         return _("%(number)s %%") % {"number": f"{'+' if value > 0 else ''}{exact(value)}"}
     if kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
-    return "" if kind == "trend" else title_of(value)
+    if kind == "trend":  # the points of a small line, 60 by 16
+        most, last = max([1, *value]), max(1, len(value) - 1)
+        return " ".join(f"{60 * place / last:.1f},{15 - 14 * one / most:.1f}" for place, one in enumerate(value))
+    return title_of(value)
 
 
 def over_time(found: Numbers) -> Table:
@@ -327,7 +328,7 @@ def sections(found: Numbers) -> Table:
             names = {subject: subject_column(subject) for subject in categories}
             stored = history.newest_readers([*names.values()])
             readers = {subject: stored.get(name, 0) for subject, name in names.items()}
-        accounts = _accounts()
+        accounts = _accounts(keys.prefix(), monotonic() // REMEMBERED)
         for subject, row in categories.items():
             count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
@@ -336,21 +337,13 @@ def sections(found: Numbers) -> Table:
         rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
     columns, empty = _columns("section", "readers", "unread", "share"), _("No model is a category.")
-    return Table("sections", _("Categories"), caption, columns, rows, empty, shown=50, is_of_period=False)
+    return Table("sections", _("Categories"), caption, columns, rows, empty, shown=50)
 
 
-def _accounts() -> int:
-    """Returns the number of active accounts; of many, whose count takes long, as of the last minutes."""
-    tenant = keys.prefix()
-    count, until = _accounts_known.get(tenant, (0, 0.0))
-    if until < monotonic():
-        count = get_user_model()._default_manager.filter(is_active=True).count()
-        if count >= MANY:
-            _accounts_known[tenant] = count, monotonic() + REMEMBERED
-    return count
-
-
-_accounts_known: dict[str, tuple[int, float]] = {}  # by tenant: the number, and until when it holds
+@lru_cache(maxsize=100)  # because to count millions takes long
+def _accounts(tenant: str, when: float) -> int:
+    """Returns the number of active accounts, of one tenant and of some minutes."""
+    return get_user_model()._default_manager.filter(is_active=True).count()
 
 
 def trending(found: Numbers) -> Table:
