@@ -38,14 +38,11 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     if conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading):
         hits = scripts.run(rate(hit, int(bool(hit.views))))
     # Views come first, because a step that is taken on the viewed page follows its view.
-    parts = scripts.parted(hit.views)
     calls: list[Call[Any]] = [
         count_views(hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits)
-        for some in parts
+        for some in scripts.parted(hit.views)
     ]
     views = len(calls)
-    for call, some in zip(calls, parts, strict=True) if hits else ():
-        call.absent = Outcome(skipped=dict.fromkeys(some, "error"))
     calls += [read_state.mark(hit._replace(reads=tuple(some))) for some in scripts.parted(hit.reads)]
     reads = len(calls)
     steps = counters.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
@@ -122,7 +119,8 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         others.append(options)
     newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
     shape = f"{hits} {len(prefix)} {newcomers} {script} {width} {views} {len(names)} {len(others)}"
-    return Call("record", names, (_common(), shape, *others), partial(_outcome, hit))
+    absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
+    return Call("record", names, (_common(), shape, *others), partial(_outcome, hit), absent)
 
 
 @cached_setting()
