@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -55,8 +54,7 @@ class Context(NamedTuple):
     """Input of every examination."""
 
     sample: int  # most totals to compare with SQL
-    info: Callable[[], Mapping[str, Any]] = server.info
-    configured: Callable[[str], str | None] = server.configured
+    client: Any = None  # of the server to look at, for those in BY_SERVER
 
 
 def duration(time: timedelta) -> str:
@@ -104,7 +102,7 @@ def connection(context: Context) -> Finding:
 
 def version(context: Context) -> Finding:
     """Examines whether the server knows the commands that the scripts call."""
-    info = context.info()
+    info = context.client.info()
     # Valkey also names a version of Redis, which is not its own.
     name = "Valkey" if "valkey_version" in info else "Redis"
     found = str(info.get(f"{name.lower()}_version", ""))
@@ -116,7 +114,7 @@ def version(context: Context) -> Finding:
 
 def role(context: Context) -> Finding:
     """Examines whether the server takes writes and holds all keys."""
-    info = context.info()
+    info = context.client.info()
     is_in_cluster, replicas = int(info.get("cluster_enabled", 0)) > 0, int(info.get("connected_slaves", 0))
     if is_in_cluster and not is_cluster():
         return finding("role.cluster", conf.CACHE, CLUSTER_FACTORY)
@@ -125,14 +123,14 @@ def role(context: Context) -> Finding:
     kind = "ok"
     if is_in_cluster and not replicas:
         kind = "alone"
-    elif is_in_cluster and context.configured("cluster-require-full-coverage") == "yes":
+    elif is_in_cluster and server.configured("cluster-require-full-coverage", context.client) == "yes":
         kind = "covering"
     return finding(f"role.{kind}", counted(replicas, "replica"))
 
 
 def eviction(context: Context) -> Finding:
     """Examines whether Redis deletes counts when its memory is full."""
-    info = context.info()
+    info = context.client.info()
     policy = str(info.get("maxmemory_policy", ""))
     limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
     kind = "full" if limit and used > limit * NEARLY_FULL else "ok"
@@ -143,12 +141,12 @@ def eviction(context: Context) -> Finding:
 
 def persistence(context: Context) -> Iterator[Finding]:
     """Examines what is left after a restart of Redis."""
-    info = context.info()
+    info = context.client.info()
     failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
     for field, what in failed.items():
         if info.get(field, "ok") != "ok":
             yield finding("persistence.failed", what)
-    saves = context.configured("save")
+    saves = server.configured("save", context.client)
     if info.get("aof_enabled"):
         yield finding("persistence.log")
     elif saves:
@@ -285,7 +283,7 @@ def examine(*, sample: int) -> Iterator[Finding]:
             continue
         name = look.__name__
         try:
-            found = _each(look, context) if look in BY_SERVER and is_cluster() else look(context)
+            found = _each(look, context) if look in BY_SERVER else look(context)
             yield from [found] if isinstance(found, Finding) else found
         except RefusedError as error:
             yield finding("refused.command", error)._replace(name=name)
@@ -295,12 +293,11 @@ def examine(*, sample: int) -> Iterator[Finding]:
 
 
 def _each(look: Examination, context: Context) -> Iterator[Finding]:
-    """Yields the findings about the primaries of a cluster; one for those that are alike."""
+    """Yields the findings about the server, or the primaries of a cluster; one for those that are alike."""
     found: dict[Finding, list[str]] = {}
     for client in servers():
-        own = context._replace(info=partial(server.info, client), configured=partial(server.configured, client=client))
-        told = look(own)
+        told = look(context._replace(client=client))
         for one in [told] if isinstance(told, Finding) else told:
             found.setdefault(one, []).append(address(client))
     for one, places in found.items():
-        yield one._replace(message=f"{', '.join(places)}: {one.message}")
+        yield one._replace(message=f"{', '.join(places)}: {one.message}") if is_cluster() else one

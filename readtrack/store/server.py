@@ -51,15 +51,8 @@ def ping() -> float:
     return min(timeit.repeat(connect().ping, number=1, repeat=PINGS))
 
 
-def info(client: Any = None) -> dict[str, Any]:
-    """Returns the INFO of a server, by default of the only one. Raises RefusedError where the user may not run it."""
-    found: dict[str, Any] = (client or connect()).info()
-    return found
-
-
-def configured(name: str, client: Any = None) -> str | None:
+def configured(name: str, client: Any) -> str | None:
     """Returns a directive of a server's configuration; None where the Redis user may not read it."""
-    client = client or connect(patient=True)
     try:
         values = client.config_get(name)
     except RefusedError:  # hosted servers refuse CONFIG altogether
