@@ -21,7 +21,7 @@ from redis import utils as redis_utils
 
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
-from readtrack.hits.addresses import watch
+from readtrack.hits.addresses import Watch, watch
 from readtrack.store import buffer, clock, connection, read_state, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import CLUSTER_FACTORY
@@ -69,7 +69,7 @@ def redis(_client: Redis) -> Redis:
     _client.flushdb()
     circuit.opened = circuit.slow_since = None
     skip_buffer.clear()
-    watch.clear()
+    vars(watch).update(vars(Watch()))
     clock.learn(time_ns() // 1_000)  # Redis's clock is this machine's; an answer may be late, and dots would stay
     factories.begin()
     return _client

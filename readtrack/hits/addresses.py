@@ -109,10 +109,6 @@ class Watch:
     """Judges samples of this process's visitors, and logs each notice once. A sample is all that it remembers."""
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Forgets everything."""
         self._sample: list[tuple[str, str, bool]] = []
         self._logged: set[Notice] = set()
         self.found: set[Notice] = set()  # since store/skips.py last took them, to send them with the skips

@@ -38,13 +38,6 @@ def name_of(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def check(name: str) -> None:
-    """Raises ValueError for a name that DIMENSIONS lacks."""
-    names = list(map(name_of, conf.DIMENSIONS))
-    if name not in names:
-        raise ValueError(f"READTRACK['DIMENSIONS'] has no {name!r}; it has: {', '.join(names) or 'nothing yet'}.")
-
-
 def problem(path: str) -> str:
     """Returns the reason why the dimension cannot be used, for the system check; "" if it can."""
     if name_of(path) in RESERVED:

@@ -100,7 +100,10 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
 
     Takes one round trip. Raises ValueError for a dimension that DIMENSIONS lacks.
     """
-    dimensions.check(dimension)
+    names = list(map(dimensions.name_of, conf.DIMENSIONS))
+    if dimension not in names:
+        had = ", ".join(names) or "nothing yet"
+        raise ValueError(f"READTRACK['DIMENSIONS'] has no {dimension!r}; it has: {had}.")
     several = [objs] if isinstance(objs, Model) else objs
     found = _summed(hashes([subject_of(obj) for obj in several], [f"views:{dimension}"]).values())
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
