@@ -20,9 +20,9 @@ from readtrack import buckets
 from readtrack.buckets import DAY, Period
 from readtrack.conf import conf
 from readtrack.hits import dimensions
-from readtrack.reports.access import author_field
 from readtrack.sql import databases
 from readtrack.subjects import (
+    author_field,
     counted_models,
     has_read_state,
     is_counted,

@@ -7,7 +7,6 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, says_true
-from readtrack.subjects import author_field as author_field
 from readtrack.subjects import author_of_counts, subject_of
 
 PERMISSION = "readtrack.view_numbers"
