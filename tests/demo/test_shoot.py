@@ -18,6 +18,7 @@ BARE = (
 )
 
 
+@pytest.mark.skipif(not DEEP, reason="takes a tenth of the time of the demo's tests: READTRACK_DEEP=1")
 def test_it_takes_four_small_pictures(display: Browser, demo_url: str) -> None:
     taken = dict(shoot.pictures(display, url=demo_url))
     assert list(taken) == ["front.png", "dashboard.png", "object.png", "two-readers.png"]
