@@ -32,7 +32,7 @@ from readtrack.store import counters, flushes, keys, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 from tests.support.books import DEVICES, ENTERED, READ, VIEWS, Books, on
-from tests.support.depth import examples
+from tests.support.depth import DEEP, examples
 from tests.support.factories import hit, post
 from tests.support.stepping import SteppedConnection, Stepper
 
@@ -338,7 +338,7 @@ def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_los
         run_state_machine_as_test(
             FlushMachine,
             settings=hypothesis_settings(
-                max_examples=examples(5),
+                max_examples=examples(5) if DEEP else 3,
                 stateful_step_count=STEPS,
                 phases=[Phase.generate],  # to shrink a case takes thousands of round trips
                 report_multiple_bugs=False,
