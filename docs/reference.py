@@ -38,6 +38,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
         models,
         [
             "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author, is_news",
+            "TrackedQuerySet: most_viewed",
             "FlushRun: took",
         ],
     ),

@@ -7,7 +7,7 @@ from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
-from readtrack.models import Tracked
+from readtrack.models import Tracked, TrackedQuerySet
 
 TURNS = 12  # drawings of a cover
 
@@ -43,7 +43,7 @@ class Post(Tracked):
     published_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     news_author = "author"
-    objects: ClassVar[models.Manager["Post"]] = models.Manager()
+    objects = TrackedQuerySet.as_manager()
 
     class Meta:
         ordering = ("-published_at", "-pk")

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from readtrack import buckets
 from readtrack.models.tracked import CountField as CountField
 from readtrack.models.tracked import Tracked as Tracked
+from readtrack.models.tracked import TrackedQuerySet as TrackedQuerySet
 
 if not apps.is_installed("readtrack"):
     raise ImproperlyConfigured('readtrack is used, but not installed: add "readtrack" to INSTALLED_APPS.')

@@ -1,4 +1,4 @@
-"""`Tracked`, the abstract model that a site's own model extends, and its fields."""
+"""`Tracked`, the abstract model that a site's own model extends, its fields, and a queryset for its manager."""
 
 from __future__ import annotations
 
@@ -77,6 +77,14 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
         if is_stored and (model_instance._state.adding or model_instance.pk is None):
             setattr(model_instance, self.attname, 0)
         return super().pre_save(model_instance, add)
+
+
+class TrackedQuerySet(models.QuerySet[Any]):
+    """A queryset for a model's own manager: `objects = TrackedQuerySet.as_manager()`. Tracked brings no manager."""
+
+    def most_viewed(self) -> TrackedQuerySet:
+        """Returns the rows ordered by the stored count, most viewed first."""
+        return self.order_by("-view_count", "-pk")
 
 
 class Tracked(models.Model):

@@ -46,7 +46,7 @@ asked: Counter[str] = Counter()  # requests for posts by what they were for
 
 def post(request: Any, pk: int) -> HttpResponse:
     asked[request.headers.get("Sec-Purpose", "")] += 1
-    found: Any = Post.objects.select_related("category").get(pk=pk)
+    found = Post.objects.select_related("category").get(pk=pk)
     request.readtrack.view(found)
     request.readtrack.read(found.category)
     other = Category.objects.exclude(pk=found.category_id).first()

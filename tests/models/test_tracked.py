@@ -15,7 +15,7 @@ from redis import Redis
 
 from readtrack import reports
 from readtrack.flush.run import flush
-from readtrack.models import tracked
+from readtrack.models import TrackedQuerySet, tracked
 from tests.site.models import Article, Essay, Headline, Journal, Note, Page, Post, Product, Publication, Review
 from tests.support import counts, factories
 
@@ -85,6 +85,12 @@ def test_rows_made_in_bulk_start_at_nothing() -> None:
     assert sorted(Post.objects.values_list("view_count", flat=True)) == [0, 2]
 
 
+def test_rows_come_most_viewed_first() -> None:
+    first, second, third = factories.post(view_count=1), factories.post(view_count=5), factories.post(view_count=1)
+    assert list(Post.objects.most_viewed()) == [second, third, first]
+    assert list(Post.objects.filter(view_count=1).most_viewed()) == [third, first]
+
+
 def test_a_count_is_no_field_of_a_form() -> None:
     assert not Post._meta.get_field("view_count").editable
 
@@ -106,6 +112,7 @@ def test_tracked_brings_no_manager_and_replaces_none() -> None:
     assert list(Note.objects.all()) == [shown]
     assert Note._default_manager.get_queryset().count() == 1
     assert type(Article.objects) is Manager
+    assert isinstance(Post.objects.all(), TrackedQuerySet)
 
 
 @pytest.mark.parametrize("model", [Journal, Essay])

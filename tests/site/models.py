@@ -6,7 +6,7 @@ from collections.abc import Set
 from django.conf import settings
 from django.db import models
 
-from readtrack.models import CountField, Tracked
+from readtrack.models import CountField, Tracked, TrackedQuerySet
 
 
 class Category(models.Model):
@@ -23,6 +23,8 @@ class Post(Tracked):
 
     title = models.CharField(max_length=100)
     category = models.ForeignKey(Category, on_delete=models.CASCADE, null=True)
+
+    objects = TrackedQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.title
