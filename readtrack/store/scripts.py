@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Generic, TypeVar
@@ -42,13 +42,69 @@ class Call(Generic[Result]):
     absent: Any = ...  # a page's result where one server of a cluster is silent; without one the call fails
 
 
-@dataclass(frozen=True, slots=True)
 class Connections:
     """A pool, and connections of it that scripts keep: to check one out and in costs a hit more than its command."""
 
-    pool: Any
-    most: int  # that scripts keep, and leave the others to all else
-    idle: list[Any]
+    def __init__(self, pool: Any) -> None:
+        self.pool = pool
+        # The others are left to all else. A pool by Sentinel must have its connections back, to close those to an
+        # earlier primary.
+        self.most = pool.max_connections // 10 if type(pool) is ConnectionPool else 0
+        self.idle: list[Any] = []
+
+    def close(self) -> None:
+        """Closes the connections that nobody uses, those of the pool too."""
+        while self.idle:
+            self.pool.release(self.idle.pop())
+        self.pool.disconnect(inuse_connections=False)
+
+    def answers(self, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None) -> list[Any]:
+        """Returns the server's answer to each command, errors too. `meanwhile` is called once they are sent."""
+        packed = b"".join(map(pack_command, commands))
+        try:
+            return self._exchange(packed, len(commands), meanwhile)
+        except MasterNotFoundError:
+            raise  # every Sentinel was asked, and none will know better at once
+        except RedisConnectionError:
+            # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
+            # after a window that only the first one enters, and everything else sets or merges.
+            return self._exchange(packed, len(commands), meanwhile, is_again=True)
+
+    def _exchange(
+        self, packed: bytes, count: int, meanwhile: Callable[[], None] | None, *, is_again: bool = False
+    ) -> list[Any]:
+        # On the bare connection, because execute_command of redis-py costs a hit as much as the server does.
+        try:
+            connection = self.pool.get_connection() if is_again else self.idle.pop()
+        except IndexError:
+            connection = self.pool.get_connection()
+        try:
+            connection.send_packed_command([packed], check_health=False)
+            if meanwhile:
+                meanwhile()
+            answers: list[Any] = []
+            while len(answers) < count:
+                try:
+                    answers.append(connection.read_response())
+                except ResponseError as error:
+                    # Of a server that became a replica; a new connection leads to its successor. Redis before 7 wraps
+                    # the error of a refused command in one of its own.
+                    if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
+                        raise RedisConnectionError(str(error)) from error
+                    answers.append(error)  # the answers after it have to be read all the same
+        except BaseException:
+            # A late answer would be taken for the answer to the next question. Connections by Sentinel would also stay
+            # open to a primary that hangs after another one took over.
+            connection.disconnect()
+            self.pool.release(connection)
+            raise
+        # Redis Enterprise announces that a server moves, and redis-py then marks its connections. Older ones do not
+        # listen.
+        if len(self.idle) < self.most and not getattr(connection, "should_reconnect", bool)():
+            self.idle.append(connection)
+        else:
+            self.pool.release(connection)
+        return answers
 
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:
@@ -60,15 +116,14 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     """Returns the calls' results in their order, in one round trip. Raises redis.RedisError."""
     if not calls:
         return []
-    connections = _connections(patient)
-    ask: Callable[..., list[Any]] = _answers if type(connections) is Connections else _spread
+    ask = _ask(patient)
     commands: list[Command] = [
         ("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args) for call in calls
     ]
-    answers = ask(connections, commands)
+    answers = ask(commands)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
-        again = ask(connections, [("EVAL", _source(calls[index].script), *commands[index][2:]) for index in unknown])
+        again = ask([("EVAL", _source(calls[index].script), *commands[index][2:]) for index in unknown])
         answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
     results = []
     try:
@@ -82,24 +137,20 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     except WRONG_TYPE as error:
         # Where one answer was that to another question, the next ones would be, too.
         for made in _made:
-            while made.idle:
-                made.pool.release(made.idle.pop())
-            made.pool.disconnect(inuse_connections=False)
+            made.close()
         raise AnswerError(f"{type(error).__name__}: {error}") from error
     return results
 
 
 @cached_setting("CACHES")
-def _connections(patient: bool, server: Redis | None = None) -> Any:  # noqa: FBT001 - a keyword would slow the cache
-    """Returns the connections to Redis, or to that server of a cluster; without it the cluster."""
+def _ask(patient: bool, server: Redis | None = None) -> Callable[..., list[Any]]:  # noqa: FBT001 - a keyword is slow
+    """Returns the function that gets the answers of Redis, of all servers of a cluster, or of that one, to commands."""
     client = server or connect(patient=patient)
     if isinstance(client, Cluster):
-        return client
-    pool = client.connection_pool
-    # A pool by Sentinel must have its connections back, to close those to an earlier primary.
-    connections = Connections(pool, pool.max_connections // 10 if type(pool) is ConnectionPool else 0, [])
+        return partial(_spread, client)
+    connections = Connections(client.connection_pool)
     _made.append(connections)
-    return connections
+    return connections.answers
 
 
 _made: list[Connections] = []
@@ -108,14 +159,13 @@ _made: list[Connections] = []
 def _close(*, setting: str, **kwargs: Any) -> None:
     """Closes the connections that scripts keep from before a change of the settings of Redis."""
     while setting in {"CACHES", "READTRACK"} and _made:
-        for connection in _made.pop().idle:
-            connection.disconnect()
+        _made.pop().close()
 
 
 setting_changed.connect(_close)
 
 with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=_connections.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
+    os.register_at_fork(after_in_child=_ask.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
 
 
 def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
@@ -160,71 +210,14 @@ def _digest(script: str) -> str:
     return sha1(_source(script), usedforsecurity=False).hexdigest()
 
 
-def _answers(
-    connections: Connections, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None
-) -> list[Any]:
-    """Returns the server's answer to each command, errors too. `meanwhile` is called once they are sent."""
-    packed = b"".join(map(pack_command, commands))
-    try:
-        return _exchange(connections, packed, len(commands), meanwhile)
-    except MasterNotFoundError:
-        raise  # every Sentinel was asked, and none will know better at once
-    except RedisConnectionError:
-        # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
-        # after a window that only the first one enters, and everything else sets or merges.
-        return _exchange(connections, packed, len(commands), meanwhile, is_again=True)
-
-
 def _spread(cluster: Cluster, commands: Sequence[Command]) -> list[Any]:
     """Returns the answer to each command by the server of its keys; all are sent before any answer is waited for."""
 
     def ask(server: Redis, places: Sequence[int], meanwhile: Callable[[], None]) -> list[Any]:
-        return _answers(_connections(cluster.is_patient, server), [commands[place] for place in places], meanwhile)
+        return _ask(cluster.is_patient, server)([commands[place] for place in places], meanwhile)
 
     names = [command[3] if command[2] else None for command in commands]
     anywhere = next(filter(None, names), None)
     return cluster.spread(
         [name or anywhere for name in names], ask, lambda place: cluster.execute_command(*commands[place])
     )
-
-
-def _exchange(
-    connections: Connections,
-    packed: bytes,
-    count: int,
-    meanwhile: Callable[[], None] | None,
-    *,
-    is_again: bool = False,
-) -> list[Any]:
-    # On the bare connection, because execute_command of redis-py costs a hit as much as the server does.
-    pool, idle = connections.pool, connections.idle
-    try:
-        connection = pool.get_connection() if is_again else idle.pop()
-    except IndexError:
-        connection = pool.get_connection()
-    try:
-        connection.send_packed_command([packed], check_health=False)
-        if meanwhile:
-            meanwhile()
-        answers: list[Any] = []
-        while len(answers) < count:
-            try:
-                answers.append(connection.read_response())
-            except ResponseError as error:
-                # Of a server that became a replica; a new connection leads to its successor. Redis before 7 wraps the
-                # error of a refused command in one of its own.
-                if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
-                    raise RedisConnectionError(str(error)) from error
-                answers.append(error)  # the answers after it have to be read all the same
-    except BaseException:
-        # A late answer would be taken for the answer to the next question. Connections by Sentinel would also stay
-        # open to a primary that hangs after another one took over.
-        connection.disconnect()
-        pool.release(connection)
-        raise
-    # Redis Enterprise announces that a server moves, and redis-py then marks its connections. Older ones do not listen.
-    if len(idle) < connections.most and not getattr(connection, "should_reconnect", bool)():
-        idle.append(connection)
-    else:
-        pool.release(connection)
-    return answers
