@@ -21,6 +21,8 @@ from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
 
+REPORTS = sorted(name for name, value in vars(reports).items() if name[0] != "_" and not inspect.ismodule(value))
+
 # The Python API, by its place: of each class the members that a site uses.
 API: dict[str, tuple[Any, Iterable[str]]] = {
     "request": (request, ["Recorder: view, read, step"]),
@@ -33,7 +35,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
             *("step", "reset_views", "refresh_trending", "erase"),
         ],
     ),
-    "reports": (reports, reports.__all__),
+    "reports": (reports, REPORTS),
     "models": (
         models,
         [
