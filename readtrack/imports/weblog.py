@@ -26,7 +26,7 @@ from readtrack.conf import conf
 from readtrack.doctor.report import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, visitors
-from readtrack.hits.hit import Reason, judged
+from readtrack.hits.hit import judged
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Report
 from readtrack.imports.logs import Line, LogFile, parser
@@ -102,20 +102,20 @@ def _found(queryset: "QuerySet[Any]", *, field: str, value: Any) -> str | None:
 
 
 class Recent:
-    """Counts hits by name in windows of `life` seconds, of which it remembers `limit`."""
+    """Counts hits in windows of `life` seconds, of which it remembers LIMIT."""
 
-    def __init__(self, life: float, *, limit: int) -> None:
+    def __init__(self, life: float) -> None:
         self.life = life
-        self.limit = limit
         self.forgotten = 0  # entries dropped within their window, because there were too many
         self._windows: OrderedDict[int, tuple[float, int]] = OrderedDict()  # the oldest first
 
-    def hit(self, name: int, at: float) -> int:
+    def hit(self, *names: str, at: float) -> int:
         """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins."""
+        name = hash(names)  # 8 bytes for a pair: two in a million million are taken for one
         # Servers write a line when its response ends, so a time may be a little before one that was seen.
         while (oldest := next(iter(self._windows.values()), None)) is not None:
             is_over = abs(at - oldest[0]) >= self.life  # or of another log, which began later
-            if not is_over and (name in self._windows or len(self._windows) < self.limit):
+            if not is_over and (name in self._windows or len(self._windows) < LIMIT):
                 break
             self._windows.popitem(last=False)
             self.forgotten += not is_over
@@ -125,20 +125,6 @@ class Recent:
             started, count = at, 0
         self._windows[name] = (started, count + 1)
         return count + 1
-
-
-class LogDeduplicator:
-    """Decides for the lines of logs what record.lua decides for live hits."""
-
-    def __init__(self, *, limit: int = LIMIT) -> None:
-        self._rates, self.views = (Recent(life or 1, limit=limit) for life in (conf.RATE_WINDOW, conf.WINDOW))
-
-    def refusal(self, visitor: str, subject: str, at: float) -> Reason | None:
-        """Returns why a hit at that time (seconds) does not count; None if it counts."""
-        if conf.RATE_LIMIT and self._rates.hit(hash(visitor), at) > conf.RATE_LIMIT:
-            return "rate"
-        # 8 bytes for a pair: two in a million million are taken for one.
-        return "repeat" if self.views.hit(hash((visitor, subject)), at) > 1 else None
 
 
 @dataclass(kw_only=True)
@@ -157,7 +143,8 @@ class Importer:
         self.report = Report()
         self._parse = parser(self.form, self.fields)
         self._subject = lru_cache(maxsize=KNOWN_PATHS)(subject_at)
-        self._windows, self._batch = LogDeduplicator(), Batch()
+        self._rates, self._views = (Recent(life or 1) for life in (conf.RATE_WINDOW, conf.WINDOW))
+        self._batch = Batch()
         self._lines = 0  # new ones that show an object
         self._addresses: set[str] = set()  # of these lines, as long as there are few
 
@@ -250,18 +237,24 @@ class Importer:
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             return "excluded"
         visitor = visitors.logged(address, line.agent or "", at=line.at)
-        reason = self._windows.refusal(visitor.fallback_id, subject, line.at.timestamp())
+        reason = self.refusal(visitor.fallback_id, subject, at=line.at.timestamp())
         if is_new and not reason:
             self.report.counted += 1
             self._batch.add(subject, visitor=visitor.id, at=line.at)
-        return reason or ""
+        return reason
+
+    def refusal(self, visitor: str, subject: str, *, at: float) -> str:
+        """Returns why a hit at that time (seconds) does not count, as record.lua decides for live hits; or ""."""
+        if conf.RATE_LIMIT and self._rates.hit(visitor, at=at) > conf.RATE_LIMIT:
+            return "rate"
+        return "repeat" if self._views.hit(visitor, subject, at=at) > 1 else ""
 
     def _note(self, files: Sequence[LogFile]) -> None:
         """Notes what may make the counts wrong."""
         if self._lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
             found = f"{counted(self._lines, 'line')} of {', '.join(sorted(self._addresses))} and of no other address"
             self.report.notes.append(f"{found}. If that is a proxy's, people with the same browser are one visitor.")
-        if forgotten := self._windows.views.forgotten:
+        if forgotten := self._views.forgotten:
             visits = counted(forgotten, "visit")
             self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
         first = None if self.until else FlushRun.objects.order_by("started").first()

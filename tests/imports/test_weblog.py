@@ -4,7 +4,6 @@ import gzip
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
 from readtrack.imports.ledger import Report
-from readtrack.imports.weblog import OTHERS, Importer, LogDeduplicator, Recent
+from readtrack.imports.weblog import OTHERS, Importer, Recent
 from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line
@@ -448,14 +447,14 @@ def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("post")
 def test_the_report_says_that_visitors_were_forgotten(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weblog, "LogDeduplicator", partial(LogDeduplicator, limit=1))
+    monkeypatch.setattr(weblog, "LIMIT", 1)
     report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
     assert "forgotten" in report.notes[0]
 
 
 def test_a_line_that_is_a_little_late_begins_a_window_that_ends_first() -> None:
-    recent = Recent(60.0, limit=10)
-    assert [recent.hit(name, at) for name, at in ((1, 1_000.0), (2, 990.0), (2, 1_050.0), (1, 1_050.0))] == [1, 1, 1, 2]
+    recent = Recent(60.0)
+    assert [recent.hit(name, at=at) for name, at in (("a", 1000), ("b", 990), ("b", 1050), ("a", 1050))] == [1, 1, 1, 2]
 
 
 def test_patterns_are_bounded(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
