@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.apps import apps
 from django.db.migrations.operations.base import Operation
 
 from readtrack import buckets
@@ -13,20 +12,23 @@ from readtrack.sql import partitions
 class PostgreSQLOperation(Operation):
     """An operation on a table that leaves the models, and other databases, as they are."""
 
+    app_label = ""  # of the model, if it is another than the migration's
+    model_name: str
     apply: Callable[..., None]  # changes the table, or takes the change back
 
     def state_forwards(self, app_label: str, state: Any) -> None:
         """The models stay as they are."""
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        self.apply(app_label, schema_editor, to_state, is_forwards=True)
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any, *, is_forwards: bool = True
+    ) -> None:
+        connection = schema_editor.connection
+        model = to_state.apps.get_model(self.app_label or app_label, self.model_name)
+        if connection.vendor == "postgresql" and self.allow_migrate_model(connection.alias, model):
+            self.apply(schema_editor, model._meta.db_table, is_forwards=is_forwards)
 
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        self.apply(app_label, schema_editor, to_state, is_forwards=False)
-
-    def applies_to(self, connection: Any, model: Any) -> bool:
-        """Returns True if the model's table is in that database, and the database is PostgreSQL."""
-        return connection.vendor == "postgresql" and bool(self.allow_migrate_model(connection.alias, model))
+    def database_backwards(self, *args: Any) -> None:
+        self.database_forwards(*args, is_forwards=False)
 
 
 class SetFillfactor(PostgreSQLOperation):
@@ -41,11 +43,9 @@ class SetFillfactor(PostgreSQLOperation):
         self.model_name = model_name
         self.percent = percent
 
-    def apply(self, app_label: str, schema_editor: Any, state: Any, *, is_forwards: bool) -> None:
-        model = state.apps.get_model(app_label, self.model_name)
+    def apply(self, schema_editor: Any, table: str, *, is_forwards: bool) -> None:
         change = f"SET (fillfactor = {int(self.percent)})" if is_forwards else "RESET (fillfactor)"
-        if self.applies_to(schema_editor.connection, model):
-            schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(model._meta.db_table)} {change}")
+        schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} {change}")
 
     def describe(self) -> str:
         return f"Set the fillfactor of {self.model_name} to {self.percent}"
@@ -59,16 +59,13 @@ class PartitionHistory(PostgreSQLOperation):
     are left alone.
     """
 
-    atomic = False
+    app_label, model_name = "readtrack", "History"
 
-    def apply(self, app_label: str, schema_editor: Any, state: Any, *, is_forwards: bool) -> None:
-        connection = schema_editor.connection
-        if not self.applies_to(connection, apps.get_model("readtrack", "History")):
-            return
+    def apply(self, schema_editor: Any, table: str, *, is_forwards: bool) -> None:
         if is_forwards:
-            partitions.divide(connection, at=buckets.now())
+            partitions.divide(schema_editor.connection, at=buckets.now())
         else:
-            partitions.unite(connection)
+            partitions.unite(schema_editor.connection)
 
     def describe(self) -> str:
         return "Divide history by month"
