@@ -203,15 +203,8 @@ def daily_view(*, drop: bool, **options: Any) -> str:
 
 
 SUBCOMMANDS: Mapping[str, Callable[..., str | None]] = {
-    "flush": flush,
-    "doctor": doctor,
-    "budget": budget,
-    "import": import_,
-    "reset": reset,
-    "repartition": repartition,
-    "start-as-read": start_as_read,
-    "erase": erase,
-    "daily-view": daily_view,
+    work.__name__.strip("_").replace("_", "-"): work
+    for work in (flush, doctor, budget, import_, reset, repartition, start_as_read, erase, daily_view)
 }
 
 
