@@ -88,9 +88,7 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
             conf.CONSENT, lambda: import_string(conf.CONSENT)(request), otherwise="no cookie is set"
         )
     cookie = request.COOKIES.get(conf.COOKIE) if has_cookies else None
-    cookie_id, signed = _opened(cookie[:LONGEST]) if cookie else ("", 0)
-    if cookie_id and time.time() - signed > conf.COOKIE_AGE:
-        cookie_id = ""
+    cookie_id = _opened(cookie[:LONGEST]) if cookie else ""
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if not has_cookies:
@@ -228,11 +226,11 @@ def _signed(body: str, key: bytes) -> tuple[str, str]:
     return both[:16], both[16:]
 
 
-def _opened(cookie: str) -> tuple[str, int]:
-    """Returns the visitor's id by a cookie, and when the cookie was signed (s since 1970); "" for a foreign one."""
+def _opened(cookie: str) -> str:
+    """Returns the visitor's id by a cookie; "" for a foreign cookie, and for one that is too old."""
     body, _, sent = cookie.rpartition(":")
     for key in _signing_keys():
         signature, found = _signed(body, key)
         if secrets.compare_digest(signature.encode(), sent.encode(errors="replace")):
-            return found, int(body.rpartition(":")[2], 16)
-    return "", 0
+            return found if time.time() - int(body.rpartition(":")[2], 16) <= conf.COOKIE_AGE else ""
+    return ""
