@@ -92,10 +92,11 @@ class Scope:
         A page with fixed filters takes no other author and no category, whose names it would tell; an object's page
         takes no filter at all.
         """
-        left_out = _names() if "object" in fixed else ("author", "category") if fixed else ()
-        names = [name for name in _names() if name not in left_out]
+        names = (*FILTERS, *dimension_names())
+        left_out = names if "object" in fixed else ("author", "category") if fixed else ()
         found = {name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*names, *OTHERS)}
-        chosen = {name: found[name] for name in names if found[name] and _is_valid(name, found[name])}
+        asked = {name: found[name] for name in names if name not in left_out and found[name]}
+        chosen = {name: value for name, value in asked.items() if _is_valid(name, value)}
         now = timezone.localtime(buckets.now(at))
         first, last = (_day(found[name], now.date()) for name in ("from", "to"))
         period = found["period"] if found["period"] in PERIODS else DEFAULT
@@ -188,23 +189,14 @@ def dimension_names() -> list[str]:
     return [name for name in names if name not in FILTERS and name not in OTHERS]
 
 
-def _names() -> tuple[str, ...]:
-    return (*FILTERS, *dimension_names())
-
-
 def _is_valid(name: str, value: str) -> bool:
     if name == "model":
         return value in map(label_of, counted_models())
-    parsed = parse_subject(value) if name in {"object", "category"} else None
-    if parsed and not _is_key(*parsed):
-        return False
-    if name == "object":
-        return parsed is not None and is_counted(parsed[0])
-    if name == "category":
-        return parsed is not None and has_read_state(parsed[0])
     if name == "author":
         return _is_key(get_user_model(), value)
-    return True
+    has = {"object": is_counted, "category": has_read_state}.get(name)
+    parsed = parse_subject(value)
+    return has is None or (parsed is not None and _is_key(*parsed) and has(parsed[0]))
 
 
 def _is_key(model: type[Model], value: Any) -> bool:
