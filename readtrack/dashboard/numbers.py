@@ -58,6 +58,7 @@ class Numbers:
     """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips.
 
     `shown` is the number of rows that a table needs of many, None for all; `obj` the only object, where it is known.
+    Notes on the chart are of the whole site.
     """
 
     def __init__(

@@ -8,7 +8,6 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.db.models import Model
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -58,28 +57,23 @@ TABS: Mapping[str, Tab] = {
 
 
 def dashboard(
-    request: HttpRequest,
-    *,
-    fixed: Mapping[str, str] = {},
-    context: Mapping[str, Any] = {},
-    has_notes: bool = True,
-    obj: Model | None = None,
+    request: HttpRequest, *, fixed: Mapping[str, str] = {}, context: Mapping[str, Any] = {}, **options: Any
 ) -> HttpResponseBase:
     """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
 
-    `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`, and `obj` is that object;
-    `context` is what the template needs besides. Titles lead to pages of the admin `request.current_app`. Notes on the
-    chart are of the whole site. Raises Http404 for a file of a table that the page lacks.
+    `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
+    template needs besides, and `options` are those of Numbers. Titles lead to pages of the admin `request.current_app`.
+    Raises Http404 for a file of a table that the page lacks.
     """
     scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
     if (kind := request.GET.get("format")) in {"csv", "json"}:
         for one in _tabs(scope).values():
             if name in one.tables:
-                found = _numbers(scope, one._replace(tables=(name,)), has_notes=has_notes, obj=obj)
+                found = _numbers(scope, one._replace(tables=(name,)), **options)
                 return export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
         raise Http404
     site = getattr(request, "current_app", None)
-    chosen = page_context(scope, request.GET.get("tab", ""), has_notes=has_notes, site=site, obj=obj)
+    chosen = page_context(scope, request.GET.get("tab", ""), site=site, **options)
     return TemplateResponse(request, TEMPLATE, {**context, **chosen})
 
 
@@ -111,18 +105,11 @@ def _numbers(scope: Scope, tab: Tab, **options: Any) -> Numbers:
     return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables, **options)
 
 
-def page_context(
-    scope: Scope,
-    tab: str = "numbers",
-    *,
-    has_notes: bool = True,
-    site: str | None = None,
-    obj: Model | None = None,
-) -> dict[str, Any]:
+def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any) -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
-    found = _numbers(scope, tabs[tab], has_notes=has_notes, shown=tables.SHOWN, obj=obj)
+    found = _numbers(scope, tabs[tab], shown=tables.SHOWN, **options)
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
     found.objects.load(
         row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters
@@ -252,7 +239,7 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
             cells[0].update(file=file, file_title=str(tables.DIMENSIONS.get(sources[0], sources)[0]))
-        rows.append((cells[0], cells[1:], link, row.url))
+        rows.append((cells[0], cells[1:], link, tables.address_of(row.values[0])))
     return {"table": table, "rows": rows, "links": _exports(table, scope)}
 
 

@@ -102,11 +102,6 @@ class Row(NamedTuple):
     values: Sequence[Any]
     filters: Mapping[str, str] = {}
 
-    @property
-    def url(self) -> str:
-        """Returns the address of the object's page on the site; "" for a row without."""
-        return address_of(self.values[0])
-
 
 @dataclass(frozen=True)
 class Table:
@@ -243,18 +238,15 @@ def by_dimension(name: str, found: Numbers) -> Table:
     """Returns the table of a dimension: the views by its values."""
     counts, *earlier = found.summed(f"views:{name}")
     total = counts.total()
-    columns = [
-        Column(name, heading(name), "text"),
-        *_columns("views", *COMPARED[: 2 * len(earlier)], "share"),
-    ]
+    columns = [Column(name, heading(name), "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
     rows = [
         Row(
-            (value, count, *_with_change(count, (one[value] for one in earlier)), _percent(count, total)), {name: value}
+            (value, count, *_with_change(count, [one[value] for one in earlier]), _percent(count, total)), {name: value}
         )
         for value, count in counts.most_common()
     ]
-    title = _titled(str(DIMENSIONS[name][0]) if name in DIMENSIONS else name, found)
-    return Table(f"by-{name}", title, _about(found), columns, rows, _nothing(found))
+    title = str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
+    return _summed(found, Table(f"by-{name}", title, "", columns, rows))
 
 
 def _among(found: Numbers) -> str:
@@ -262,25 +254,23 @@ def _among(found: Numbers) -> str:
     return _("Among the objects with the most views of all time.") if found.objects.is_cut else ""
 
 
-def _nothing(found: Numbers) -> str:
-    return _("No views in this period.") if found.has_gains else _("Nothing yet.")
-
-
-def _titled(title: str, found: Numbers) -> str:
-    return title if found.has_gains else f"{title} ({_('All time')})"
-
-
-def _about(found: Numbers) -> str:
-    """Returns what the counts of breakdowns and funnels are about."""
+def _summed(found: Numbers, table: Table) -> Table:
+    """Returns the table of a breakdown or a funnel with the words that tell what its counts are about."""
     if found.has_gains:
-        return _("Of all objects in the period; the last minutes may be missing.")
-    if "object" in found.asked.chosen:
-        return _("Views of all time.")
-    return ngettext(
+        caption, empty = (
+            _("Of all objects in the period; the last minutes may be missing."),
+            _("No views in this period."),
+        )
+        return replace(table, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
+    caption = ngettext(
         "Views of all time of the most viewed object of the period.",
         "Views of all time of the %(count)s most viewed objects of the period together.",
         len(found.objects.first),
     ) % {"count": exact(len(found.objects.first))}
+    if "object" in found.asked.chosen:
+        caption = _("Views of all time.")
+    title, caption = f"{table.title} ({_('All time')})", f"{caption} {table.caption}".rstrip()
+    return replace(table, title=title, caption=caption, empty=_("Nothing yet."))
 
 
 def really_read(found: Numbers) -> Table:
@@ -295,23 +285,15 @@ def really_read(found: Numbers) -> Table:
 def funnel(found: Numbers) -> Table:
     """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's pass."""
     some, *before = found.funnel
+    counts = [[stage.count for stage in stages] for stages in before]
     rows = [
-        Row(
-            (
-                one.name,
-                one.count,
-                *_with_change(one.count, (stage.count for stage in earlier)),
-                100 * one.rate,
-                100 * one.step_rate,
-            )
-        )
-        for one, *earlier in zip(some, *before, strict=True)
+        Row((one.name, one.count, *_with_change(one.count, earlier), 100 * one.rate, 100 * one.step_rate))
+        for one, *earlier in zip(some, *counts, strict=True)
         if some[0].count
     ]
     columns = _columns("stage", "count", *COMPARED[: 2 * len(before)], "rate", "step_rate")
-    title = _titled(_("Funnel"), found)
-    caption = f"{_about(found)} {_('A visitor who comes again after an hour makes another pass.')}"
-    return Table("funnel", title, caption, columns, rows, _nothing(found), shown=len(rows))
+    caption = _("A visitor who comes again after an hour makes another pass.")
+    return _summed(found, Table("funnel", _("Funnel"), caption, columns, rows, shown=len(rows)))
 
 
 def sections(found: Numbers) -> Table:
@@ -425,17 +407,10 @@ DIMENSIONS = {
     "os": (gettext_lazy("Systems"), gettext_lazy("System")),
 }
 
+#: The functions of the tables: `over_time` makes `over-time`.
 TABLES: Mapping[str, Callable[[Numbers], Table]] = {
-    "over-time": over_time,
-    "most-viewed": most_viewed,
-    "grew-most": grew_most,
-    "trending": trending,
-    "now": now,
-    "really-read": really_read,
-    "funnel": funnel,
-    "sections": sections,
-    "not-counted": not_counted,
-    "robots": robots,
+    make.__name__.replace("_", "-"): make
+    for make in (over_time, most_viewed, grew_most, trending, now, really_read, funnel, sections, not_counted, robots)
 }
 
 
