@@ -21,8 +21,6 @@ from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
 
-REPORTS = sorted(name for name, value in vars(reports).items() if name[0] != "_" and not inspect.ismodule(value))
-
 # The Python API, by its place: of each class the members that a site uses.
 API: dict[str, tuple[Any, Iterable[str]]] = {
     "request": (request, ["Recorder: view, read, step"]),
@@ -35,7 +33,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
             *("step", "reset_views", "refresh_trending", "erase"),
         ],
     ),
-    "reports": (reports, REPORTS),
+    "reports": (reports, reports.__all__),
     "models": (
         models,
         [

@@ -199,10 +199,6 @@ def test_every_error_of_the_endpoints_is_explained() -> None:
     assert {(status or "400", code) for code, status in refusals} == set(table)
 
 
-def public(module: Any) -> set[str]:
-    return {name for name, value in vars(module).items() if name[0] != "_" and not inspect.ismodule(value)}
-
-
 def test_every_part_of_the_reference_has_its_place() -> None:
     markers = re.findall(r"<!-- generated: (\w+) -->", "".join(map(read, SITE)))
     assert sorted(markers) == sorted(REFERENCE)
@@ -215,7 +211,7 @@ def test_every_part_of_the_reference_has_its_place() -> None:
         ("settings", r"\{confval\} (\w+)", set(DEFAULTS)),
         ("checks", r"`(readtrack\.\w+)`", set(CHECKS)),
         ("commands", r"^## ([\w-]+)", set(SUBCOMMANDS)),
-        ("reports", r"auto\w+:: readtrack\.reports\.(\w+)|`(a\w+)`", public(reports)),
+        ("reports", r"auto\w+:: readtrack\.reports\.(\w+)|`(a\w+)`", set(reports.__all__)),
         ("signals", r"readtrack\.signals\.(\w+)", {"redis_failed", "flushed"}),
     ],
 )
