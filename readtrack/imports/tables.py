@@ -146,7 +146,7 @@ def take_reads(label: str, *, user: str, category: str, dry_run: bool, progress:
         report.skipped["id out of bounds"] += len(reads.pop(None, ()))
         wanted = marked = sum(map(len, reads.values()))
         if not dry_run:
-            marks = (read_state.marks(reader, {*subjects}, as_of=as_of) for reader, subjects in reads.items())
+            marks = (read_state.marks(reader, list(set(subjects)), as_of=as_of) for reader, subjects in reads.items())
             marked = sum(map(len, scripts.run_all(*chain.from_iterable(marks), patient=True)))
         report.counted += marked
         report.skipped["published to since the import began"] += wanted - marked

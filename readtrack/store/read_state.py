@@ -5,19 +5,16 @@
 means never.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from struct import iter_unpack
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits import readers
-from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
-from readtrack.hits.visitors import Visitor, digest
+from readtrack.hits.visitors import digest
 from readtrack.store import clock, keys, scripts
 from readtrack.store.connection import checked, connect
 from readtrack.store.scripts import Call
@@ -51,36 +48,36 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     )
 
 
-def mark(hit: Hit) -> Call[tuple[str, ...]]:
-    """Marks the categories that the hit reads; the answer is those that are read now. Raises redis.RedisError."""
-    reader, kind, tag = cast(Reader, hit.reader), readers.state_kind(), keys.tag(hit.reads[0])
-    names = [keys.reads_began(tag)]
-    names += [name for subject in hit.reads for name in (keys.state(subject, kind), keys.published(subject))]
-    if isinstance(reader, str):
-        names += (keys.readers(tag), keys.readers_next(tag))
+def marks(
+    reader: Reader, subjects: Sequence[str], *, began: float | None = None, as_of: int | None = None, absent: Any = ...
+) -> list[Call[tuple[str, ...]]]:
+    """Marks categories read, in each partition its own; the answers are those that are read now.
 
-    def decode(codes: list[Any]) -> tuple[str, ...]:
-        if conf.PARTITIONS == 1:  # the clocks of several servers differ
-            clock.learn(int(codes[-1]))
-        return tuple(subject for subject, code in zip(hit.reads, codes, strict=False) if code)
-
+    `began` and `as_of` are those of a Hit. `absent` is as in Call: by default a silent server is an error.
+    """
     # How long ago the page began, and when that was by Redis's clock (µs).
     ago: int | str = ""
-    since: int | str = "" if hit.as_of is None else hit.as_of
-    if hit.began is not None:
+    since: int | str = "" if as_of is None else as_of
+    if began is not None:
         stale = conf.STALE_FOR * 1_000_000
-        since = clock.at(hit.began) - stale
-        ago = int((perf_counter() - hit.began) * 1_000_000) + stale
-    args = (len(hit.reads), field(reader), ago, since, conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
-    return Call("mark_read", names, args, decode, ())
+        since = clock.at(began) - stale
+        ago = int((perf_counter() - began) * 1_000_000) + stale
+    args = (field(reader), ago, since, conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
+    calls, kind = [], readers.state_kind()
+    for some in scripts.parted(subjects):
+        tag = keys.tag(some[0])
+        names = [keys.reads_began(tag)]
+        names += [name for subject in some for name in (keys.state(subject, kind), keys.published(subject))]
+        if isinstance(reader, str):
+            names += (keys.readers(tag), keys.readers_next(tag))
+        calls.append(Call("mark_read", names, (len(some), *args), partial(_marked, some), absent))
+    return calls
 
 
-def marks(
-    reader: Reader, subjects: Collection[str], *, as_of: int | None = None, absent: Any = ...
-) -> list[Call[tuple[str, ...]]]:
-    """Marks categories of several partitions. `absent` is as in Call: by default a silent server is an error."""
-    hit = Hit(Visitor(""), buckets.now(), reader=reader, as_of=as_of)
-    return [replace(mark(hit._replace(reads=tuple(some))), absent=absent) for some in scripts.parted(subjects)]
+def _marked(subjects: Sequence[str], codes: Sequence[Any]) -> tuple[str, ...]:
+    if conf.PARTITIONS == 1:  # the clocks of several servers differ
+        clock.learn(int(codes[-1]))
+    return tuple(subject for subject, code in zip(subjects, codes, strict=False) if code)
 
 
 def publish(publications: Sequence[Publication]) -> Call[int]:

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
+from readtrack.hits.readers import Reader
 from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
@@ -43,7 +44,8 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
         for some in scripts.parted(hit.views)
     ]
     views = len(calls)
-    calls += [read_state.mark(hit._replace(reads=tuple(some))) for some in scripts.parted(hit.reads)]
+    reader = cast(Reader, hit.reader)
+    calls += read_state.marks(reader, hit.reads, began=hit.began, as_of=hit.as_of, absent=()) if hit.reads else ()
     reads = len(calls)
     steps = counters.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
     calls += steps.values()

@@ -664,7 +664,7 @@ def test_a_process_that_begins_takes_the_earliest_clock(cluster: ValkeyCluster) 
 def test_a_mark_on_one_of_several_servers_teaches_no_clock(cluster: ValkeyCluster) -> None:
     clock.ask()
     learnt = dict(clock._learnt)
-    scripts.run(read_state.mark(factories.hit(reads=("site.category:1",), reader=1)))
+    scripts.run_all(*read_state.marks(1, ["site.category:1"]))
     assert clock._learnt == learnt
 
 
@@ -687,11 +687,10 @@ def test_a_process_learns_of_a_cluster_whose_clocks_were_set(
     tracker.mark_unread([category])
     clock.ask()
     clock._offsets["default"] -= 3_600_000_000  # Redis's clock was set an hour later since
-    hit = factories.hit(reads=(subject_of(category),), reader=1, began=time.perf_counter())
-    assert scripts.run(read_state.mark(hit)) == ()
+    subjects = [subject_of(category)]
+    assert scripts.run_all(*read_state.marks(1, subjects, began=time.perf_counter())) == [()]
     clock._learnt["default"] -= clock.EVERY
-    hit = factories.hit(reads=(subject_of(category),), reader=1, began=time.perf_counter())
-    assert scripts.run(read_state.mark(hit)) == (subject_of(category),)
+    assert scripts.run_all(*read_state.marks(1, subjects, began=time.perf_counter())) == [(subject_of(category),)]
 
 
 def test_caches_of_a_url_share_a_client(cluster: ValkeyCluster) -> None:
