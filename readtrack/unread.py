@@ -12,12 +12,13 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
-from django.db.models import ManyToManyField, Max, Model, QuerySet
+from django.db.models import ManyToManyField, Max, Model
 
 from readtrack import subjects
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.models import Tracked, UnsentPublication
+from readtrack.sql import databases
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.connection import server_time
@@ -163,14 +164,14 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
 
 def highest_position() -> int:
     """Returns the highest position of a user's read state; at least 0."""
-    users = _rows(get_user_model())
+    users = databases.rows(get_user_model())
     highest = users.count() - 1 if readers.has_ordinals() else users.aggregate(highest=Max("pk"))["highest"] or 0
     return max(0, min(highest, readers.highest()))
 
 
 def number_readers() -> dict[str, int]:
     """Gives an ordinal to each user who has none yet. Returns the highest one of each partition, at least 0, by tag."""
-    names = map(readers.reader_by_id, _rows(get_user_model()).values_list("pk", flat=True).iterator())
+    names = map(readers.reader_by_id, databases.rows(get_user_model()).values_list("pk", flat=True).iterator())
     highest = dict.fromkeys(keys.tags(), 0)
     while some := list(islice(names, scripts.SLICE)):
         highest = dict(zip(keys.tags(), scripts.run_all(*read_state.number(some), patient=True), strict=True))
@@ -198,12 +199,8 @@ def start_reader(pk: Any) -> bool:
 
 def subjects_of_rows(model: type[Model], size: int) -> Iterator[list[str]]:
     """Yields the subjects of all rows of the model, `size` at once. No cursor stays open in between."""
-    rows = _rows(model).order_by("pk").values_list("pk", flat=True)
+    rows = databases.rows(model).order_by("pk").values_list("pk", flat=True)
     page = list(rows[:size])
     while page:
         yield [subjects.subject_of_row(model, pk) for pk in page]
         page = list(rows.filter(pk__gt=page[-1])[:size])
-
-
-def _rows(model: type[Model]) -> "QuerySet[Any]":
-    return model._base_manager.using(router.db_for_write(model))
