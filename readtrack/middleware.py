@@ -158,10 +158,11 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     seen, visitor = request.readtrack, visitors.visitor(request, user)
-    if visitor.new_cookie:
-        visitor = visitors.without_shared_cookie(visitor, response, is_shared=seen.is_shared)
+    if visitor.new_cookie:  # which shared caches may store with the response, and send to others
+        control = str(response.get("Cache-Control", "")).lower()
+        if seen.is_shared or "public" in control or "s-maxage" in control:
+            visitor = visitors.Visitor(visitor.fallback_id, kind="address")
     is_known = seen.is_script and visitor.kind == "cookie" and not visitor.new_cookie
-    stand_in = visitors.address_id(request) if is_known else ""
     needs_reader = seen.reads or any(
         uniques.model_strategy(subject.partition(":")[0]).needs_reader for subject in seen.views
     )
@@ -180,7 +181,7 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
         began=seen.began if seen.as_of is None else None,
         as_of=seen.as_of,
         by_script=seen.is_script,
-        stand_in=stand_in,
+        stand_in=visitors.address_id(request) if is_known else "",
     )
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
     outcome = outcome or (_answer(hit, seen) if seen.is_script else fail_open(record, None, hit))

@@ -168,14 +168,6 @@ def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reade
     return f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
 
 
-def without_shared_cookie(visitor: Visitor, response: HttpResponseBase, *, is_shared: bool = False) -> Visitor:
-    """Returns the visitor without a new cookie if shared caches may store the response and send it to others."""
-    control = str(response.get("Cache-Control", "")).lower()
-    if is_shared or "public" in control or "s-maxage" in control:
-        return Visitor(visitor.fallback_id, kind="address")
-    return visitor
-
-
 def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
     """Sets the visitor's new cookie."""
     cookie, value = _Cookie.__new__(_Cookie), visitor.new_cookie
