@@ -302,6 +302,7 @@ def tag_in(name: str) -> str:
     return found[0] if found else ""
 
 
+@lru_cache(maxsize=4096)  # each full flush asks for two days of each model
 def hour_name(model: str, hour: int) -> str:
     """Returns the name in `views:unsettled` of the counter of `blog.post`, or `blog.post:{rt07}`, in that hour."""
     label, colon, own = model.partition(":")
