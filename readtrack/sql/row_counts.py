@@ -41,10 +41,10 @@ class Held(NamedTuple):
     visitors: str
 
 
-def held(model: type[Model]) -> Held:
-    """Returns the rows that hold the model's counts, for reports."""
+def held(model: type[Model], rows: "QuerySet[Any] | None" = None) -> Held:
+    """Returns the rows that hold the model's counts: of a Tracked model these, or those that its manager shows."""
     if issubclass(model, Tracked):
-        return Held(model._default_manager.all(), "view_count", "visitor_count")
+        return Held(model._default_manager.all() if rows is None else rows, "view_count", "visitor_count")
     return Held(SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:"), "views", "visitors")
 
 

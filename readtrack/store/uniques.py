@@ -19,7 +19,7 @@ from readtrack.store.scripts import Call
 from readtrack.subjects import model_with_label
 
 UNION_LIMIT = 200_000  # members of sets that are looked at together, because more would block the server
-AT_ONCE = 20  # bitmaps that are read at once, because each has up to MAX_READER bits
+AT_ONCE = 5  # bitmaps that are read at once, because each has up to MAX_READER bits
 
 
 class UniquesError(ValueError):

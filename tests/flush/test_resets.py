@@ -16,7 +16,7 @@ from readtrack.sql import history, runs
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import flushes, keys
 from readtrack.subjects import model_with_label, subject_column, subject_of
-from tests.site.models import Manual, Page, Post
+from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
 from tests.support.interference import dump, restore
 
@@ -351,6 +351,12 @@ def test_counts_that_redis_does_not_hold_are_reset_too(site: dict[str, Any], red
     for model in (Post, Manual):
         assert resets.reset_model(model) == 1
     assert (Post.objects.get().view_count, site_count("site.manual")) == (0, 0)
+
+
+def test_a_row_that_the_models_manager_hides_is_reset_too() -> None:
+    Note.objects.create(is_hidden=True, view_count=3, visitor_count=2)
+    assert resets.reset_model(Note) == 1
+    assert Note._base_manager.get().view_count == 0
 
 
 @pytest.mark.parametrize("name", ["site.Topix", "site.Publication", "x"])
