@@ -38,7 +38,7 @@ class Tab:
     """A tab in a window of its own, in which one reader after the other sits down: each window takes a second."""
 
     def __init__(self, browser: Browser, **options: Any) -> None:
-        self.page = browser.new_page(**options)
+        self.page = browser.new_context(**options).new_page()
         self._devtools = self.page.context.new_cdp_session(self.page)
 
     def change(self, agent: str) -> None:

@@ -10,10 +10,11 @@ from django.core import signing
 from playwright.sync_api import Page, Route
 from pytest_django import Settings
 
+from demo_project import chromium
 from readtrack import reports
 from readtrack.hits.reading import least_seconds, words
 from readtrack.page import shown
-from tests.browser.conftest import Reader
+from tests.browser.conftest import Reader, versions
 from tests.browser.urls import TEXTS
 from tests.site.models import Post
 from tests.support import factories
@@ -220,9 +221,12 @@ def test_readers_skimmers_tabs_and_robots_are_judged_right(
     every = [(*pair, number) for pair in product(WAYS, WRITTEN) for number in range(examples(1))]
     some = every if DEEP else SOME
     wrong, table = [], {way: [0, 0] for way in WAYS}
+    window = reader(is_new=True).context
     for way, kind, _ in some:
         go, script, is_engaged, is_read = WAYS[way]
-        TEXTS["now"], post, page = WRITTEN[kind], factories.post(), reader(is_new=True)
+        window.clear_cookies()
+        window.set_extra_http_headers({"User-Agent": chromium.agent(str(next(versions)))})
+        TEXTS["now"], post, page = WRITTEN[kind], factories.post(), window.new_page()
         text = Text(page, post, WRITTEN[kind], script)
         go(text)
         text.leave()
