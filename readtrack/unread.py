@@ -92,12 +92,9 @@ def categories_of(post: Model, *, using: str | None = None, links: Collection[st
         if isinstance(field, ManyToManyField):
             linked = getattr(post, field.name).using(using)
             yield from (subjects.subject_of(category) for category in linked.only("pk"))
-        elif getattr(post, field.attname) is None:
-            continue
-        elif field.target_field.primary_key:
-            yield subjects.subject_of_row(field.related_model, getattr(post, field.attname))
-        else:
-            yield subjects.subject_of(getattr(post, field.name))
+        elif (key := getattr(post, field.attname)) is not None:
+            pk = key if field.target_field.primary_key else getattr(post, field.name).pk
+            yield subjects.subject_of_row(field.related_model, pk)
 
 
 def _unsent(found: dict[str, list[str]]) -> list[UnsentPublication]:

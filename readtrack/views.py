@@ -135,8 +135,7 @@ def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     found = live.page_state(dots=list(subjects.values()), reader=reader).unread
     if not as_of or len(found) < len(set(subjects.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
-    counts = {name: found[subject] for name, subject in subjects.items()}
-    answers = {name: {"unread": count > 0, "count": count} for name, count in counts.items()}
+    answers = {name: {"unread": found[one] > 0, "count": found[one]} for name, one in subjects.items()}
     return {"as_of": as_of, "categories": answers}
 
 
