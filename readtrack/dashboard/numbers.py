@@ -219,16 +219,12 @@ class Numbers:
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
         reads = counters.hashes(self.objects.first, self.kinds) if self.kinds else []
-        union, found = self._union, dict[Name, Hash]()
-
-        def run(*calls: Call[Any]) -> list[Any]:
-            answers = scripts.run_all(*calls, *reads, *union)
-            if union:
-                self.recent = answers.pop()
-            found.update((name, one) for some in answers[len(calls) :] for name, one in some.items() if one.counts)
-            return answers[: len(calls)]
-
-        return counts, page_state(counts=counts, run=run).views, found
+        union = self._union
+        state = page_state(counts=counts, others=[*reads, *union])
+        if union and state.others:
+            self.recent = state.others.pop()
+        found = {name: one for some in state.others for name, one in some.items() if one.counts}
+        return counts, state.views, found
 
     @cached_property
     def hashes(self) -> dict[Name, Counter[str]]:

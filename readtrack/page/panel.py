@@ -17,7 +17,7 @@ from readtrack.reports.access import is_author, may_view_all, may_view_numbers, 
 from readtrack.reports.breakdowns import hashes
 from readtrack.sql import popular, row_counts
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import counters, scripts, uniques
+from readtrack.store import counters, uniques
 from readtrack.store.counters import Hash, Name
 from readtrack.subjects import parse_subject, subject_column
 
@@ -50,23 +50,17 @@ def _shown(user: Any | None, subject: str, author: str) -> str:
 
 def _numbers(subject: str) -> dict[str, Any]:
     """Returns the numbers as text, in one round trip; while Redis is down, those of the last flush."""
-    column, until, answers = subject_column(subject), buckets.hour_index(buckets.now()) + 1, list[Any]()
-    none, name = RowCounts(0, 0), ("reading", subject)
+    column, until, name = subject_column(subject), buckets.hour_index(buckets.now()) + 1, ("reading", subject)
     # SQL comes first, because what is settled or written in between would count twice.
-    gained = popular.gains([column], since=until - 24, until=until).get(column, none)
-    stored = row_counts.by_subject([subject]).get(subject, none)
-
-    def run(*calls: Any) -> list[Any]:
-        found = scripts.run_all(*calls, uniques.visitors([subject]), *counters.hashes([subject], [name[0]]))
-        if all(found[len(calls) :]):  # else their server does not answer
-            answers.extend(found[len(calls) :])
-        return found[: len(calls)]
-
-    views = live.page_state(counts={subject: stored.views}, run=run).views[subject]
-    visitors, reading = answers or ({subject: 0}, dict[Name, Hash]())
+    gained = popular.gains([column], since=until - 24, until=until).get(column, RowCounts(0, 0))
+    stored = row_counts.by_subject([subject]).get(subject, RowCounts(0, 0))
+    reads = counters.hashes([subject], [name[0]])
+    state = live.page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
+    is_live, views = bool(state.others and all(state.others)), state.views[subject]  # else their server is silent
+    visitors, reading = state.others if is_live else ({subject: 0}, dict[Name, Hash]())
     counts = hashes([subject], [name[0]], {one: found for one, found in reading.items() if found.counts})[name]
     return {
-        "is_live": bool(answers),
+        "is_live": is_live,
         "views": exact(views),
         "day_views": exact(gained.views + views - stored.views) if conf.HISTORY else "",
         "visitors": exact(min(views, max(visitors[subject], stored.visitors))),  # a sketch may be higher

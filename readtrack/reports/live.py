@@ -23,16 +23,21 @@ from readtrack.store import clock, counters, keys, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
 from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
+from readtrack.store.scripts import Call
 from readtrack.store.skips import skips_by_reason
 from readtrack.store.uniques import UniquesError as UniquesError
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of, subjects_of
 
 
 class PageState(NamedTuple):
-    """Views, and numbers of new items for one reader, by subject; without the numbers that Redis does not have."""
+    """Views, and numbers of new items for one reader, by subject; without the numbers that Redis does not have.
+
+    `others` are the answers to the other calls of the round trip; none while Redis is down.
+    """
 
     views: dict[str, int]
     unread: dict[str, int]
+    others: list[Any]
 
 
 def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
@@ -106,6 +111,7 @@ def page_state(
     counts: Mapping[str, int | None] = {},
     dots: Sequence[str] = (),
     reader: Reader | None = None,
+    others: Sequence[Call[Any]] = (),
     run: Callable[..., list[Any]] | None = None,
 ) -> PageState:
     """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts, and no read state.
@@ -120,8 +126,9 @@ def page_state(
     totals = [counters.totals(some) for some in scripts.parted(stored)]
     read = [read_state.unread(reader, some) for some in scripts.parted(dots)] if reader is not None else []
     ask: Callable[..., list[Any]] = run or scripts.run_all
-    answers = fail_open(ask, [], *totals, *read)
-    return PageState(_shown(stored, ChainMap(*answers[: len(totals)])), dict(ChainMap(*answers[len(totals) :])))
+    answers = fail_open(ask, [], *totals, *read, *others)
+    first, end = len(totals), len(totals) + len(read)
+    return PageState(_shown(stored, ChainMap(*answers[:first])), dict(ChainMap(*answers[first:end])), answers[end:])
 
 
 def _read(subjects: Sequence[str]) -> dict[str, int]:

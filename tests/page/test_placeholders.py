@@ -80,7 +80,7 @@ def test_the_dots_of_a_page_are_rendered_once() -> None:
 
     template_rendered.connect(note)
     waiting = {subject.encode(): Placeholder(DOT, subject) for subject in subjects}
-    html = filling.rendered(waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}))
+    html = filling.rendered(waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}, []))
     assert set(html.values()) == {"", filling.new_items(0)}
     assert len(templates) == 2  # the page's, and ours to compare with
 
@@ -92,7 +92,7 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
         b"c": Placeholder(DOT, "site.post:1"),
         b"d": Placeholder(IF, "site.post:1"),
     }
-    html = filling.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}))
+    html = filling.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}, []))
     assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}
 
 
