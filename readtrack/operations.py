@@ -22,10 +22,10 @@ class PostgreSQLOperation(Operation):
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any, *, is_forwards: bool = True
     ) -> None:
-        connection = schema_editor.connection
-        model = to_state.apps.get_model(self.app_label or app_label, self.model_name)
-        if connection.vendor == "postgresql" and self.allow_migrate_model(connection.alias, model):
-            self.apply(schema_editor, model._meta.db_table, is_forwards=is_forwards)
+        if schema_editor.connection.vendor == "postgresql":
+            model = to_state.apps.get_model(self.app_label or app_label, self.model_name)
+            if self.allow_migrate_model(schema_editor.connection.alias, model):
+                self.apply(schema_editor, model._meta.db_table, is_forwards=is_forwards)
 
     def database_backwards(self, *args: Any) -> None:
         self.database_forwards(*args, is_forwards=False)
