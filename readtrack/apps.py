@@ -14,14 +14,19 @@ class ReadTrackConfig(AppConfig):
     verbose_name = _("View counts")
     default_auto_field = "django.db.models.BigAutoField"
 
+    def import_models(self) -> None:
+        # Before any app is ready, because the admin, which may come first, then makes the site's TrackedAdmins.
+        from readtrack.conf import conf
+
+        conf.load()
+        super().import_models()
+
     def ready(self) -> None:
         from readtrack import receivers
         from readtrack.checks.setup import check_setup
-        from readtrack.conf import conf
         from readtrack.flush import resets
         from readtrack.request import MissingRecorder
 
-        conf.load()
         HttpRequest.readtrack = MissingRecorder()  # type: ignore[attr-defined]  # until the middleware sets one
         checks.register(check_setup)
         receivers.connect()

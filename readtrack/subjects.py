@@ -191,11 +191,17 @@ def category_subjects(objs: Iterable[Model]) -> list[str]:
     return list(subjects_of(objs).values())
 
 
+def why_no_read_state(kind: type) -> str:
+    """Returns the reason why objects of the class are never unread; "" for a model with read state."""
+    if issubclass(kind, Model) and has_read_state(kind):
+        return ""
+    return f"{kind.__name__} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for."
+
+
 def check_read_state(kind: type) -> None:
     """Raises TypeError for a class that is no model with read state."""
-    if not issubclass(kind, Model) or not has_read_state(kind):
-        name = kind.__name__
-        raise TypeError(f"{name} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for.")
+    if problem := why_no_read_state(kind):
+        raise TypeError(problem)
 
 
 def read_state_models() -> list[type[Model]]:

@@ -17,7 +17,7 @@ from django.db.models import ManyToManyField, Max, Model
 from readtrack import subjects
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
-from readtrack.models import Tracked, UnsentPublication
+from readtrack.models import UnsentPublication
 from readtrack.sql import databases
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
@@ -42,8 +42,10 @@ def publish(posts: Iterable[Model], *, using: str | None = None, links: Collecti
     found: dict[str, list[Any]] = {}
     own: list[UnsentPublication] = []
     for post in subjects.listed(posts):
-        if not (isinstance(post, Tracked) or subjects.news_for(type(post)) or subjects.has_read_state(type(post))):
-            raise TypeError(f"{type(post).__name__} is news for nothing; name the fields in READTRACK['NEWS_FOR'].")
+        if not (subjects.news_links(type(post)) or subjects.has_read_state(type(post))):
+            raise TypeError(
+                f"{type(post).__name__} is news for nothing; name the fields in news_for or READTRACK['NEWS_FOR']."
+            )
         using = using or router.db_for_write(type(post), instance=post)
         author = subjects.author_of(post)
         for subject in categories_of(post, using=using, links=links):
@@ -54,9 +56,12 @@ def publish(posts: Iterable[Model], *, using: str | None = None, links: Collecti
 
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
-    """Makes these categories unread on commit, because the posts are new in them; other categories stay as they are."""
+    """Makes these categories unread on commit, because the posts are new in them; other categories stay as they are.
+
+    The posts may be of any model. Raises TypeError for a category without read state.
+    """
     authors = [subjects.author_of(post) for post in subjects.listed(posts)]
-    _send_on_commit(_unsent(dict.fromkeys(subjects.subjects_of(objs).values(), authors)), using=using)
+    _send_on_commit(_unsent(dict.fromkeys(subjects.category_subjects(objs), authors)), using=using)
 
 
 def resend() -> int:

@@ -212,3 +212,16 @@ def test_an_object_without_counts_shows_nothing_and_with_debug_the_log_says_why_
         assert render("{% view_count o %}", o=make()) == ""
     (message,) = caplog.messages
     assert message.startswith(f"view_count shows nothing: {reason}")
+
+
+def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
+    caplog: pytest.LogCaptureFixture, settings: Settings
+) -> None:
+    filling._explain.cache_clear()
+    settings.DEBUG = True
+    empty = factories.category()
+    empty.has_news = False  # type: ignore[attr-defined]
+    for _ in range(2):
+        assert render("{% unread_dot post %}{% unread_dot empty %}", post=factories.post(), empty=empty) == ""
+    (message,) = caplog.messages
+    assert message.startswith("A dot is never shown: Post has no read state; name it in READTRACK['READ_STATE_MODELS']")

@@ -117,8 +117,8 @@ def missing_urls() -> list[tuple[Any, ...]]:
     return []
 
 
-def unfollowed_news() -> Iterator[tuple[str, Any]]:
-    """Yields the settings and attributes that say what news is for, and those of their names that are no relations."""
+def unfollowed_news() -> Iterator[tuple[str, str]]:
+    """Yields the settings and attributes that say what news is for, and what is wrong with them."""
     named: dict[str, tuple[type[Model], Any]] = {
         f"{model._meta.label}.news_for": (model, model.news_for)
         for model in tracked_models()
@@ -129,8 +129,11 @@ def unfollowed_news() -> Iterator[tuple[str, Any]]:
             named[f"READTRACK['NEWS_FOR']['{label}']"] = model, names
     for where, (model, names) in named.items():
         followed = {field.name for field in news_links(model)}
-        listed = names if isinstance(names, (list, tuple)) else [names]
-        yield from ((where, name) for name in listed if name not in followed)
+        if not isinstance(names, (list, tuple)):
+            yield where, f"is {names!r} and no list, such as [{names!r}]"
+            continue
+        problem = "which is no foreign key or many-to-many field of the model"
+        yield from ((where, f"names {name!r}, {problem}") for name in names if name not in followed)
 
 
 def unknown_fields() -> Iterator[tuple[str, str, str]]:

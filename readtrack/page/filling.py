@@ -34,7 +34,14 @@ from readtrack.hits.readers import Reader
 from readtrack.page.shown import ANSWER, LONGEST_PATH, VERSIONS, Shown
 from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
-from readtrack.subjects import author_of_counts, can_be_unread, is_counted, subject_of, why_not_counted
+from readtrack.subjects import (
+    author_of_counts,
+    can_be_unread,
+    is_counted,
+    subject_of,
+    why_no_read_state,
+    why_not_counted,
+)
 
 logger = logging.getLogger("readtrack")
 
@@ -75,13 +82,14 @@ class Placeholder(NamedTuple):
     def of(cls, kind: str, obj: Any, *, words: int = 0) -> "Placeholder | None":
         """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
         is_saved = isinstance(obj, Model) and obj.pk is not None
-        if kind not in OF_COUNTS and kind not in {TEXT, PANEL}:
-            return cls(kind, subject_of(obj)) if is_saved and can_be_unread(obj) else None
-        if is_saved and is_counted(obj.__class__):
+        is_dot = kind not in OF_COUNTS and kind not in {TEXT, PANEL}
+        if is_dot and is_saved and can_be_unread(obj):
+            return cls(kind, subject_of(obj))
+        if not is_dot and is_saved and is_counted(obj.__class__):
             author = f"|{quote(author_of_counts(obj))}" if kind == PANEL else ""
             return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
         if settings.DEBUG:
-            _explain(obj.__class__)
+            _explain(obj.__class__, is_dot)
         return None
 
     def __str__(self) -> str:
@@ -95,8 +103,11 @@ class Placeholder(NamedTuple):
 
 
 @cache  # once for each class
-def _explain(kind: type[Any]) -> None:
-    logger.warning("view_count shows nothing: %s", why_not_counted(kind) or f"this {kind.__name__} is not saved.")
+def _explain(kind: type[Any], is_dot: bool) -> None:  # noqa: FBT001 - a keyword would slow the cache
+    if not is_dot:
+        logger.warning("view_count shows nothing: %s", why_not_counted(kind) or f"this {kind.__name__} is not saved.")
+    elif problem := why_no_read_state(kind):  # others have nothing new
+        logger.warning("A dot is never shown: %s", problem)
 
 
 def found(content: bytes) -> dict[bytes, Placeholder]:

@@ -48,7 +48,13 @@ def test_a_wrong_setting_is_found(settings: Settings, options: dict[str, Any], i
 def test_news_for_something_that_cannot_be_followed_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Page, "news_for", ("section", name))
     assert found() == ["readtrack.E044"]
-    assert name in the_message("readtrack.E044").msg
+    assert f"names {name!r}, which is no foreign key" in the_message("readtrack.E044").msg
+
+
+def test_news_for_a_text_in_place_of_a_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Page, "news_for", ("section"))
+    assert found() == ["readtrack.E044"]
+    assert "is 'section' and no list, such as ['section']" in the_message("readtrack.E044").msg
 
 
 @isolate_apps("tests.site", attr_name="apps")

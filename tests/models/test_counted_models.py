@@ -22,7 +22,7 @@ from readtrack.sql import databases, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, is_counted, subject_of
 from tests.imports import weblogs
-from tests.site.models import Category, Gadget, Gizmo, Instruction, Journal, Manual, Publication, Shelf
+from tests.site.models import Category, Gadget, Gizmo, Instruction, Journal, Manual, Note, Publication, Shelf
 from tests.support import counts, factories
 from tests.support.wire import Wire
 
@@ -328,8 +328,12 @@ def test_publishing_takes_them_and_waits_in_sql_while_redis_is_down(read: Catego
 
 
 def test_publishing_what_is_news_for_nothing_is_an_error() -> None:
-    with pytest.raises(TypeError, match="Manual is news for nothing; name the fields in READTRACK"):
+    with pytest.raises(TypeError, match="Manual is news for nothing; name the fields in news_for or READTRACK"):
         tracker.publish([Manual(pk=1)])
+    with pytest.raises(TypeError, match="Note is news for nothing"):  # which is Tracked, but has no category
+        tracker.publish([Note(pk=1)])
+    with pytest.raises(TypeError, match="User has no read state"):
+        tracker.publish_to([factories.user()], [factories.post()])
 
 
 def test_an_object_that_carries_dots_itself_may_be_published(settings: Settings) -> None:
