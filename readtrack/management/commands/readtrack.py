@@ -53,8 +53,7 @@ def flush(*, bar: Any, changed: bool, partition: str, **options: Any) -> str:
     tracker.resend()
     with bar(desc="Flushing", unit=" totals") as shown:
         done = run.flush(only_changed=changed, part=partition, progress=shown.update)
-    if changed:
-        tracker.refresh_trending()
+    tracker.refresh_trending()
     figures = [f"{name:8} {getattr(done, name):>12,}" for name in FIGURES]
     return "\n".join([*figures, f"{'seconds':8} {done.took.total_seconds() if done.took else 0:>12.2f}"])
 
