@@ -188,7 +188,7 @@ def _of_objects(
             "growth": one.growth,
             "before": before,
             "change": change(now, before),
-            "trend": found.trend(one),
+            "trend": found.trend(one) if "trend" in names else (),  # which has many points
             "ratio": _percent(min(one.now.reads, one.now.views), one.now.views),
             "median": median(reading) if reading[ENGAGED] else None,
         }
@@ -276,10 +276,11 @@ def _summed(found: Numbers, table: Table) -> Table:
 def really_read(found: Numbers) -> Table:
     """Returns the objects with the most reads in the period."""
     names = ("reads", *COMPARED, "views", "ratio", "median")
-    columns, rows = _of_objects(found, found.entries, *names, of="reads")
-    rows = [row for row in rows if row.values[1] or row.values[-1] is not None]
+    none = Counter[str]()
+    read = (one for one in found.entries if one.now.reads or found.hashes.get(("reading", one.subject), none)[ENGAGED])
+    table = _of_objects(found, read, *names, of="reads")
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
-    return Table("really-read", _("Really read"), caption, columns, rows, _("No text was read in this period."))
+    return Table("really-read", _("Really read"), caption, *table, _("No text was read in this period."))
 
 
 def funnel(found: Numbers) -> Table:
