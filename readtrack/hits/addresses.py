@@ -3,7 +3,6 @@
 import logging
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Any, Literal
 
@@ -90,7 +89,6 @@ def _believed(forwarded: str, direct: str) -> list[str]:
     return [] if found is None else [network_of(str(found))]
 
 
-@lru_cache(maxsize=1024)  # 3 µs for a new text
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for a text that is no address."""
     found = network_of(without_port(text.strip()))

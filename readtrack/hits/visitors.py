@@ -25,6 +25,7 @@ from readtrack.hits import addresses, bots, readers
 
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
+AT_ONCE = 24  # new cookies that are signed together
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
 
@@ -80,8 +81,9 @@ def _loader_of(user: Any) -> str | None:
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
-    asked = {request.META.get("HTTP_SEC_GPC", "").strip(), request.META.get("HTTP_DNT", "").strip()}
-    opted_out = conf.HONOUR_OPT_OUT and "1" in asked
+    meta = request.META
+    asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
+    opted_out = conf.HONOUR_OPT_OUT and asks
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
     if has_cookies and conf.CONSENT:
         has_cookies = says_true(
@@ -95,25 +97,28 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
         return Visitor(address_id(request), kind="hash", opted_out=opted_out)
     if cookie_id:
         return Visitor(cookie_id)
-    new = f"{_new_name()}:{int(time.time()):x}"
-    signature, new_id = _signed(new, _signing_keys()[0])
-    return Visitor(new_id, address_id(request), f"{new}:{signature}")
+    new, new_id = _new_cookie()
+    return Visitor(new_id, address_id(request), new)
 
 
-_names: list[str] = []  # for the next new cookies
+_unused: dict[tuple[bytes, int], list[tuple[str, str]]] = {}  # cookies and their visitors' ids
 with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=_names.clear)  # because the parent gives them out
+    os.register_at_fork(after_in_child=_unused.clear)  # because the parent gives them out
 
 
-def _new_name() -> str:
-    """Returns 22 random URL-safe characters, of 132 bits."""
-    # Many are drawn at once, because other threads run while one waits for the kernel's random bytes.
+def _new_cookie() -> tuple[str, str]:
+    """Returns a signed cookie with 22 random URL-safe characters (132 bits) and its minute, and the visitor's id."""
+    key, minute = _signing_keys()[0], int(time.time()) // 60
+    # Some are made at once: that takes a third of the time, and others run while a thread waits for random bytes.
     try:
-        return _names.pop()
-    except IndexError:
-        drawn = secrets.token_urlsafe(66 * 64)
-        first, *rest = (drawn[start : start + 22] for start in range(0, len(drawn), 22))
-        _names.extend(rest)
+        return _unused[key, minute].pop()
+    except (KeyError, IndexError):
+        drawn = secrets.token_urlsafe(22 * AT_ONCE)
+        bodies = [f"{drawn[22 * number : 22 * (number + 1)]}:{minute + 1:x}" for number in range(AT_ONCE)]
+        signed = [(body, *_signed(body, key)) for body in bodies]
+        first, *rest = ((f"{body}:{signature}", found) for body, signature, found in signed)
+        _unused.clear()  # an earlier minute
+        _unused[key, minute] = rest
         return first
 
 
@@ -224,5 +229,5 @@ def _opened(cookie: str) -> str:
     for key in _signing_keys():
         signature, found = _signed(body, key)
         if secrets.compare_digest(signature.encode(), sent.encode(errors="replace")):
-            return found if time.time() - int(body.rpartition(":")[2], 16) <= conf.COOKIE_AGE else ""
+            return found if time.time() - int(body.rpartition(":")[2], 16) * 60 <= conf.COOKIE_AGE else ""
     return ""

@@ -180,12 +180,12 @@ def test_a_cookie_is_sent_as_others_of_the_site_change_it(rf: Any, changes: dict
 def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process(forks: Forks) -> None:
     code = """
 import os
-from readtrack.hits.visitors import _new_name
-_new_name()
+from readtrack.hits.visitors import _new_cookie
+_new_cookie()
 reading, writing = os.pipe()
 child = os.fork()
 if child: os.close(writing)
-names = [_new_name() for _ in range(600)]
+names = [_new_cookie()[0].partition(":")[0] for _ in range(600)]
 if child:
     with open(reading) as told: names += told.read().split()
     assert os.waitpid(child, 0)[1] == 0
