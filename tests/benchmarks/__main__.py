@@ -28,6 +28,7 @@ def main() -> None:
         os.environ["DATABASE_URL"] = postgres.url
         os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
         prepare()
+        give_memory(postgres)
         for name in names:
             import_module(f"tests.benchmarks.bench_{name}").main()
 
@@ -39,6 +40,16 @@ def prepare() -> None:
 
     django.setup()
     call_command("migrate", verbosity=0, run_syncdb=True)
+
+
+def give_memory(postgres: Postgres) -> None:
+    """Lets PostgreSQL keep 1 GB of pages: its manual advises a quarter of a server's memory, the default is 128 MB."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER SYSTEM SET shared_buffers = '1GB'")
+    connection.close()
+    postgres.restart()
 
 
 if __name__ == "__main__":
