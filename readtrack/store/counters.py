@@ -91,7 +91,7 @@ def _with_marks(
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
     """Reads the number of totals that exist, and each total in its place: None for a missing or unsettled one."""
     tag = keys.tag(subjects[0])
-    start = keys.prefix() + keys.total.template % (tag, "")
+    start = keys.total.start(tag)
     return Call("settled_totals", [keys.unsettled(tag), *[start + one for one in subjects]], (len(start),), tuple)
 
 
@@ -139,7 +139,7 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
-    wanted, start = frozenset(tags), len(keys.prefix() + keys.total.template % (keys.tags()[0], ""))
+    wanted, start = frozenset(tags), len(keys.total.start(keys.tags()[0]))
     for name in connect(patient=True).scan_iter(match=keys.total.matching, count=SCAN_COUNT):
         if not wanted or keys.tag_in(name.decode()) in wanted:
             yield name.decode()[start:]

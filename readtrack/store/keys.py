@@ -58,6 +58,10 @@ class Key:
             parts = (tag(parts[self.owner]) if conf.PARTITIONS > 1 else "", *parts)
         return prefix() + self.template % parts
 
+    def start(self, tag: str) -> str:
+        """Returns the beginning of the names of all keys of a partition whose one part is the subject."""
+        return prefix() + self.template % (tag, "")
+
     @property
     def overhead(self) -> int:
         """Bytes that a key takes beside MEMORY USAGE, in tables of the server: measured with Redis 7 and Valkey 9."""

@@ -196,7 +196,9 @@ def model_strategy(label: str) -> Strategy:
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how many different visitors each subject of a partition had, whatever the strategies of their models."""
     strategies, commands = [strategy_of(subject) for subject in subjects], list[str]()
-    names = [strategy.key(subject) for strategy, subject in zip(strategies, subjects, strict=True)]
+    # Not by the key itself, which takes a tenth of the time of a flush.
+    starts = {strategy: strategy.key.start(keys.tag(subjects[0])) for strategy in {*strategies}}
+    names = [starts[strategy] + subject for strategy, subject in zip(strategies, subjects, strict=True)]
     if not all(strategy.has_sketch for strategy in strategies):
         names += map(keys.earlier, subjects)
         commands = [strategy.command for strategy in strategies]
