@@ -34,6 +34,7 @@ class Objects:
     def __init__(self, scope: Scope, by: By, trending: Callable[[], Iterable[str]], obj: Model | None = None) -> None:
         self.scope, self.by, self._trending = scope, by, trending
         self.labels = [label_of(model) for model in scope.models]
+        self._many = scope.models  # those with too many objects for all of them
         self._rows: dict[str, Any] = {subject_of(obj): obj} if obj else {}  # that are loaded
 
     @cached_property
@@ -60,19 +61,20 @@ class Objects:
         """
         rows = {model: self.scope.rows(model) for model in self.scope.models}
         stored = row_counts.stored_views([some for model, some in rows.items() if issubclass(model, Tracked)])
-        linked: dict[str, int | None] = {}
+        linked: dict[type[Model], dict[str, int | None]] = {}
         for model, some in rows.items():
-            found: dict[str, int | None] = {**stored.get(model, {})}
+            linked[model] = {**stored.get(model, {})}
             for row, views in row_counts.most_viewed(some, MOST) if model not in stored else ():
-                self._rows[subject_of(row)], found[subject_of(row)] = row, views
-            if len(found) >= MOST:
-                best = rows_by_model(self._best).get(model, {})
-                lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, FEW)]
-                found |= {best[pk]: None for pk in some.filter(pk__in=lacking).values_list("pk", flat=True)}
-                first = {name: found[name] for name in best.values() if name in found}
-                found = dict(islice({**first, **found}.items(), MOST))
-            linked |= found
-        return linked
+                self._rows[subject_of(row)], linked[model][subject_of(row)] = row, views
+        self._many = [model for model, found in linked.items() if len(found) >= MOST]
+        best_of = rows_by_model(self._best) if self._many else {}
+        for model in self._many:
+            found, best = linked[model], best_of.get(model, {})
+            lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, FEW)]
+            found |= {best[pk]: None for pk in rows[model].filter(pk__in=lacking).values_list("pk", flat=True)}
+            first = {name: found[name] for name in best.values() if name in found}
+            linked[model] = dict(islice({**first, **found}.items(), MOST))
+        return {name: views for found in linked.values() for name, views in found.items()}
 
     @cached_property
     def _best(self) -> list[str]:
@@ -81,7 +83,7 @@ class Objects:
         By growth they are those with the most views, in the order of their highest number in one list.
         """
         span, days = self.scope.span.hours, self.days
-        if not self.labels or (days == popular.EVER and self.scope.is_listed):  # rows are sorted by all time
+        if not self._many or (days == popular.EVER and self.scope.is_listed):  # rows are sorted by all time
             return []
         best: list[tuple[str, int]] = []
         earlier: Mapping[str, int] = {}
@@ -95,7 +97,7 @@ class Objects:
         if best and before:
             earlier = popular.rises(self._listed, days=days, since=before.start, until=before.stop)
         if is_short or (not best and not self.scope.is_present and len(span) <= popular.QUARTER):
-            rows = [self.scope.rows(model) for model in self.scope.models if self.scope.is_listed]
+            rows = [self.scope.rows(model) for model in self._many if self.scope.is_listed]
             summed = popular.most(self._listed, since=span.start, until=span.stop, rows=rows)
             best = [(name, getattr(one, self._column)) for name, one in summed]
             gains = popular.gains([name for name, _ in best], since=before.start, until=before.stop)
@@ -129,7 +131,8 @@ class Objects:
     def _listed(self) -> list[str]:
         """The labels of the models, or the names that history has of their reads."""
         is_read = self.by == "reads" and self.days != popular.EVER
-        return [history.of_reads(label) for label in self.labels] if is_read else self.labels
+        labels = map(label_of, self._many)
+        return [history.of_reads(label) if is_read else label for label in labels]
 
     @property
     def _column(self) -> str:

@@ -12,7 +12,7 @@ from operator import or_
 from typing import Any, Literal
 
 from django.db import transaction
-from django.db.models import CharField, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models import CharField, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, UUIDField, Value
 from django.db.models.functions import Cast, Coalesce, Concat
 
 from readtrack import buckets
@@ -82,7 +82,7 @@ def most(
 ) -> list[tuple[str, RowCounts]]:
     """Returns each model's most viewed and most visited subjects in these hours. Reads all history of these hours.
 
-    With `rows`, some of each model, PostgreSQL reads the history of these alone if their keys are whole numbers.
+    With `rows`, some of each model, PostgreSQL reads the history of these alone if it writes their keys as subjects do.
     """
     best = "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s ORDER BY {} DESC LIMIT {}) best"
     both = " UNION ".join(best.format(by, LISTED) for _ in labels for by in ("views", "visitors"))
@@ -91,7 +91,7 @@ def most(
     values: list[Any] = [*patterns]
     own = databases.of(History)
     is_own = own.vendor == "postgresql" and all(one.db == own.alias for one in rows)
-    if rows and is_own and all(isinstance(one.model._meta.pk, IntegerField) for one in rows):
+    if rows and is_own and all(isinstance(one.model._meta.pk, (IntegerField, UUIDField)) for one in rows):
         named = [_names(one, label) for one, label in zip(rows, labels, strict=True)]
         # One array, because PostgreSQL reads the hours of all subjects for two.
         among = f"subject = ANY(ARRAY({' UNION ALL '.join(statement for statement, _ in named)}))"
