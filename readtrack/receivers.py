@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from django.apps import apps
-from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
@@ -24,8 +24,9 @@ logger = logging.getLogger("readtrack")
 
 def connect() -> None:
     """Connects the receivers to the users, and to every model of the site that has counts or read state."""
-    post_save.connect(on_sign_up, sender=settings.AUTH_USER_MODEL, dispatch_uid="readtrack.on_sign_up")
     for model in apps.get_models():
+        if model._meta.concrete_model is get_user_model():  # a proxy of it sends its own signal
+            post_save.connect(on_sign_up, sender=model, dispatch_uid="readtrack.on_sign_up")
         if issubclass(model, Tracked):
             tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
         elif news_for(model):

@@ -4,9 +4,17 @@ import uuid
 from collections.abc import Set
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 
 from readtrack.models import CountField, Tracked, TrackedQuerySet
+
+
+class Member(User):
+    """An account, by a proxy."""
+
+    class Meta:
+        proxy = True
 
 
 class Category(models.Model):

@@ -14,7 +14,7 @@ from readtrack import reports, tracker, unread
 from readtrack.hits import readers
 from readtrack.models import ReaderHistory
 from readtrack.store import keys, read_state, scripts
-from tests.site.models import Category, Post, Shelf, Topic
+from tests.site.models import Category, Member, Post, Shelf, Topic
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -119,6 +119,7 @@ def test_a_new_account_begins_with_everything_read_if_the_site_wants(settings: S
     tracker.mark_unread([category])
     user.save()
     assert reports.unread(user, [category, new]) == {category, new}
+    assert reports.unread(Member.objects.create(username="by a proxy"), [category, new]) == set()
 
 
 def test_an_account_that_is_not_made_or_was_made_elsewhere_starts_nothing(settings: Settings) -> None:
