@@ -92,7 +92,8 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
     """Reads the number of totals that exist, and each total in its place: None for a missing or unsettled one."""
     tag = keys.tag(subjects[0])
     start = keys.total.start(tag)
-    return Call("settled_totals", [keys.unsettled(tag), *[start + one for one in subjects]], (len(start),), tuple)
+    names = [keys.unsettled(tag), *[start + one for one in subjects]]
+    return Call("settled_totals", names, (len(start.encode()),), tuple)
 
 
 def model_hours(
@@ -139,10 +140,11 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
-    wanted, start = frozenset(tags), len(keys.total.start(keys.tags()[0]))
-    for name in connect(patient=True).scan_iter(match=keys.total.matching, count=SCAN_COUNT):
-        if not wanted or keys.tag_in(name.decode()) in wanted:
-            yield name.decode()[start:]
+    wanted, start = frozenset(tags), len(keys.total.start(""))
+    for name in map(bytes.decode, connect(patient=True).scan_iter(match=keys.total.matching, count=SCAN_COUNT)):
+        if not wanted or keys.tag_in(name) in wanted:
+            tag = keys.TAG.match(name, start - 1)  # of more than 256 partitions not all are as long
+            yield name[tag.end() + 1 if tag else start :]
 
 
 def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:

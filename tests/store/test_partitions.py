@@ -46,6 +46,15 @@ def posts() -> list[Post]:
     return made
 
 
+def test_tags_of_more_than_256_partitions_are_not_all_as_long(settings: Settings, posts: list[Post]) -> None:
+    settings.READTRACK = {"PARTITIONS": 512}
+    subjects = [subject_of(post) for post in posts]
+    assert len({len(keys.tag(subject)) for subject in subjects}) == 2
+    view(*posts)
+    assert {*counters.scan()} == {*subjects}
+    assert flush().written == len(posts)
+
+
 def stored() -> list[int]:
     return list(Post.objects.order_by("pk").values_list("view_count", flat=True))
 
