@@ -120,7 +120,7 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         names, width, options = _with_options(hit, names)
         others.append(options)
     newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
-    shape = f"{hits} {len(prefix)} {newcomers} {script} {width} {views} {len(names)} {len(others)}"
+    shape = f"{hits} {len(prefix.encode())} {newcomers} {script} {width} {views} {len(names)} {len(others)}"
     absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
     return Call("record", names, (_common(), shape, *others), partial(_outcome, hit), absent)
 

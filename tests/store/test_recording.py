@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import keys, read_state, recording
+from readtrack.store import counters, keys, read_state, recording, scripts
 from tests.support import factories
 from tests.support.wire import Wire
 
@@ -47,14 +47,16 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert not tracker.record(hit).counted
 
 
+@pytest.mark.parametrize("prefix", ["site:", "café:"])  # Redis counts bytes
 @pytest.mark.one_server("each partition has a list of its own")
-def test_what_changed_is_named_without_the_prefix(settings: Settings, redis: Any) -> None:
-    settings.READTRACK = {"PREFIX": "site:"}
+def test_what_changed_is_named_without_the_prefix(prefix: str, settings: Settings, redis: Any) -> None:
+    settings.READTRACK = {"PREFIX": prefix}
     hit = factories.hit("site.post:1")
     tracker.record(hit)
     hour = keys.hour_name("site.post", buckets.hour_index(hit.at))
     named = redis.zrange(keys.unsettled(""), 0, -1)
     assert {name for name in named if not name.startswith("epoch")} == {"site.post:1", hour}
+    assert scripts.run(counters.settled_totals(["site.post:1"])) == (1, [None])
 
 
 def test_by_default_a_hit_has_nine_keys_and_four_arguments() -> None:
