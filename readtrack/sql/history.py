@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Exists, F, Max, Min, Model, OuterRef, Q, QuerySet, Sum, Window
+from django.db.models import F, Max, Min, Model, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
@@ -165,12 +165,12 @@ def thin(*, at: datetime) -> int:
         first_day = end if start is None else buckets.hour_start(start)
         days = [buckets.hour_index(day) for day in buckets.period_starts(first_day, end, by="day")]
         for first, last in pairwise(days):
-            day = rows.filter(hour__gte=first, hour__lt=last)  # also in the subquery, or it would read all hours before
             if model is BreakdownHistory:
-                gone += _add_up(day, hour=last - 1)
+                gone += _add_up(rows.filter(hour__gte=first, hour__lt=last), hour=last - 1)
                 continue
-            later = day.filter(subject=OuterRef("subject"), hour__gt=OuterRef("hour"))
-            gone += day.filter(Exists(later)).delete()[0]
+            with databases.of(model).cursor() as cursor:
+                cursor.execute(databases.STATEMENTS["thin"].format_map(databases.words(model)), [first, last] * 2)
+                gone += cursor.rowcount
     return gone
 
 
