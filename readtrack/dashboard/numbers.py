@@ -22,6 +22,7 @@ from readtrack.reports.live import page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
+from readtrack.sql.popular import Steps
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Hash, Name
@@ -46,7 +47,7 @@ class Entry(NamedTuple):
     subject: str
     now: Counts
     before: Counts
-    places: Mapping[int, tuple[int, int]]  # views and new visitors by place among the bounds of the chart
+    views: Mapping[int, int]  # by place among the bounds of the chart
 
     @property
     def growth(self) -> int:
@@ -176,7 +177,7 @@ class Numbers:
         return [subject_column(name) for one in self.objects.stored for name in (one, history.of_reads(one))]
 
     @cached_property
-    def _steps(self) -> dict[str, dict[int, tuple[int, int]]]:
+    def _steps(self) -> dict[str, Steps]:
         """The views and visitors by name in history and place among the bounds, of models too for their funnels."""
         columns = [*self._columns, *(self.objects.names if "funnel" in self._summed else ())]
         return popular.steps(columns, self._bounds, until=self.scope.span.hours.stop) if columns else {}
@@ -189,26 +190,25 @@ class Numbers:
         gap, last = self._gap, len(self._bounds) - 1
         points = self._points = [[0, 0, 0] for _ in self._bounds]
         for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
-            places = steps[column]
+            views: Mapping[int, int] = steps[column].views
             if new := live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
-                views, visitors = places.get(last, (0, 0))
-                places = {**places, last: (views + new, visitors)}
-            now, before, between = [0, 0, 0], [0, 0, 0], [0, 0, 0]
-            for place, (views, visitors) in places.items():
-                for some in (points[place], now if place > gap else before if place < gap else between):
-                    some[0] += views
-                    some[1] += visitors
-            for place, (reads, _) in steps[of_reads].items():
-                for some in (points[place], now if place > gap else before if place < gap else between):
-                    some[2] += reads
+                views = {**views, last: views.get(last, 0) + new}
+            now, before = [0, 0, 0], [0, 0, 0]
+            for number, gained in enumerate((views, steps[column].visitors, steps[of_reads].views)):
+                for place, count in gained.items():
+                    points[place][number] += count
+                    if place > gap:
+                        now[number] += count
+                    elif place < gap:
+                        before[number] += count
             if self.asked.before is None:  # with what came before history, which is in no point
                 now[0] = max(now[0], self._live[1].get(subject, 0))
-            found.append(Entry(subject, Counts(*now), Counts(*before), places))
+            found.append(Entry(subject, Counts(*now), Counts(*before), views))
         return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
 
     def trend(self, entry: Entry) -> list[int]:
         """Returns the views of an object by point of the chart."""
-        return [entry.places.get(place, (0, 0))[0] for place in range(self._gap + 1, len(self._bounds))]
+        return [entry.views.get(place, 0) for place in range(self._gap + 1, len(self._bounds))]
 
     @cached_property
     def _live(self) -> tuple[dict[str, int], dict[str, int], dict[Name, Hash]]:
@@ -259,7 +259,7 @@ class Numbers:
         else:
             viewed = [Counter[str](), Counter[str]()]
             for label, tag in product(labels, keys.past_tags()):
-                for place, (views, _) in self._steps[f"{label}{tag}"].items():
+                for place, views in self._steps[f"{label}{tag}"].views.items():
                     viewed[place < self._gap][label] += views if place != self._gap else 0
         found = zip(self._summands, viewed)  # noqa: B905 - there may be no period before
         return [stages({name: one for name, one in counts.items() if name[0] == "funnel"}, by) for counts, by in found]

@@ -68,7 +68,12 @@ def added_up(rows: list[Any]) -> dict[int, tuple[int, int]]:
 def steps(names: list[str]) -> dict[str, dict[int, tuple[int, int]]]:
     """Returns what `steps` finds, without places where nothing was gained."""
     found = popular.steps(names, STARTS, until=UNTIL)
-    return {name: {place: gain for place, gain in places.items() if any(gain)} for name, places in found.items()}
+    return {
+        name: {
+            place: (views, own.visitors[place]) for place, views in own.views.items() if views or own.visitors[place]
+        }
+        for name, own in found.items()
+    }
 
 
 @pytest.mark.parametrize("dense", [0, 1, 100])
@@ -107,7 +112,7 @@ def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_
 def test_periods_of_hours_are_added_up_too() -> None:
     written({("site.post:1", hour): (2, 1, 0) for hour in (-1, 0, 3, 5)})
     starts = [FIRST + hour for hour in range(5)]
-    assert popular.steps(["site.post:1"], starts, until=FIRST + 5) == {"site.post:1": {0: (2, 1), 3: (2, 1)}}
+    assert popular.steps(["site.post:1"], starts, until=FIRST + 5) == {"site.post:1": ({0: 2, 3: 2}, {0: 1, 3: 1})}
 
 
 def test_the_first_hour_is_that_of_the_earliest_row_but_for_the_baseline() -> None:
