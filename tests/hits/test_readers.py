@@ -86,6 +86,19 @@ def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(settings
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("redis_in_use")
+def test_dots_of_anonymous_visitors_light_the_dots_of_all_users_once(settings: Any) -> None:
+    client, category = factories_browser(), factories.category()
+    client.force_login(factories.user())
+    client.get(f"/categories/{category.pk}/")
+    assert "readtrack-dot" not in client.get("/list/").text
+    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    assert "readtrack-dot" in client.get("/list/").text
+    client.get(f"/categories/{category.pk}/")
+    assert "readtrack-dot" not in client.get("/list/").text
+
+
+@pytest.mark.django_db
 def test_without_a_cookie_anonymous_visitors_have_no_dots(settings: Any, redis: Redis) -> None:
     settings.READTRACK = {"ANONYMOUS_READERS": True, "COOKIE": ""}
     category = factories.category()

@@ -18,6 +18,8 @@ from django.views.decorators.gzip import gzip_page
 from redis import Redis
 
 from readtrack import tracker
+from readtrack.hits.reading import Reading
+from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling
 from readtrack.page.filling import COUNT, DOT, Placeholder
@@ -151,6 +153,26 @@ def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(red
     assert factories.browser(other).get("/fragment/").text == "1"
     assert factories.browser(reader).get("/fragment/").text.startswith("1<span")
     assert factories.browser().get("/fragment/").text == "1"
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "{% read_count post %}",
+        "{% visitor_count post %}",
+        "{% views_in post days=1 %}",
+        "{% view_count post as views %}{{ views }}",
+    ],
+)
+def test_a_tag_that_asks_at_once_keeps_its_value_in_a_fragment(rf: Any, redis: Redis, tag: str) -> None:
+    post, visitor = factories.post(), Visitor("a")
+    cached = f"{{% cache 60 once tag %}}{tag}{{% endcache %}}"
+    assert template(cached, rf.get("/"), tag=tag, post=post) == "0"
+    subject = f"site.post:{post.pk}"
+    tracker.record(factories.hit(subject, visitor=visitor))
+    tracker.record(factories.hit(visitor=visitor, reading=Reading(subject, 5, 60, is_read=True)))
+    assert template(tag, rf.get("/"), post=post) == "1"
+    assert template(cached, rf.get("/"), tag=tag, post=post) == "0"
 
 
 def test_the_caches_of_a_whole_site_store_counts_but_no_readers_dots(settings: Any) -> None:

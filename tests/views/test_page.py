@@ -63,6 +63,12 @@ def announced(request: Any, pk: int) -> HttpResponse:
 
 
 @shared_page
+def listed(request: Any) -> HttpResponse:
+    source = "{% load readtrack %}{% for post in posts %}{% view_count post %}{% endfor %}{% readtrack_script %}"
+    return HttpResponse(engines["django"].from_string(source).render({"posts": Post.objects.all()}, request))
+
+
+@shared_page
 async def shared_async(request: Any, pk: int) -> HttpResponse:
     return HttpResponse("the same")
 
@@ -76,6 +82,7 @@ urlpatterns = [
     path("shared/cached/<int:pk>/", cache_page(600, cache="pages")(shared_page(announced))),
     path("cached/shared/<int:pk>/", shared_page(cache_page(600, cache="pages")(announced))),
     path("shared/async/<int:pk>/", shared_async),
+    path("shared/list/", listed),
 ]
 
 
@@ -620,6 +627,13 @@ def test_a_page_with_more_views_than_a_placeholder_holds_is_the_servers_alone(po
     seen = Recorder()
     seen.views = {f"site.page:{'x' * 50}{number}": None for number in range(100)}
     assert shown.Shown.by(seen, path="/").name == ""
+
+
+def test_the_script_fills_in_two_hundred_counts_and_dots_of_a_page() -> None:
+    Post.objects.bulk_create([Post(title=str(number)) for number in range(201)])
+    response = factories.browser().get("/shared/list/")
+    assert len(set(PLACE.findall(response.text))) == 201
+    assert len(tell(factories.browser(), token(response)).json()["html"]) == 200
 
 
 def test_a_dot_without_an_element_of_its_own_gets_one(settings: Settings, post: Post) -> None:
