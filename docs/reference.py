@@ -14,6 +14,7 @@ from django.db.models import Model
 
 from readtrack import admin, conf, models, operations, reports, request, signals, testing, tracker
 from readtrack.checks.setup import CHECKS, LEVELS, texts
+from readtrack.contrib import rest_framework
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
 from readtrack.page import shown
@@ -30,7 +31,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
         tracker,
         [
             *("publish", "publish_to", "mark_unread", "mark_read", "mark_all_read"),
-            *("step", "reset_views", "refresh_trending", "erase"),
+            *("view", "visitor", "step", "reset_views", "refresh_trending", "resend", "erase"),
         ],
     ),
     "reports": (reports, reports.__all__),
@@ -43,8 +44,9 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
         ],
     ),
     "admin": (admin, ["TrackedAdmin"]),
-    "operations": (operations, ["SetFillfactor"]),
+    "operations": (operations, ["SetFillfactor", "PartitionHistory"]),
     "testing": (testing, ["clear"]),
+    "rest_framework": (rest_framework, ["CountViewsMixin", "ViewCountField", "UnreadCountField", "UnreadField"]),
     "visitors": (visitors, ["visitor", "signed_in", "Visitor"]),
 }
 

@@ -16,6 +16,7 @@ from django.conf import global_settings
 from django.contrib.auth.models import AnonymousUser
 from django.template import Engine, engines
 from django.test import override_settings
+from jinja2 import Environment
 from pytest_django import Settings
 from redis import Redis
 from rest_framework.authentication import BaseAuthentication
@@ -155,6 +156,12 @@ def test_templates_of_jinja_compile(code: str) -> None:
     assert engines["jinja2"].from_string(code)
 
 
+def test_the_page_on_templates_has_every_function_for_jinja() -> None:
+    own = Environment(extensions=["readtrack.jinja.ReadTrackExtension"]).globals.keys() - Environment().globals.keys()
+    [(_, code)] = fences(ROOT / "docs" / "howto" / "templates.md", "jinja")
+    assert set(re.findall(r"\{\{ (\w+)\(", code)) == own
+
+
 @pytest.mark.parametrize("path", each_page())
 def test_every_file_and_function_that_a_page_names_exists(path: Path) -> None:
     text = read(path)
@@ -218,6 +225,16 @@ def test_every_part_of_the_reference_has_its_place() -> None:
 def test_the_reference_has_everything_that_the_code_has(part: str, pattern: str, expected: set[str]) -> None:
     found = re.findall(pattern, REFERENCE[part](), re.MULTILINE)
     assert {"".join(names) for names in found} == expected
+
+
+def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
+    known = "".join([*(part() for part in REFERENCE.values()), *map(read, (ROOT / "docs" / "reference").glob("*.md"))])
+    used = set(re.findall(r"\b((?:reports|tracker)\.(?!py\b|md\b)[a-z]\w+)", "".join(map(read, PAGES))))
+    for [code] in (each.values for each in each("python")):
+        imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+        used |= {f"{one.module}.{alias.name}" for one in imports for alias in one.names}
+    own = {name.removeprefix("readtrack.") for name in used if re.match(r"(readtrack|reports|tracker)\.", name)}
+    assert {name for name in own if not re.search(rf"readtrack\.{name}\b|`{name.split('.')[-1]}`", known)} == set()
 
 
 @pytest.mark.django_db
