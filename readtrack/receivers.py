@@ -65,7 +65,7 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
             fail_open(read_state.remove, None, subject)
             archive.delete([subject], models=[ReaderHistory])
 
-    transaction.on_commit(delete, using=using)
+    transaction.on_commit(delete, using=using, robust=True)
 
 
 def on_create(sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from redis import Redis
 
 from readtrack import tracker
@@ -86,3 +86,18 @@ def test_a_deleted_row_leaves_no_mark(redis: Redis) -> None:
     assert names <= {*redis.zrange("views:unsettled", 0, -1)}
     post.delete()
     assert not names & {*redis.zrange("views:unsettled", 0, -1)}
+
+
+def test_a_failure_of_readtracks_tables_costs_a_committed_deletion_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    post, done, table = factories.post(), list[str](), "readtrack_breakdown"
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
+        try:
+            with transaction.atomic():
+                post.delete()
+                transaction.on_commit(lambda: done.append("the site's own"))
+        finally:
+            cursor.execute(f"ALTER TABLE {table}_away RENAME TO {table}")
+    assert not Post.objects.exists()
+    assert done == ["the site's own"]
+    assert "on_delete.<locals>.delete" in caplog.text
