@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from multiprocessing.util import Finalize
 from threading import Event, Lock, Thread, current_thread, main_thread
@@ -24,7 +25,7 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.store import clock, day_keys, keys, recording, scripts
-from readtrack.store.circuit import RedisError, SilentError, fail_open
+from readtrack.store.circuit import SilentError, fail_open
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
@@ -77,13 +78,17 @@ class HitBuffer:
         """Queues a hit. Returns None for one that is to be recorded directly."""
         if hit.reads or hit.steps or not hit.views:
             return None
-        try:
-            if hit.visitor.kind == "hash":
-                hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
-            if self._thread is None:
+        if hit.visitor.kind == "hash":
+            resolve = partial(day_keys.resolve, hit.visitor, at=hit.at)
+            visitor = resolve() if day_keys.is_known(hit.at) else fail_open(resolve, None)
+            if visitor is None:
+                return None
+            hit = hit._replace(visitor=visitor)
+        if self._thread is None:
+            try:
                 self._start()
-        except (RedisError, OSError, RuntimeError):  # RuntimeError: no thread begins where the interpreter ends
-            return None
+            except RuntimeError:  # no thread begins where the interpreter ends
+                return None
         if watch.found:
             skip_buffer.add((), at=hit.at)
         # The thread knows no tenant. In plain tuples, as each named one that waits costs the garbage collector 3 µs,

@@ -32,10 +32,15 @@ def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
     return visitor._replace(id=_hash(visitor.id, key), fallback_id=fallback_id, kind="day")
 
 
+def is_known(at: datetime) -> bool:
+    """Returns True if `resolve` does not ask Redis."""
+    return _name(at) in _known
+
+
 def upkeep(hit: Hit) -> list[Call[Any]]:
     """Returns what confirms the key now and then, in the round trip of a hit by a visitor of a day."""
-    is_known = time.monotonic() - _confirmed.get(_name(hit.at), 0) < CONFIRMED_FOR
-    return [] if is_known else [replace(ask(hit.at), absent=None)]
+    is_confirmed = time.monotonic() - _confirmed.get(_name(hit.at), 0) < CONFIRMED_FOR
+    return [] if is_confirmed else [replace(ask(hit.at), absent=None)]
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from socket import create_server
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -20,11 +22,12 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.store import buffer, clock, recording, scripts
+from readtrack.store import buffer, clock, day_keys, recording, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
+from tests.conftest import use_redis
 from tests.support import factories
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
@@ -203,6 +206,32 @@ def test_visitors_by_a_hash_of_the_day_wait_as_well(redis: Redis, settings: Sett
         assert factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
     send()
     assert redis.get(f"views:total:site.post:{post.pk}") == "1"
+
+
+def test_visitors_by_a_hash_of_the_day_do_not_wait_for_a_redis_that_hangs(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process that has no key of the day, as after midnight, learns once that Redis hangs."""
+    settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash", "TIMEOUT": 1, "CIRCUIT": 60}
+    with create_server(("127.0.0.1", 0)) as listener:
+        use_redis(settings, f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
+        day_keys._known.clear()
+        for most in (10, 0.5):
+            post, began = factories.post(), monotonic()
+            assert factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"] == "skipped; reason=error"
+            assert monotonic() - began < most
+    skip_buffer.clear()
+
+
+def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash", "CIRCUIT": 60}
+    posts = [factories.post(), factories.post()]
+    for post in posts:
+        assert factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
+        circuit.opened = monotonic()
+    circuit.opened = None
+    send()
+    assert len(views(redis)) == 2
 
 
 def test_a_step_does_not_wait_and_counts_the_view_before_it(redis: Redis, settings: Settings) -> None:
