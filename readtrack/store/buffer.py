@@ -26,6 +26,7 @@ from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.store import clock, day_keys, keys, recording, scripts
 from readtrack.store.circuit import SilentError, fail_open
+from readtrack.store.cluster import REFUSAL
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
@@ -230,7 +231,9 @@ def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:
         return [*scripts.run(call).skipped.values()]
     except SilentError:
         return None
-    except ResponseError:
+    except ResponseError as error:
+        if REFUSAL.search(str(error)):  # then the hits wait
+            raise
         return ["error"] * views
 
 

@@ -28,7 +28,8 @@ MOMENT = 0.005  # seconds
 ASKED_EVERY = 0.25  # seconds between two questions of a process where the slots are
 
 UNREACHABLE = (RedisConnectionError, RedisTimeoutError, OSError)
-REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'")  # of all scripts, or of all writes
+# Of all scripts, or of all writes. redis-py drops some codes.
+REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'|Link with MASTER")
 REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedError is an AskError
 
 Address = tuple[str, int]

@@ -27,7 +27,7 @@ from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
-from tests.conftest import use_redis
+from tests.conftest import Start, use_redis
 from tests.support import factories
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
@@ -327,6 +327,31 @@ def test_a_hit_that_redis_refuses_costs_the_others_nothing(redis: Redis) -> None
     assert views(redis) == {"site.post:0": 1, "site.post:2": 1}
     assert reports.skips()["error"] == 1
     assert circuit.opened is None
+
+
+REFUSALS = {
+    "NOREPLICAS": ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"),
+    "OOM": ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
+    "MASTERDOWN": ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
+}
+
+
+@pytest.mark.parametrize(("refuse", "serve"), REFUSALS.values(), ids=REFUSALS)
+def test_views_wait_for_a_redis_that_refuses_all_writes(
+    start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture, refuse: str, serve: str
+) -> None:
+    settings.READTRACK = {**BUFFERED, "CIRCUIT": 0.1}
+    server = start_redis(replica_serve_stale_data="no")
+    with Redis.from_url(server.url, decode_responses=True) as redis:
+        clock.ask()
+        redis.execute_command(refuse)
+        for number in range(3):
+            hit_buffer.add(factories.hit(f"site.post:{number}"))
+        assert comes_true(lambda: circuit.opened is not None)
+        redis.execute_command(serve)
+        assert comes_true(lambda: views(redis) == {f"site.post:{number}": 1 for number in range(3)})
+        send()
+        assert not redis.keys("views:skips:*")
 
 
 def test_an_error_of_ours_ends_no_thread(
