@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, NamedTuple
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -58,10 +58,10 @@ class ReadTrackMiddleware:
             if not (to_do := _to_do(request, response)):
                 return response
             user = await visitors.asigned_in(request) if to_do.needs_user else None
-            # A tenant is that of the thread's connection to SQL, and Django's own thread closes that connection.
-            # EXCLUDE may query groups. Otherwise any thread will do, and pages do not queue.
+            # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may query groups. Otherwise any
+            # thread will do, and pages do not queue.
             is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(to_do.content or b""))
-            await sync_to_async(_finish, thread_sensitive=is_sensitive)(request, response, to_do, user)
+            await filling.in_thread(_finish, request, response, to_do, user, is_sensitive=is_sensitive)
         return response
 
 

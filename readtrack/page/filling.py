@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from functools import cache, partial
 from secrets import compare_digest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.db import connections
 from django.db.models import Model
 from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
@@ -46,6 +47,7 @@ from readtrack.subjects import (
 logger = logging.getLogger("readtrack")
 
 FindReader = Callable[[], Reader | None]
+Result = TypeVar("Result")
 Run = Callable[..., list[Any]]  # runs calls, as `scripts.run_all` does
 
 GZIP = b"\x1f\x8b"  # the first bytes
@@ -356,6 +358,20 @@ def filled(
     return b"".join([*parts, content[end:]] if all(open_) else parts)
 
 
+async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool) -> Result:
+    """Returns the result of the work in Django's own thread, which closes its connections to SQL, or in any other."""
+    run = work if is_sensitive else partial(_run_and_close, work)
+    return await sync_to_async(run, thread_sensitive=is_sensitive)(*args)
+
+
+def _run_and_close(work: Callable[..., Result], *args: Any) -> Result:
+    try:
+        return work(*args)
+    finally:
+        for connection in connections.all(initialized_only=True):  # of this thread, most often none
+            connection.close()
+
+
 class Stream:
     """A streamed response, filled in part by part. The beginning of a placeholder waits for the next part."""
 
@@ -382,8 +398,7 @@ class Stream:
 
     async def _afill_in(self, content: bytes) -> bytes:
         if MARK in content or self._branches:
-            # Connections to the database belong to Django's own thread, which closes them.
-            return await sync_to_async(self._fill_in, thread_sensitive=bool(MAY_QUERY.search(content)))(content)
+            return await in_thread(self._fill_in, content, is_sensitive=bool(MAY_QUERY.search(content)))
         return content
 
     def _whole(self, part: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db.backends.signals import connection_created
 from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.template import engines
 from django.test import AsyncClient
@@ -23,6 +24,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling
 from readtrack.page.filling import COUNT, DOT, Placeholder
+from readtrack.subjects import subject_of
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns
 from tests.support import factories
@@ -249,6 +251,27 @@ def test_an_async_stream_is_filled_in_too() -> None:
         return b"".join([part async for part in response.streaming_content])
 
     assert async_to_sync(read)() == b"views: 1,234"
+
+
+@pytest.mark.parametrize("page", ["/posts/{}/async/", "/astream/"])
+def test_no_thread_of_an_async_page_keeps_a_connection_to_sql(page: str) -> None:
+    post, made = factories.post(view_count=5), list[Any]()
+    tracker.record(factories.hit(subject_of(post)))  # SQL tells whether its count is part of this total
+
+    async def fetch() -> list[bool]:
+        response: Any = await AsyncClient().get(page.format(post.pk))
+        shown = b"".join([part async for part in response]) if response.streaming else response.content
+        assert b"6" in shown
+        return [one.connection is None for one in made]  # while the threads live
+
+    def note(*, connection: Any, **kwargs: Any) -> None:
+        made.append(connection)
+
+    connection_created.connect(note)
+    try:
+        assert async_to_sync(fetch)() == [True]
+    finally:
+        connection_created.disconnect(note)
 
 
 @pytest.mark.parametrize(("charset", "separator"), [("iso-8859-1", "&#160;"), ("UTF-8", "\xa0"), ("ascii", "&#160;")])
