@@ -28,6 +28,7 @@ Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each p
 
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
+LONGEST_DIMENSION = 40 - len("views:")  # characters, as the column `kind` has 40
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
@@ -75,7 +76,11 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
 def unusable_dimensions() -> Iterator[tuple[str, str]]:
     names = [dimensions.name_of(path) for path in conf.DIMENSIONS]
     for path, name in zip(conf.DIMENSIONS, names, strict=True):
-        if problem := dimensions.problem(path):
+        if name in keys.RESERVED:
+            yield path, f"other keys are called '{name}'"
+        elif len(name) > LONGEST_DIMENSION:
+            yield path, f"its name is longer than {LONGEST_DIMENSION} characters"
+        elif problem := dimensions.problem(path):
             yield path, problem
         elif names.count(name) > 1:
             yield path, f"another one is also called '{name}'"

@@ -15,9 +15,6 @@ from readtrack.hits import addresses
 from readtrack.hits.bots import user_agent_of
 
 LENGTH = 64  # characters of a value that are stored
-
-# Names that other kinds of keys begin with: views:total:…, views:hour:…
-RESERVED = frozenset({"total", "hour", "hll", "unique", "bitmap", "daily", "unsettled", "skips"})
 DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debian", "Chrome OS", "FreeBSD", "OpenBSD"})
 
 
@@ -40,8 +37,6 @@ def name_of(path: str) -> str:
 
 def problem(path: str) -> str:
     """Returns the reason why the dimension cannot be used, for the system check; "" if it can."""
-    if name_of(path) in RESERVED:
-        return f"other keys are called '{name_of(path)}'"
     module = None if path == "country" and conf.COUNTRY_HEADER else NEEDED.get(path)
     try:
         if module:

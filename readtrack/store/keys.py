@@ -189,6 +189,8 @@ importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
 
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
+# Names that no dimension may have: views:total:…, views:hour:…
+RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.startswith("views:"))
 
 
 def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:

@@ -8,6 +8,7 @@ from pytest_django import Settings
 from readtrack.checks.setup import check_setup
 from readtrack.conf import DEFAULTS
 from tests.checks.findings import found, the_message
+from tests.hits import test_dimensions
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,25 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
 def test_a_value_that_cannot_be_used_is_found(settings: Settings, options: dict[str, Any], ids: list[str]) -> None:
     settings.READTRACK = options
     assert found() == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("total", "other keys are called 'total'"),
+        ("earlier", "other keys are called 'earlier'"),
+        ("reset", "other keys are called 'reset'"),
+        ("x" * 35, "its name is longer than 34 characters"),
+        ("x" * 34, ""),
+    ],
+)
+def test_a_dimension_has_a_name_that_is_free_and_fits(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    monkeypatch.setattr(test_dimensions, name, test_dimensions.plan, raising=False)
+    settings.READTRACK = {"DIMENSIONS": [f"tests.hits.test_dimensions.{name}"]}
+    assert found() == (["readtrack.E033"] if words else [])
+    assert not words or words in the_message("readtrack.E033").msg
 
 
 @pytest.mark.parametrize(("name", "is_good"), [("page.js", True), ("a/b-c.js", True), ("", False), ("/page.js", False)])
