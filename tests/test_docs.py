@@ -7,15 +7,21 @@ import re
 import runpy
 import shlex
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import global_settings
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Case, Value, When
+from django.http import HttpResponse
 from django.template import Engine, engines
 from django.test import override_settings
+from django.utils import timezone
+from django.views.decorators.http import require_POST
 from jinja2 import Environment
 from pytest_django import Settings
 from redis import Redis
@@ -31,7 +37,7 @@ from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
 from readtrack.store import keys
-from tests.site.models import Post
+from tests.site.models import Article, Category, Post
 from tests.support import factories
 from tests.support.forks import Forks
 
@@ -235,6 +241,42 @@ def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
         used |= {f"{one.module}.{alias.name}" for one in imports for alias in one.names}
     own = {name.removeprefix("readtrack.") for name in used if re.match(r"(readtrack|reports|tracker)\.", name)}
     assert {name for name in own if not re.search(rf"readtrack\.{name}\b|`{name.split('.')[-1]}`", known)} == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_publishes_what_is_due() -> None:
+    [code] = [code for _, code in fences(ROOT / "docs" / "howto" / "dots.md", "python") if "def publish_due" in code]
+    now, day = timezone.now(), timedelta(days=1)
+    date = Case(When(title="due", then=Value(now - day)), default=Value(now + day))
+    snippet: dict[str, Any] = {"Post": SimpleNamespace(objects=Article.objects.annotate(publish_at=date))}
+    exec(code, snippet)
+    user, categories = factories.user(), [factories.category(), factories.category()]
+    for title, category in zip(("due", "later"), categories, strict=True):
+        Article.objects.create(title=title, category=category, is_published=False)
+    tracker.mark_read(user, categories)
+    snippet["publish_due"]()
+    assert reports.unread(user, categories) == {categories[0]}
+    tracker.mark_read(user, categories)
+    snippet["publish_due"]()
+    assert reports.unread(user, categories) == set()
+
+
+@pytest.mark.django_db
+def test_a_button_marks_all_read(rf: Any, redis: Redis) -> None:
+    [code] = [code for _, code in fences(ROOT / "docs" / "howto" / "dots.md", "python") if "def mark_all_read" in code]
+    snippet: dict[str, Any] = {
+        "login_required": login_required,
+        "require_POST": require_POST,
+        "redirect": lambda to: HttpResponse(to),
+        "tracker": tracker,
+        "Board": Category,
+    }
+    exec(code, snippet)
+    user, categories = factories.user(), [factories.category(), factories.category()]
+    request = rf.post("/")
+    request.user = user
+    assert snippet["mark_all_read"](request).status_code == 200
+    assert reports.unread(user, categories) == set()
 
 
 @pytest.mark.django_db
