@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from math import inf
 from multiprocessing.util import Finalize
@@ -41,11 +42,13 @@ logger = logging.getLogger("readtrack")
 class Waiting:
     """A hit as it is sent, with its keys."""
 
+    at: datetime
     parts: Sequence[tuple[int, Call[Outcome]]]  # of each partition: the number of its views, and their call
     upkeep: Sequence[Call[Any]]
     skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
     rate: Call[int] | None  # counts the hit, where the rate is in another partition; None once it did
     back: Call[int] | None  # takes the hit back if none of its views counts
+    mark: Call[int] | None = None  # looks for a robot's mark, where the rate is that of an earlier time
     sent: float = 0.0  # when it was sent first, by the monotonic clock; 0 for never
 
     @classmethod
@@ -53,6 +56,7 @@ class Waiting:
         parts = scripts.parted(hit.views)
         hits = [hit] if len(parts) == 1 else [hit._replace(views=tuple(some)) for some in parts]
         return cls(
+            hit.at,
             [(len(part.views), recording.count_views(part)) for part in hits],
             day_keys.upkeep(hit) if hit.visitor.kind == "day" else (),
             "" if hit.by_script else key_of(hit.at),
@@ -212,10 +216,18 @@ class HitBuffer:
         return True
 
     def _rate(self) -> None:
-        first = [(waiting, waiting.rate) for waiting in self._batch if waiting.rate]  # without those that came back
-        for (waiting, _), hits in zip(first, scripts.run_all(*(rate for _, rate in first)), strict=True):
+        before = datetime.now(timezone.utc) + clock.skew - timedelta(seconds=conf.RATE_WINDOW or 1)
+        for waiting in self._batch:
+            judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
+            if judge and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
+                waiting.mark = recording.mark(judge.keys[0])
+                for one in filter(None, (judge, waiting.back)):
+                    one.keys = [keys.rate_at(one.keys[0], waiting.at), *one.keys[1:]]
+        # Without rates of those that came back. The mark outweighs the rate.
+        asked = [(waiting, call) for waiting in self._batch for call in (waiting.rate, waiting.mark) if call]
+        for (waiting, _), hits in zip(asked, scripts.run_all(*(call for _, call in asked)), strict=True):
             waiting.rate = None
-            for _, call in waiting.parts:
+            for _, call in waiting.parts if hits else ():
                 recording.set_hits(call, hits)
 
     def _give_up(self, before: float) -> None:

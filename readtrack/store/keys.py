@@ -209,6 +209,11 @@ def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: s
     return names
 
 
+def rate_at(name: str, at: datetime) -> str:
+    """Returns the key of the rate in an earlier RATE_WINDOW, for hits that are sent late."""
+    return f"{name}:{int(at.timestamp()) // (conf.RATE_WINDOW or 1)}"
+
+
 @lru_cache(maxsize=1024)
 def _in_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
     """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""

@@ -90,8 +90,14 @@ def rate(hit: Hit, change: int) -> Call[int]:
     return Call("rate", [keys.rate(hit.visitor.rate_id)], (change, conf.RATE_WINDOW or 1), int, 1)
 
 
+def mark(rate: str) -> Call[int]:
+    """Reads whether the key of a rate marks a robot: a number beyond every limit, or 0."""
+    return Call("rate", [rate], (0, 1), lambda hits: hits + 1 if hits >= keys.ROBOT else 0, 0)
+
+
 def set_hits(views: Call[Outcome], hits: int) -> None:
-    """Tells a call of `count_views` the number that the call of `rate` returned."""
+    """Tells a call of `count_views` the number that the call of `rate` or `mark` returned."""
+    views.keys = [views.keys[1], *views.keys[1:]]
     common, shape, *others = map(str, views.args)
     views.args = (common, f"{hits} {shape.partition(' ')[2]}", *others)
 
