@@ -168,6 +168,12 @@ def test_the_page_on_templates_has_every_function_for_jinja() -> None:
     assert set(re.findall(r"\{\{ (\w+)\(", code)) == own
 
 
+def test_the_page_on_templates_has_every_property_of_the_style() -> None:
+    files = (ROOT / "docs/howto/templates.md", ROOT / "readtrack/static/readtrack/readtrack.css")
+    page, style = (set(re.findall(r"--readtrack-[\w-]+", read(file))) for file in files)
+    assert page == style
+
+
 @pytest.mark.parametrize("path", each_page())
 def test_every_file_and_function_that_a_page_names_exists(path: Path) -> None:
     text = read(path)
