@@ -52,7 +52,8 @@ def about(model: type[models.Model], subjects: Iterable[str], *fields: str) -> d
     """Returns these fields of the model's rows about the subjects, by subject."""
     columns = {subject_column(subject): subject for subject in subjects}
     found = rows(model).filter(subject__in=list(columns)).values_list("subject", *fields, named=True)
-    return {columns[row.subject]: row for row in found}
+    # MySQL takes keys that differ in case for one.
+    return {columns[row.subject]: row for row in found if row.subject in columns}
 
 
 def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Result:

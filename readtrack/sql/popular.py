@@ -160,7 +160,8 @@ def steps(columns: Sequence[str], starts: Sequence[int], *, until: int) -> dict[
             cursor.execute(statement, values)
             rows = cursor.fetchall()
         if not is_postgresql:
-            groups = groupby(sorted(rows, key=itemgetter(0)), key=itemgetter(0))
+            own = (row for row in rows if row[0] in found)  # MySQL finds keys that differ in case, too
+            groups = groupby(sorted(own, key=itemgetter(0)), key=itemgetter(0))
             rows = [(column, *zip(*(row[1:] for row in some), strict=True)) for column, some in groups]
         for column, *arrays in rows:
             (_, views, visitors), *later = sorted(zip(*arrays, strict=True))

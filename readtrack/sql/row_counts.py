@@ -65,7 +65,7 @@ def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
             subjects = {subject_of_row(model, pk): pk for pk in rows.values_list("pk", flat=True)}
             found.update(dict.fromkeys(subjects.values(), RowCounts(0, 0)))
             found.update((subjects[subject], both) for subject, both in _in_table(subjects).items())
-    return found
+    return {pk: found[pk] for pk in pks if pk in found}  # MySQL finds keys that differ in case, too
 
 
 def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:

@@ -11,11 +11,11 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.models import Archive, Breakdown, History, Tracked
-from readtrack.sql import archive, databases, history, row_counts
+from readtrack.models import Archive, Breakdown, History, SubjectCount, Tracked
+from readtrack.sql import archive, databases, history, popular, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
-from tests.site.models import Post
+from tests.site.models import Page, Post
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
@@ -127,3 +127,16 @@ def test_a_conflict_that_lasts_is_an_error() -> None:
 
     with pytest.raises(OperationalError):
         databases.retried(connection, write)
+
+
+def test_a_row_of_which_only_the_case_differs_breaks_nothing(redis: Redis) -> None:
+    Page.objects.create(slug="AbC", view_count=5)
+    Archive.objects.create(subject="site.page:AbC", views=5, visitors=1, sketch=b"x", hour=1)
+    SubjectCount.objects.create(subject="site.page:AbC", views=5, visitors=1)
+    history.store({"site.page:AbC": RowCounts(5, 0)}, hour=9)
+    asked = ["site.page:abc"]
+    assert databases.about(Archive, asked, "views") == {}
+    assert row_counts.by_subject(asked) == {}
+    assert popular.steps(asked, [8, 9], until=10) == {asked[0]: ({}, {})}
+    tracker.record(factories.hit(*asked))
+    flush()
