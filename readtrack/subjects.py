@@ -112,6 +112,11 @@ def owner(model: type[Model]) -> type[Model]:
     return named or next((parent for parent in parents if _is_category(parent)), table)
 
 
+def has_key_of_owner(model: type[Model]) -> bool:
+    """Returns True if the model's primary key is that of its owner, by links to parents."""
+    return owner(model) in _with_parents(model._meta.concrete_model or model)
+
+
 def _counting_model(model: type[Model]) -> type[Model]:
     concrete = model._meta.concrete_model or model
     return concrete._meta.get_field("view_count").model if issubclass(concrete, Tracked) else concrete

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, Union, get_args, get_origin
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.checks import ERROR, WARNING, CheckMessage
 from django.core.exceptions import FieldDoesNotExist
@@ -22,7 +22,15 @@ from readtrack.models import CountField, Tracked
 from readtrack.models.tracked import COUNTS
 from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
-from readtrack.subjects import counted_models, model_with_label, news_links, read_state_models, tracked_models
+from readtrack.subjects import (
+    counted_models,
+    has_key_of_owner,
+    model_with_label,
+    news_links,
+    owner,
+    read_state_models,
+    tracked_models,
+)
 
 Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each problem
 
@@ -225,6 +233,11 @@ CHECKS: dict[str, Problems] = {
     "readtrack.E009": unknown_fields,
     "readtrack.E044": unfollowed_news,
     "readtrack.E010": lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
+    "readtrack.E045": lambda: [
+        (model._meta.label, owner(model)._meta.label)
+        for model in apps.get_models()
+        if issubclass(model, Tracked) and not has_key_of_owner(model)
+    ],
     "readtrack.W019": lambda: [
         (model._meta.label, name)
         for model in tracked_models()

@@ -71,6 +71,42 @@ def test_a_composite_primary_key_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert "readtrack.E010" in found()
 
 
+def test_a_child_with_another_key_than_its_counts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with isolate_apps("tests.site") as own:
+
+        class Media(models.Model):
+            media_id = models.AutoField(primary_key=True)
+
+            class Meta:
+                app_label = "site"
+
+        class Text(Tracked):
+            class Meta:
+                app_label = "site"
+
+        class VideoText(Media, Text):
+            class Meta:
+                app_label = "site"
+
+        class LongVideoText(VideoText):
+            class Meta:
+                app_label = "site"
+
+        class TextVideo(Text, Media):
+            class Meta:
+                app_label = "site"
+
+        class Heading(TextVideo):
+            class Meta:
+                app_label = "site"
+                proxy = True
+
+    monkeypatch.setattr("readtrack.checks.setup.apps", own)
+    strays = [str(message.msg) for message in check_setup(None) if message.id == "readtrack.E045"]
+    assert [text.partition(" ")[0] for text in strays] == ["site.VideoText", "site.LongVideoText"]
+    assert "a view counts for another row of site.Text" in strays[0]
+
+
 @isolate_apps("tests.site", attr_name="apps")
 def test_a_count_field_of_ones_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     class Story(Tracked):
