@@ -147,7 +147,7 @@ def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: 
     assert sum(reports.views(posts).values()) == 5
 
 
-@pytest.mark.parametrize("partitions", [1, 16])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.one_server("needs partitions")), 16])
 def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(settings: Settings, partitions: int) -> None:
     settings.READTRACK = {**BUFFERED, "PARTITIONS": partitions, "RATE_LIMIT": 5, "RATE_WINDOW": 10}
     ago = buckets.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
