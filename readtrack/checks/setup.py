@@ -18,7 +18,7 @@ from django.urls import NoReverseMatch, reverse
 
 from readtrack.conf import TYPES, conf, function_problem, patterns
 from readtrack.hits import addresses, dimensions, exclusions, readers
-from readtrack.models import CountField, Tracked
+from readtrack.models import KIND_LENGTH, CountField, Tracked
 from readtrack.models.tracked import COUNTS
 from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
@@ -36,7 +36,7 @@ Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each p
 
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
-LONGEST_DIMENSION = 40 - len("views:")  # characters, as the column `kind` has 40
+LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)

@@ -117,7 +117,7 @@ def _new_cookie() -> tuple[str, str]:
         bodies = [f"{drawn[22 * number : 22 * (number + 1)]}:{minute + 1:x}" for number in range(AT_ONCE)]
         signed = [(body, *_signed(body, key)) for body in bodies]
         first, *rest = ((f"{body}:{signature}", found) for body, signature, found in signed)
-        _unused.clear()  # an earlier minute
+        _unused.clear()  # of those of an earlier minute or key
         _unused[key, minute] = rest
         return first
 

@@ -18,6 +18,7 @@ if not apps.is_installed("readtrack"):
     raise ImproperlyConfigured('readtrack is used, but not installed: add "readtrack" to INSTALLED_APPS.')
 
 SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
+KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
 
 
 class SubjectRow(models.Model):
@@ -114,7 +115,7 @@ class Breakdown(SubjectRow):
     """One count of a subject's hashes: a stage of the funnel, or a value of a dimension."""
 
     pk = models.CompositePrimaryKey("subject", "kind", "field")
-    kind = models.CharField(max_length=40)
+    kind = models.CharField(max_length=KIND_LENGTH)
     field = models.CharField(max_length=100)
     count = models.PositiveBigIntegerField()
 
@@ -158,7 +159,7 @@ class BreakdownHistory(SubjectRow):
     """
 
     pk = models.CompositePrimaryKey("subject", "kind", "hour", "field")
-    kind = models.CharField(max_length=40)
+    kind = models.CharField(max_length=KIND_LENGTH)
     hour = models.PositiveIntegerField()
     field = models.CharField(max_length=100)
     count = models.PositiveBigIntegerField()
