@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readtrack.models import History, Reset
-from readtrack.sql import history, popular
+from readtrack.sql import databases, history, popular
 from tests.support.depth import examples
 
 pytestmark = [
@@ -95,6 +95,24 @@ def test_gains_by_place_are_those_of_all_rows_however_many_are_read(
         assert sums == {name: max([0, *in_period[name]]) - max([0, *before[name]]) for name in SUBJECTS}
 
 
+@settings(max_examples=examples(12))
+@given(rows=ROWS, gap=st.integers(0, 4))
+def test_steps_of_whole_periods_add_up_to_those_of_their_places(
+    rows: dict[tuple[str, int], tuple[int, int, int]], gap: int
+) -> None:
+    written(rows)
+    places = [place for place in (gap - 1, gap, 5) if place >= 0]
+    fine, coarse = (popular.steps(SUBJECTS, STARTS, until=UNTIL, places=some) for some in (None, places))
+
+    def sums(found: popular.Steps) -> list[int]:
+        periods = (range(gap), range(gap, gap + 1), range(gap + 1, 6))
+        return [sum(found.views.get(place, 0) for place in period) for period in periods]
+
+    assert {name: sums(own) for name, own in coarse.items()} == {name: sums(own) for name, own in fine.items()}
+    if databases.of(History).vendor == "postgresql" and not Reset.objects.exists():
+        assert {place for own in coarse.values() for place in own.views} <= {*places}
+
+
 def hourly(name: str) -> dict[tuple[str, int], tuple[int, int, int]]:
     return {(name, hour): (1, 1, 0) for hour in range(24 * 6)}
 
@@ -107,6 +125,8 @@ def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_
         assert steps(SUBJECTS) == {name: added_up(some) for name, some in found.items()}
         # The highest of the day of the reset is that of before.
         assert steps(SUBJECTS)["site.post:1"][4] == ((4, 4) if is_reset else (24, 24))
+        whole = popular.steps(["site.post:1"], STARTS, until=UNTIL, places=[5])["site.post:1"].views
+        assert sum(whole.values()) == sum(views for views, _ in steps(SUBJECTS)["site.post:1"].values())
 
 
 def test_periods_of_hours_are_added_up_too() -> None:
