@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
 from readtrack import buckets
+from readtrack.models import Tracked
 from readtrack.reports.live import page_state
 from readtrack.sql import popular, row_counts
 from readtrack.sql.history import of_reads
 from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
+from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.trending import top_subjects
@@ -89,8 +91,8 @@ def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, 
     label = of_reads(label_of(rows.model)) if by == "reads" else label_of(rows.model)
     if days in DAYS:
         entries = popular.entries(label, days=days, by=COLUMNS[by])
-        fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label_of(rows.model)))
         for most in (min(4 * AT_ONCE, LISTED), LISTED):  # few are often enough
+            fresh = dict(fail_open(top_subjects, [], most, at=buckets.now(), label=label_of(rows.model)))
             found, is_sure = _best(rows, limit, _plain(entries[:most]), hours, by=by, fresh=fresh, most=most)
             if is_sure or (most == LISTED and len(found) == limit):
                 return found
@@ -124,44 +126,64 @@ def _best(
     most: int = 0,
 ) -> tuple[Ranked, bool]:
     """Returns the best rows among the entries and the fresh ones, and True if no other row can be better."""
-    rest = entries[-1][1] if entries and len(entries) == most else 0  # that the others have at most, but for fresh
+    least = min(fresh.values()) if fresh and len(fresh) == most else 0  # that further fresh ones have at most
+    rest = entries[-1][1] if entries and len(entries) == most else 0
     bounds = {subject: rest + views for subject, views in fresh.items()}
-    bounds.update((subject, bound + fresh.get(subject, 0)) for subject, bound, *_ in entries)
+    bounds.update((subject, bound + fresh.get(subject, least)) for subject, bound, *_ in entries)
+    rest += least  # that all others have at most
     known = {subject: own for subject, _, *own in entries if own[0]}
     ordered = sorted(bounds, key=lambda subject: bounds[subject], reverse=True)
     pks = {subject: pk for by_pk in rows_by_model(ordered).values() for pk, subject in by_pk.items()}
     found: dict[Any, int] = {}
     best: Ranked = []
-    for some in _existing(rows, {subject: pks[subject] for subject in ordered if subject in pks}, max(limit, AT_ONCE)):
+    candidates = {subject: pks[subject] for subject in ordered if subject in pks}
+    for stored in _existing(rows, candidates, max(limit, AT_ONCE)):
+        some = [*stored]
         if len(best) == limit and best[-1][1] > bounds[some[0]]:
             break  # the following have less
         if rest and most < LISTED and not best and len(some) < limit:
             break  # the whole list is needed
-        found.update((pks[subject], count) for subject, count in _counts(some, known, hours, by=by).items())
+        counts = _counts(some, known, hours, by=by, stored=stored)
+        found.update((pks[subject], count) for subject, count in counts.items())
         best = _highest(found, limit)
     return best, not rest or (len(best) == limit and best[-1][1] > rest)
 
 
-def _existing(rows: "QuerySet[Any]", pks: Mapping[str, Any], size: int) -> Iterator[Sequence[str]]:
-    """Yields the subjects that are among the rows, so many at a time. Of a whole model the first are looked up alone.
+def _existing(rows: "QuerySet[Any]", pks: Mapping[str, Any], size: int) -> Iterator[Mapping[str, RowCounts | None]]:
+    """Yields the subjects that are among the rows, so many at a time, with their counts if the same query reads these.
 
-    They are often enough, and to ask for a thousand rows takes most of the time of a list.
+    Of a whole model the first are looked up alone. They are often enough, and to ask for a thousand rows takes most of
+    the time of a list.
     """
-    subjects, first = [*pks], 0 if rows.query.where else 2 * size
-    for part in (subjects[:first], subjects[first:]):
-        own = rows.order_by().filter(pk__in=[pks[subject] for subject in part]) if part else rows.none()
-        found = set(own.values_list("pk", flat=True))
-        yield from scripts.sliced([subject for subject in part if pks[subject] in found], size)
+    subjects, is_whole = [*pks], not rows.query.where
+    first = 2 * size if is_whole else 0
+    for part in filter(None, (subjects[:first], subjects[first:])):
+        stored: Mapping[str, RowCounts | None]
+        if is_whole and issubclass(rows.model, Tracked):
+            stored = row_counts.by_subject(part)
+        else:
+            own = {*rows.order_by().filter(pk__in=[pks[subject] for subject in part]).values_list("pk", flat=True)}
+            stored = {subject: None for subject in part if pks[subject] in own}
+        for some in scripts.sliced([subject for subject in part if subject in stored], size):
+            yield {subject: stored[subject] for subject in some}
 
 
 def _highest(counts: Mapping[Any, int], limit: int) -> Ranked:
     return nlargest(limit, ((pk, count) for pk, count in counts.items() if count), key=lambda pair: pair[::-1])
 
 
-def _counts(subjects: Sequence[str], known: Mapping[str, Any], hours: range, *, by: By) -> dict[str, int]:
+def _counts(
+    subjects: Sequence[str],
+    known: Mapping[str, Any],
+    hours: range,
+    *,
+    by: By,
+    stored: Mapping[str, RowCounts | None] = {},
+) -> dict[str, int]:
     """Returns the number of each subject in these hours: that of its list, without the hours that are over, or a sum.
 
-    `known` has since, until and number of a list. Views that are not flushed are in it, if the hours go up to now.
+    Views that are not flushed are in it, if the hours go up to now. `known` has since, until and number of a list;
+    `stored` counts that were read already.
     """
     columns = {subject: subject_column(of_reads(subject) if by == "reads" else subject) for subject in subjects}
     own = [columns[subject] for subject in subjects if subject in known]
@@ -177,9 +199,11 @@ def _counts(subjects: Sequence[str], known: Mapping[str, Any], hours: range, *, 
         for subject, column in columns.items():
             found[subject] += sign * getattr(gained.get(column), COLUMNS[by], 0)
     if by == "views" and hours.stop > buckets.hour_index(buckets.now()):
-        stored = {subject: counts.views for subject, counts in row_counts.by_subject(subjects).items()}
-        live = page_state(counts={subject: stored.get(subject, 0) for subject in subjects}).views
-        found = {subject: found[subject] + live[subject] - stored.get(subject, 0) for subject in subjects}
+        read = {subject: own for subject, own in stored.items() if own}
+        read |= row_counts.by_subject([subject for subject in subjects if subject not in read])
+        counts = {subject: read[subject].views if subject in read else 0 for subject in subjects}
+        live = page_state(counts={**counts}).views
+        found = {subject: found[subject] + live[subject] - counts[subject] for subject in subjects}
     return {subject: max(0, count) for subject, count in found.items()}
 
 
