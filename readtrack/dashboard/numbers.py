@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
@@ -176,56 +176,31 @@ class Numbers:
         """The names that history has of the objects, and of their reads."""
         return [subject_column(name) for one in self.objects.stored for name in (one, history.of_reads(one))]
 
-    @property
-    def _is_coarse(self) -> bool:
-        """Returns True if no point is shown, or only those of the objects that grew most, and there may be many."""
-        return not self.has_chart and self.scope.by != "hour" and (self.by != "growth" or self.shown is not None)
-
     @cached_property
     def _steps(self) -> dict[str, Steps]:
         """The views and visitors by name in history and place among the bounds, of models too for their funnels.
 
-        Those of a period are in one place where that is enough.
+        Those of a period are in one place where no point is shown. What grew most has small charts, but no reads.
         """
-        columns = self._columns[::2] if self.by == "growth" else self._columns  # without reads, which no table has
+        columns = self._columns[::2] if self.by == "growth" else self._columns
         names = [*columns, *(self.objects.names if "funnel" in self._summed else ())]
         ends = [place for place in (self._gap - 1, self._gap, len(self._bounds) - 1) if place >= 0]
-        return self._steps_of(names, places=ends if self._is_coarse else None)
-
-    def _steps_of(self, columns: Sequence[str], places: Sequence[int] | None = None) -> dict[str, Steps]:
-        return popular.steps(columns, self._bounds, until=self.scope.span.hours.stop, places=places) if columns else {}
+        places = None if self.has_chart or self.by == "growth" else ends
+        return popular.steps(names, self._bounds, until=self.scope.span.hours.stop, places=places) if names else {}
 
     @cached_property
     def entries(self) -> list[Entry]:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
-        found = self._entries(self.objects.stored, self._steps, points=self._points)
-        found.sort(key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
-        if self._is_coarse and self.by == "growth":
-            head = [one.subject for one in found[: self.shown]]
-            steps = self._steps_of([*map(subject_column, head)])
-            found[: self.shown] = self._entries(head, steps, points=[[0, 0, 0] for _ in self._bounds])
-        return found
-
-    @cached_property
-    def _points(self) -> list[list[int]]:
-        """The views, visitors and reads of all entries together, by place among the bounds."""
-        return [[0, 0, 0] for _ in self._bounds]
-
-    def _entries(
-        self, subjects: Iterable[str], steps: Mapping[str, Steps], *, points: Sequence[list[int]]
-    ) -> list[Entry]:
-        """Returns the objects with their numbers, and adds these to the points."""
+        steps, found = self._steps, list[Entry]()
         stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
         gap, last, none = self._gap, len(self._bounds) - 1, Steps({}, {})
-        found = []
-        for subject in subjects:
-            own = steps[subject_column(subject)]
-            reads = steps.get(subject_column(history.of_reads(subject)), none).views
-            views: Mapping[int, int] = own.views
+        points = self._points = [[0, 0, 0] for _ in self._bounds]
+        for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
+            views: Mapping[int, int] = steps[column].views
             if new := live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
                 views = {**views, last: views.get(last, 0) + new}
             now, before = [0, 0, 0], [0, 0, 0]
-            for number, gained in enumerate((views, own.visitors, reads)):
+            for number, gained in enumerate((views, steps[column].visitors, steps.get(of_reads, none).views)):
                 for place, count in gained.items():
                     points[place][number] += count
                     if place > gap:
@@ -235,7 +210,7 @@ class Numbers:
             if self.asked.before is None:  # with what came before history, which is in no point
                 now[0] = max(now[0], self._live[1].get(subject, 0))
             found.append(Entry(subject, Counts(*now), Counts(*before), views))
-        return found
+        return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
 
     def trend(self, entry: Entry) -> list[int]:
         """Returns the views of an object by point of the chart."""

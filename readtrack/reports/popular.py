@@ -91,8 +91,8 @@ def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, 
     label = of_reads(label_of(rows.model)) if by == "reads" else label_of(rows.model)
     if days in DAYS:
         entries = popular.entries(label, days=days, by=COLUMNS[by])
+        fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label_of(rows.model)))
         for most in (min(4 * AT_ONCE, LISTED), LISTED):  # few are often enough
-            fresh = dict(fail_open(top_subjects, [], most, at=buckets.now(), label=label_of(rows.model)))
             found, is_sure = _best(rows, limit, _plain(entries[:most]), hours, by=by, fresh=fresh, most=most)
             if is_sure or (most == LISTED and len(found) == limit):
                 return found
@@ -126,11 +126,9 @@ def _best(
     most: int = 0,
 ) -> tuple[Ranked, bool]:
     """Returns the best rows among the entries and the fresh ones, and True if no other row can be better."""
-    least = min(fresh.values()) if fresh and len(fresh) == most else 0  # that further fresh ones have at most
-    rest = entries[-1][1] if entries and len(entries) == most else 0
+    rest = entries[-1][1] if entries and len(entries) == most else 0  # that the others have at most, but for fresh
     bounds = {subject: rest + views for subject, views in fresh.items()}
-    bounds.update((subject, bound + fresh.get(subject, least)) for subject, bound, *_ in entries)
-    rest += least  # that all others have at most
+    bounds.update((subject, bound + fresh.get(subject, 0)) for subject, bound, *_ in entries)
     known = {subject: own for subject, _, *own in entries if own[0]}
     ordered = sorted(bounds, key=lambda subject: bounds[subject], reverse=True)
     pks = {subject: pk for by_pk in rows_by_model(ordered).values() for pk, subject in by_pk.items()}

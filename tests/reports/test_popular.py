@@ -110,17 +110,6 @@ def listed(posts: Sequence[Any], *views: int) -> None:
     popular.renew(at=buckets.now())
 
 
-def test_more_new_posts_than_are_looked_at_first_are_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.reports.popular.AT_ONCE", 1)  # so that four are looked at first
-    old, *new = posts = [factories.post() for _ in range(7)]
-    listed(posts, 3)
-    counts.view(*(post for number, post in enumerate(new) for _ in range(10 - number)))
-    tracker.refresh_trending()
-    found: Any = reports.most_viewed(Post, 5, days=7)
-    assert [post.in_period for post in found] == [10, 9, 8, 7, 6]
-    assert old not in found
-
-
 def shown(found: Any) -> list[tuple[Any, int]]:
     return [(row, row.in_period) for row in found]
 
