@@ -59,7 +59,6 @@ def test_what_changed_is_named_without_the_prefix(prefix: str, settings: Setting
     assert scripts.run(counters.settled_totals(["site.post:1"])) == (1, [None])
 
 
-@pytest.mark.one_server("with partitions another script has the key of the rate")
 def test_by_default_a_hit_has_nine_keys_and_four_arguments() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
     call = recording.count_views([recording.Views.of(hit)])
