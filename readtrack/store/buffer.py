@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -26,9 +26,8 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.store import clock, day_keys, keys, recording, scripts
-from readtrack.store.circuit import fail_open
+from readtrack.store.circuit import SilentError, fail_open
 from readtrack.store.cluster import REFUSAL
-from readtrack.store.recording import Views
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
@@ -44,7 +43,7 @@ class Waiting:
     """A hit as it is sent, with its keys."""
 
     at: datetime
-    parts: Sequence[Views]  # of each partition
+    parts: Sequence[tuple[int, Call[Outcome]]]  # of each partition: the number of its views, and their call
     upkeep: Sequence[Call[Any]]
     skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
     rate: Call[int] | None  # counts the hit, where the rate is in another partition; None once it did
@@ -54,12 +53,11 @@ class Waiting:
 
     @classmethod
     def of(cls, hit: Hit) -> "Waiting":
-        parts = (
-            [hit] if len(hit.views) == 1 else [hit._replace(views=tuple(some)) for some in scripts.parted(hit.views)]
-        )
+        parts = scripts.parted(hit.views)
+        hits = [hit] if len(parts) == 1 else [hit._replace(views=tuple(some)) for some in parts]
         return cls(
             hit.at,
-            [*map(Views.of, parts)],
+            [(len(part.views), recording.count_views(part)) for part in hits],
             day_keys.upkeep(hit) if hit.visitor.kind == "day" else (),
             "" if hit.by_script else key_of(hit.at),
             recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
@@ -187,10 +185,10 @@ class HitBuffer:
     def _send(self) -> bool | None:
         self._rate()
         batch, counted = self._batch, set()
-        silent = defaultdict[int, list[Views]](list)
-        parts = [(place, views) for place, waiting in enumerate(batch) for views in waiting.parts]
-        groups = keys.by_tag(parts, lambda part: part[1].group.tag).values()
-        calls: list[Call[Any]] = [recording.count_views([views for _, views in some]) for some in groups]
+        silent = defaultdict[int, list[tuple[int, Call[Outcome]]]](list)
+        parts = [(place, *part) for place, waiting in enumerate(batch) for part in waiting.parts]
+        groups = keys.by_tag(parts, lambda part: keys.tag_in(part[2].keys[1])).values()
+        calls: list[Call[Any]] = [recording.count_batch([call for *_, call in some]) for some in groups]
         for waiting in batch:
             calls += waiting.upkeep
         if perf_counter() >= clock.due:
@@ -198,16 +196,16 @@ class HitBuffer:
         try:
             answers = skip_buffer.send(*calls)
         except ResponseError:  # because of one hit, perhaps
-            answers = [[_alone(views) for _, views in some] for some in groups]
-        for some, found in zip(groups, answers, strict=False):
-            for (place, views), refused in zip(some, found or [None] * len(some), strict=True):
-                if refused is None:
-                    silent[place].append(views)
+            answers = [[_alone(views, call) for _, views, call in some] for some in groups]
+        for some, refused in zip(groups, answers, strict=False):
+            for (place, views, call), reasons in zip(some, refused or [None] * len(some), strict=True):
+                if reasons is None:
+                    silent[place].append((views, call))
                     continue
-                if len(refused) < len(views.group.minutes):
+                if len(reasons) < views:
                     counted.add(place)
-                if refused and batch[place].skips:
-                    skip_buffer.count(batch[place].skips, refused.values())
+                if reasons and batch[place].skips:
+                    skip_buffer.count(batch[place].skips, reasons)
                     self._work.set()
         for place, rest in silent.items():
             later = None if place in counted else batch[place].back
@@ -220,36 +218,35 @@ class HitBuffer:
     def _rate(self) -> None:
         before = datetime.now(timezone.utc) + clock.skew - timedelta(seconds=conf.RATE_WINDOW or 1)
         for waiting in self._batch:
-            name = waiting.rate.keys[0] if waiting.rate else waiting.parts[0].rate
-            if name and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
-                waiting.mark, late = recording.mark(name), keys.rate_at(name, waiting.at)
-                for call in filter(None, (waiting.rate, waiting.back)):
-                    call.keys = [late]
-                for views in waiting.parts:
-                    views.rate = views.rate and late
+            judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
+            if judge and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
+                waiting.mark = recording.mark(judge.keys[0])
+                for one in filter(None, (judge, waiting.back)):
+                    one.keys = [keys.rate_at(one.keys[0], waiting.at), *one.keys[1:]]
         # Without rates of those that came back. The mark outweighs the rate.
         asked = [(waiting, call) for waiting in self._batch for call in (waiting.rate, waiting.mark) if call]
         for (waiting, _), hits in zip(asked, scripts.run_all(*(call for _, call in asked)), strict=True):
             waiting.rate = None
-            for views in waiting.parts if hits else ():
-                views.set_hits(hits)
+            for _, call in waiting.parts if hits else ():
+                recording.set_hits(call, hits)
 
     def _give_up(self, before: float) -> None:
         """Counts what was sent first before that time as errors."""
         for waiting in self._batch:
             if waiting.skips and waiting.sent < before:
-                skip_buffer.count(waiting.skips, ["error"] * sum(len(views.group.minutes) for views in waiting.parts))
+                skip_buffer.count(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
         self._batch = [waiting for waiting in self._batch if waiting.sent >= before]
 
 
-def _alone(views: Views) -> Mapping[str, Reason] | None:
+def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:
     try:
-        found = scripts.run(recording.count_views([views]))
+        return [*scripts.run(call).skipped.values()]
+    except SilentError:
+        return None
     except ResponseError as error:
         if REFUSAL.search(str(error)):  # then the hits wait
             raise
-        return dict.fromkeys(views.args[1 : 1 + len(views.group.minutes)], "error")
-    return found[0] if found else None
+        return ["error"] * views
 
 
 hit_buffer = HitBuffer()

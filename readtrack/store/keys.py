@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from functools import cache, lru_cache
 from hashlib import blake2b
 from math import ceil
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 from zlib import crc32
 
@@ -193,40 +193,44 @@ KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(ro
 RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.startswith("views:"))
 
 
-class Minute(NamedTuple):
-    """The keys of a model's views in a minute, those of a view without the subject or the visitor at their ends."""
-
-    unsettled: str
-    bucket: str
-    model_hour: str
-    visitors: str
-    total: str
-    hour: str
-    hll: str
-    window: str
-
-
-@lru_cache(maxsize=1024)
-def minute(index: int, prefix: str, tag: str, label: str) -> Minute:
-    """Returns the keys of a minute since 1970."""
-    at = datetime.fromtimestamp(index * MINUTE, timezone.utc)
-    hour_bucket, minute_bucket = buckets.hour_bucket(at), buckets.minute_bucket(at)
-    names = (
-        unsettled.template % tag,
-        trending_bucket.template % (tag, minute_bucket),
-        model_hour.template % (tag, hour_bucket, label),
-        minute_visitors.template % (tag, minute_bucket, label),
-        total.template % (tag, ""),
-        hour.template % (tag, hour_bucket, ""),
-        hll.template % (tag, ""),
-        f"{window.family}{tag}:",
-    )
-    return Minute(*[prefix + name for name in names])
+def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:
+    """Returns the keys of a hit's views, which are of one partition, in the order of record.lua."""
+    own, minute = tag(subjects[0]) if conf.PARTITIONS > 1 else "", int(at.timestamp()) // MINUTE
+    other, names = visitor.fallback_id or stand_in, [""]
+    for subject in subjects:
+        rates, mark, bucket, totals, hours, model, people, hlls, seen = _in_minute(
+            minute, prefix, own, subject.partition(":")[0]
+        )
+        if not names[0]:
+            names = [mark if own else rates + visitor.rate_id, mark, bucket]
+        names += (totals + subject, hours + subject, model, people, hlls + subject, f"{seen}{visitor.id}:{subject}")
+        if other:
+            names.append(f"{seen}{other}:{subject}")
+    return names
 
 
 def rate_at(name: str, at: datetime) -> str:
     """Returns the key of the rate in an earlier RATE_WINDOW, for hits that are sent late."""
     return f"{name}:{int(at.timestamp()) // (conf.RATE_WINDOW or 1)}"
+
+
+@lru_cache(maxsize=1024)
+def _in_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
+    """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
+    at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
+    hour_bucket, minute_bucket = buckets.hour_bucket(at), buckets.minute_bucket(at)
+    names = (
+        rate.template % (own, ""),
+        unsettled.template % own,
+        trending_bucket.template % (own, minute_bucket),
+        total.template % (own, ""),
+        hour.template % (own, hour_bucket, ""),
+        model_hour.template % (own, hour_bucket, label),
+        minute_visitors.template % (own, minute_bucket, label),
+        hll.template % (own, ""),
+        f"{window.family}{own}:",
+    )
+    return [prefix + name for name in names]
 
 
 def is_compact() -> bool:

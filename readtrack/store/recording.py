@@ -1,12 +1,11 @@
 """Recording a hit, in one round trip."""
 
 import json
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
@@ -21,7 +20,7 @@ from readtrack.store.uniques import Effect, Strategy
 from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
-COUNTERS = 3  # keys of a view, before those of its windows
+SHARED = 3  # keys of a hit, before those of each view
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
@@ -40,10 +39,9 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     if conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading):
         hits = scripts.run(rate(hit, int(bool(hit.views))))
     # Views come first, because a step that is taken on the viewed page follows its view.
-    parts = [hit] if len(hit.views) == 1 else [hit._replace(views=tuple(some)) for some in scripts.parted(hit.views)]
     calls: list[Call[Any]] = [
-        count_views([Views.of(part, hits=hits)], absent=[dict.fromkeys(part.views, "error")] if hits else ...)
-        for part in parts
+        count_views(hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits)
+        for some in scripts.parted(hit.views)
     ]
     views = len(calls)
     reader = cast(Reader, hit.reader)
@@ -59,10 +57,7 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
     if results is not None:
         results += answers[len(calls) - len(others) :]
-    refused = dict(ChainMap(*chain.from_iterable(answers[:views])))
-    outcome = Outcome(tuple([subject for subject in hit.views if subject not in refused]), refused)
-    if views and not outcome.counted and takes_back(hit):
-        scripts.run(rate(hit, -1))
+    outcome = answers[0] if views == 1 and not hits else _together(hit, answers[:views])
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.found:
         skip_buffer.add(skipped.values(), at=hit.at)
@@ -100,92 +95,40 @@ def mark(rate: str) -> Call[int]:
     return Call("rate", [rate], (0, 1), lambda hits: hits + 1 if hits >= keys.ROBOT else 0, 0)
 
 
+def set_hits(views: Call[Outcome], hits: int) -> None:
+    """Tells a call of `count_views` the number that the call of `rate` or `mark` returned."""
+    views.keys = [views.keys[1], *views.keys[1:]]
+    common, shape, *others = map(str, views.args)
+    views.args = (common, f"{hits} {shape.partition(' ')[2]}", *others)
+
+
 def takes_back(hit: Hit) -> bool:
     """Returns True if the hit is taken back where nothing counts, which record.lua does itself in one partition."""
     return conf.PARTITIONS > 1 and bool(hit.by_script or hit.stand_in) and not hit.visitor.new_cookie
 
 
-class Group(NamedTuple):
-    """What hits have in common that are recorded together."""
-
-    minutes: tuple[keys.Minute, ...]  # of the model of each view
-    prefix: str
-    tag: str
-    hits: int  # of the rate window, by rate.lua; 0 if record.lua is to count them
-    newcomers: int
-    script: int
-    width: int  # keys of a view
-    keys: int
-    args: int
+def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
+    """Returns the outcome of views of several partitions."""
+    counted = tuple(subject for outcome in outcomes for subject in outcome.counted)
+    if outcomes and not counted and takes_back(hit):
+        scripts.run(rate(hit, -1))
+    return Outcome(counted, {subject: why for one in outcomes for subject, why in one.skipped.items()})
 
 
-@dataclass(slots=True)
-class Views:
-    """The views of a hit that are of one partition, as record.lua takes them."""
-
-    group: Group
-    rate: str  # key; "" if the hit is counted already
-    keys: list[str]  # of views, then of effects
-    args: list[str]  # visitor, subjects, options
-
-    @classmethod
-    def of(cls, hit: Hit, *, hits: int = 0) -> "Views":
-        """Returns the views of a hit. With several partitions `hits` is what rate.lua returned."""
-        visitor, other = hit.visitor, hit.visitor.fallback_id or hit.stand_in
-        prefix, tag = keys.prefix(), keys.tag(hit.views[0]) if conf.PARTITIONS > 1 else ""
-        index, models = int(hit.at.timestamp()) // keys.MINUTE, [name.partition(":")[0] for name in hit.views]
-        minutes = tuple([keys.minute(index, prefix, tag, label) for label in models])
-        identities = (visitor.id, other) if other else (visitor.id,)
-        names: list[str] = []
-        for subject, own in zip(hit.views, minutes, strict=True):
-            names += (own.total + subject, own.hour + subject, own.hll + subject)
-            names += [f"{own.window}{who}:{subject}" for who in identities]
-        width, args = COUNTERS + len(identities), [visitor.id, *hit.views]
-        # Not a generator, which would cost every hit half a microsecond.
-        if hit.dimensions or any(map(_profile, models)):
-            names, width, options = _with_options(hit, names)
-            args.append(options)
-        newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
-        rate = "" if tag else f"{prefix}{keys.rate.family}:{visitor.rate_id}"
-        shape = (hits or int(bool(tag)), newcomers, script, width, len(names), len(args))
-        return cls(Group(minutes, prefix, tag, *shape), rate, names, args)
-
-    def set_hits(self, hits: int) -> None:
-        """Notes the number that a call of `rate` or `mark` returned."""
-        self.rate, self.group = "", self.group._replace(hits=hits)
-
-
-def count_views(batch: Sequence[Views], *, absent: Any = None) -> Call[list[dict[str, Reason]] | None]:
-    """Counts the views of hits of one partition by one script. Returns the reasons of those that do not count, by hit.
-
-    `absent` is the result where their server is silent.
-    """
-    groups: dict[Group, list[int]] = {}
-    for place, views in enumerate(batch):
-        groups.setdefault(views.group, []).append(place)
-    names, args = list[str](), [_common()]
-    for group, places in groups.items():
-        minutes, prefix, _, *shape = group
-        names += minutes[0][:2]
-        for own in minutes:
-            names += (own.model_hour, own.visitors)
-        args.append(" ".join(map(str, (len(places), len(minutes), len(prefix.encode()), *shape))))
-        for place in places:
-            views = batch[place]
-            if views.rate:
-                names.append(views.rate)
-            names += views.keys
-            args += views.args
-
-    def decode(answers: Sequence[Any]) -> list[dict[str, Reason]]:
-        found: list[dict[str, Reason]] = [{}] * len(batch)
-        for place, codes in zip(chain.from_iterable(groups.values()), answers, strict=True):
-            if codes.count(1) < len(codes):
-                views = zip(batch[place].args[1:], codes)  # noqa: B905 - behind the subjects may be options
-                found[place] = {subject: _SKIPPED[code] for subject, code in views if code != 1}
-        return found
-
-    return Call("record", names, args, decode, absent)
+def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
+    """Counts the hit's views of one partition by one script. With several, `hits` is what rate.lua returned."""
+    visitor, views = hit.visitor, len(hit.views)
+    prefix = keys.prefix()
+    names = keys.viewed(hit.views, visitor=visitor, stand_in=hit.stand_in, at=hit.at, prefix=prefix)
+    width, others = 7 if visitor.fallback_id or hit.stand_in else 6, [visitor.id, *hit.views]
+    # Not a generator, which would cost every hit half a microsecond.
+    if hit.dimensions or any(map(_profile, [subject.partition(":")[0] for subject in hit.views])):
+        names, width, options = _with_options(hit, names)
+        others.append(options)
+    newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
+    shape = f"{hits} {len(prefix.encode())} {newcomers} {script} {width} {views} {len(names)} {len(others)}"
+    absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
+    return Call("record", names, (_common(), shape, *others), partial(_outcome, hit), absent)
 
 
 @cached_setting()
@@ -193,6 +136,33 @@ def _common() -> str:
     # Without a window, a hit that is sent again would count twice.
     window = keys.slice_count() * keys.slice_length() if keys.is_compact() else conf.WINDOW or 1
     return " ".join(map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES, conf.RATE_WINDOW or 1)))
+
+
+def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[list[Reason]] | None]:
+    """Counts what the calls of `count_views` count, one script for all hits; None where their server is silent.
+
+    The result has the reasons of the views that do not count, for each hit.
+    """
+    names: list[str] = []
+    args = [*calls[0].args[:1]]
+    for call in calls:
+        names += call.keys
+        args += call.args[1:]
+
+    def decode(answers: Sequence[Any]) -> list[list[Reason]]:
+        return [[_SKIPPED[code] for code in codes if code != 1] for _, codes in zip(calls, answers, strict=True)]
+
+    return Call("record_batch", names, args, decode, absent=None)
+
+
+def _outcome(hit: Hit, codes: list[int]) -> Outcome:
+    if codes == [1]:
+        return Outcome(hit.views)
+    views = dict(zip(hit.views, codes, strict=True))
+    return Outcome(
+        counted=tuple(subject for subject, code in views.items() if code == 1),
+        skipped={subject: _SKIPPED[code] for subject, code in views.items() if code != 1},
+    )
 
 
 def mark_robots(visitors: Iterable[str]) -> None:
@@ -205,19 +175,19 @@ def mark_robots(visitors: Iterable[str]) -> None:
 
 
 def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
-    """Returns the keys of the hit's views and effects, the number of keys of a view, and the options.
+    """Returns the keys of record.lua with its options, the keys of a view, and the options.
 
-    `plain` are the keys of its views without options.
+    `plain` are the keys without options.
     """
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
     slices = keys.slice_count() if keys.is_compact() else 0
     owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
     windows = [[keys.slices(subject, visitor=who, hit=hit) for who in owners] for subject in hit.views]
-    names: list[str] = []
-    for own, entries in zip(scripts.sliced(plain, len(plain) // len(hit.views)), windows, strict=True):
-        counted = own[:COUNTERS] if slices else own
-        names += (*counted, *(name for sets, _ in entries for name in sets))
-    width = len(names) // len(hit.views)
+    names, own = plain[:SHARED], scripts.sliced(plain[SHARED:], len(plain[SHARED:]) // len(hit.views))
+    for (total, own_hour, model_hour, minute, _, *strings), entries in zip(own, windows, strict=True):
+        names += (total, own_hour, model_hour, minute)
+        names += [name for sets, _ in entries for name in sets] or strings
+    width = (len(names) - SHARED) // len(hit.views)
     views: list[dict[str, Any]] = []
     for subject, entries in zip(hit.views, windows, strict=True):
         effects: list[Any] = []

@@ -176,10 +176,6 @@ def parts() -> Iterable[tuple[str, str]]:
     requests = [RequestFactory().get("/", **visitor()) for visitor in (newcomer, regular) for _ in range(EACH)]
     new, known = requests[:EACH], requests[EACH:]
     page = plain(new[0])
-
-    def command(hit: Hit) -> Any:
-        return recording.count_views([recording.Views.of(hit)])
-
     hits = [Hit(visitors.Visitor(f"v{n:015}"), buckets.now(), views=("site.post:1",)) for n in range(EACH)]
     signed = visitors.Visitor("", new_cookie="visitor-00000000000000")
     works: Mapping[str, tuple[Callable[[Any], object], list[Any]]] = {
@@ -187,11 +183,8 @@ def parts() -> Iterable[tuple[str, str]]:
         "judging": (lambda request: refusal(request, page), new),
         "the visitor, new": (lambda request: visitors.visitor(request, None), new),
         "the visitor, by a cookie": (lambda request: visitors.visitor(request, None), known),
-        "the command": (lambda hit: recording.count_views([recording.Views.of(hit)]), hits),
-        "the command and its round trip": (
-            lambda hit: scripts.run(recording.count_views([recording.Views.of(hit)])),
-            hits,
-        ),
+        "the command": (recording.count_views, hits),
+        "the command and its round trip": (lambda hit: scripts.run(recording.count_views(hit)), hits),
         "a cookie": (lambda request: visitors.set_cookie(request, HttpResponse(), signed), new),
         "finding nothing to fill in": (lambda request: filling.text_of(page), new),
     }

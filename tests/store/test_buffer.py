@@ -179,12 +179,12 @@ def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
 def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
-    def count_views(hits: Sequence[Any], of: Callable[[Sequence[Any]], Any] = recording.count_views) -> Any:
-        sizes.append(len(hits))
-        return of(hits)
+    def count_batch(calls: Sequence[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch) -> Any:
+        sizes.append(len(calls))
+        return of(calls)
 
     monkeypatch.setattr(buffer, "BATCH", 4)
-    monkeypatch.setattr(recording, "count_views", count_views)
+    monkeypatch.setattr(recording, "count_batch", count_batch)
     for post in factories.neighbours(10):
         hit_buffer.add(factories.hit(subject_of(post)))
     send()
@@ -379,7 +379,7 @@ def test_an_error_of_ours_ends_no_thread(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(recording, "count_views", None)
+        patch.setattr(recording, "count_batch", None)
         hit_buffer.add(factories.hit("site.post:1"))
         assert comes_true(lambda: bool(skip_buffer.skips))
     assert "Queued views could not be recorded." in caplog.text

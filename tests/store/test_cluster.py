@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from threading import Barrier, current_thread
 from types import SimpleNamespace
@@ -31,7 +32,6 @@ from readtrack.store import clock, connection, counters, keys, lifecycle, read_s
 from readtrack.store.buffer import HitBuffer, _alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
 from readtrack.store.connection import connect, server_time
-from readtrack.store.recording import Views
 from readtrack.store.skips import key_of, skip_buffer, skips_by_reason
 from readtrack.subjects import subject_of
 from tests.conftest import Start
@@ -250,7 +250,7 @@ def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_i
     with cluster.importing(slot_of(post), 0, 1):
         assert tracker.record(factories.hit(subject)).skipped == {subject: "error"}
         with pytest.raises(SilentError, match="TryAgainError"):
-            scripts.run(recording.count_views([Views.of(factories.hit(subject), hits=1)]), patient=True)
+            scripts.run(replace(recording.count_views(factories.hit(subject), hits=1), absent=None), patient=True)
     assert tracker.record(factories.hit(subject)).counted == (subject,)
 
 
@@ -470,7 +470,7 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
         for _ in range(2):
             buffer._send_all()
         assert len(buffer._queue) == len(late) + 1
-        assert _alone(Views.of(factories.hit(subject_of(late[0])))) is None
+        assert _alone(1, recording.count_views(factories.hit(subject_of(late[0])))) is None
         assert {post: 7 if post in late else 9 for post in posts} == reports.views(posts)
         assert skip_buffer.skips == {}
     circuit_of(cluster, silent).opened = None
@@ -487,7 +487,7 @@ def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
     settings.READTRACK = {**settings.READTRACK, "BUFFER": 60}
     bad, good, silent = (next(post for post in posts if owner(cluster, post) == number) for number in (0, 1, 2))
     hits = [factories.hit(subject_of(post)) for post in (bad, good, silent)]
-    connect().rpush(keys.total(subject_of(bad)), "no number")
+    connect().rpush(recording.count_views(hits[0]).keys[3], "no number")
     buffer = HitBuffer()
     buffer._thread = current_thread()  # nobody else sends
     with paused(cluster, 2):

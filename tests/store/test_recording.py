@@ -42,7 +42,7 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert outcome.counted == ("site.post:1", "site.counted:2")
     assert outcome.read == ("site.category:1",)
     [mark] = read_state.marks(1, hit.reads)
-    assert set(redis.keys()) <= {*recording.count_views([recording.Views.of(hit)]).keys, *mark.keys}
+    assert set(redis.keys()) <= {*recording.count_views(hit).keys, *mark.keys}
     assert all(key.startswith("site:") for key in redis.keys("*"))
     assert not tracker.record(hit).counted
 
@@ -61,5 +61,12 @@ def test_what_changed_is_named_without_the_prefix(prefix: str, settings: Setting
 
 def test_by_default_a_hit_has_nine_keys_and_four_arguments() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
-    call = recording.count_views([recording.Views.of(hit)])
+    call = recording.count_views(hit)
     assert (len(call.keys), len(call.args)) == (9, 4)  # without options
+
+
+@pytest.mark.one_server("with partitions no script runs for it")
+def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) -> None:
+    settings.READTRACK = EVERYTHING
+    hit = factories.hit(reads=("site.category:1",), reader=1)
+    assert len(recording.count_views(hit).args) == 3  # those of every hit, without a subject and options

@@ -33,15 +33,15 @@ def test_several_calls_are_one_round_trip(wire: Wire) -> None:
     calls = (
         counters.totals(["a.b:1", "a.b:2"]),
         read_state.unread(1, ["a.c:1"]),
-        recording.count_views([recording.Views.of(factories.hit("a.b:1"))]),
+        recording.count_views(factories.hit("a.b:1")),
     )
     scripts.run_all(*calls)
     with wire.counted() as trips:
-        totals, read, [refused] = scripts.run_all(*calls)
+        totals, read, outcome = scripts.run_all(*calls)
     assert trips == [1]
     assert totals["a.b:1"].views == 1
     assert read == {"a.c:1": 1}
-    assert refused == {"a.b:1": "repeat"}
+    assert outcome.skipped == {"a.b:1": "repeat"}
 
 
 def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> None:

@@ -22,7 +22,6 @@ from readtrack.page.filling import Placeholder, left
 from readtrack.store import clock, connection, recording, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import AnswerError, connect
-from readtrack.store.recording import Views
 from tests.conftest import use_redis
 from tests.support import factories
 from tests.support.wire import Wire
@@ -267,6 +266,6 @@ def test_an_answer_to_another_question_is_not_taken_twice(wire: Wire) -> None:
     connect().ping()
     wire.change = lambda data: b"+OK\r\n"
     with pytest.raises(AnswerError):
-        scripts.run(recording.count_views([Views.of(factories.hit("site.post:1", "site.post:2"))]))
+        scripts.run(recording.count_views(factories.hit("site.post:1", "site.post:2")))
     wire.change = None
-    assert scripts.run(recording.count_views([Views.of(factories.hit("site.post:1"))])) == [{}]
+    assert scripts.run(recording.count_views(factories.hit("site.post:1"))).counted

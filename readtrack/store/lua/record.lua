@@ -1,35 +1,39 @@
--- Records the views of hits.
+-- Records the views of one hit.
 -- Guarantees: a view counts once per visitor, subject and window, even if this is sent twice, because every
 -- counter comes after the window's SET NX.
--- KEYS: per group of hits that view subjects of the same models in the same minute: unsettled, trending bucket;
---         per view: model's hour, model's visitors of the minute;
---       per hit: rate, if the hit is not counted yet;
---         per view: total, hour, hll, window[, window of the visitor's fallback id, or the stand-in's]
+-- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
+--       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's
+--       fallback id, or the stand-in's]
 -- ARGV: what all hits have in common, which is numbers in a text: window (s), rate limit, rate that marks a robot,
 --       lifetimes of an hour, of a model's hour, of a bucket and of a minute's visitors (s), rate window (s);
---       per group: also numbers: hits, views of a hit, length of keys' prefix, what rate.lua returned, or 0,
---         refused hits in a rate window that may open windows of new cookies (0 for visitors who have no new cookie),
---         0, or 1 for hits that a page's script tells, 2 for those with a cookie and the window of its stand-in,
---         keys of a view, keys of a hit beside its rate, arguments of a hit;
---       per hit: visitor, subject of each view[, options]
--- Returns: per hit and view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
+--       shape of the hit, also numbers: what rate.lua returned, or 0, length of keys' prefix,
+--       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
+--       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
+--       keys per view, number of views, and for record_batch.lua number of keys and of the arguments that follow;
+--       visitor, subject of each view[, options]
+-- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
 -- `options` is JSON, sent by sites that count more than that (store/recording.py):
 --   identities: number of ids that the visitor is known by; values: number of values that a dimension keeps;
 --   pass: lifetime of a pass through the funnel (s);
 --   slices: 0 if windows are strings, else the number of sets that make up a window, which then lives `window` seconds;
 --   views: per view {members: one per identity (slices only), effects: {{name, number of its first key, argument}, ...}}
--- The windows of a view are then the sets of each identity, newest first; the stand-in is the identity behind the
--- others. The keys of effects come after those of all views; their numbers begin with 1 for the hit's first total.
+-- The keys of a view are then the first four, and its windows or the sets of each identity, newest first;
+-- the stand-in is the identity behind the others.
+-- The keys of effects come after those of all views.
 local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
-local SHARED, COUNTERS = 2, 3
+local SHARED, FIXED = 3, 3
+local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
 local window, limit, robot, hour_life, model_hour_life, bucket_life, minute_life, rate_window =
-  string.match(ARGV[1], '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
-limit, robot = tonumber(limit), tonumber(robot)
-local unsettled, bucket, counted, prefix, newcomers, script, width -- of the group
-local own, visitor, options, identities -- of the hit; its rate is the key at `own`, and those of its views come after it
-local slices, outcomes, failure = 0, {}, nil
+  string.match(ARGV[1], string.rep('(%d+) ?', 8))
+local counted_hits, prefix, newcomers, script, width, views = string.match(ARGV[2], string.rep('(%d+) ', 6))
+limit, robot, prefix, newcomers = tonumber(limit), tonumber(robot), tonumber(prefix), tonumber(newcomers)
+script, width, views = tonumber(script), tonumber(width), tonumber(views)
+local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
+local counters = options and 4 or 5
+local identities = options and options.identities or script == 2 and 1 or width - counters
+local slices = options and options.slices or 0
 local is_in_slices, is_confirmed_in_slices, apply
 
 -- Enters a counter that has just begun: the flush adds what SQL already counted. The first one names the list.
@@ -41,13 +45,12 @@ local function mark(name)
 end
 
 -- Returns the count; false for a key that holds no number, which no error may keep from all other pages.
-local function count(name, views)
-  local found = redis.pcall('INCRBY', name, views)
+local function count(key)
+  local found = redis.pcall('INCR', key)
   return type(found) == 'number' and found
 end
 
--- Defines what hits with options need.
-local function define_effects()
+if options then
   local effects = {}
 
   function effects.hll(key) redis.pcall('PFADD', KEYS[key], visitor) end
@@ -148,9 +151,7 @@ local function define_effects()
   end
 
   function apply(view)
-    for _, effect in ipairs(options.views[view].effects) do
-      effects[effect[1]](own + effect[2], effect[3])
-    end
+    for _, effect in ipairs(options.views[view].effects) do effects[effect[1]](effect[2], effect[3]) end
   end
 end
 
@@ -169,10 +170,11 @@ end
 local function is_repeat(view, first)
   if slices > 0 then return (script == 2 and is_confirmed_in_slices or is_in_slices)(view, first, identities) end
   if script == 2 then return is_confirmed(KEYS[first], KEYS[first + 1]) end
-  if not call('SET', KEYS[first], newcomers > 0 and 'p' or 1, 'NX', 'EX', window) then return true end
-  if identities == 1 or call('SET', KEYS[first + 1], 1, 'NX', 'EX', window) then return false end
-  call('DEL', KEYS[first])
-  return true
+  if identities == 2 then
+    if call('EXISTS', KEYS[first]) == 1 then return true end
+    if not call('SET', KEYS[first + 1], 1, 'NX', 'EX', window) then return true end
+  end
+  return not call('SET', KEYS[first], newcomers > 0 and 'p' or 1, 'NX', 'EX', window)
 end
 
 -- Opens the window of a new cookie whose hit is refused, so that a reload with the cookie stays a repeat. It is marked
@@ -185,84 +187,44 @@ local function open_refused(view, first)
   end
 end
 
--- Counts a view of the subject whose keys come after the one at `key`. Returns false if its total is no number.
-local function add(subject, key)
-  local total = count(KEYS[key + 1], 1)
-  if not total then return false end
-  if total == 1 then mark(subject) end
-  if count(KEYS[key + 2], 1) == 1 then call('EXPIRE', KEYS[key + 2], hour_life) end
-  if not options then redis.pcall('PFADD', KEYS[key + 3], visitor) end
-  -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
-  if call('ZINCRBY', bucket, 1, subject) == '1' then call('EXPIRE', bucket, bucket_life) end
-  return true
+-- Most hits are a visitor's only one in a rate window, so that one costs a single command.
+local hits = rate == unsettled and tonumber(counted_hits)
+  or call('SET', rate, 1, 'NX', 'EX', rate_window) and 1
+  or call('INCR', rate)
+local limited = hits > limit and (hits > robot and HONEYPOT or RATE)
+
+local outcome, is_new = {}, false
+for view = 1, views do
+  local key = SHARED + 1 + width * (view - 1)
+  local total
+  outcome[view] = limited or is_repeat(view, key + counters) and REPEAT or COUNTED
+  if outcome[view] == COUNTED then
+    total = count(KEYS[key])
+    outcome[view] = total and COUNTED or BROKEN
+  end
+  if total then
+    is_new = true
+    local subject = ARGV[FIXED + view]
+    if total == 1 then mark(subject) end
+    if count(KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], hour_life) end
+    if count(KEYS[key + 2]) == 1 then
+      call('EXPIRE', KEYS[key + 2], model_hour_life)
+      mark(string.sub(KEYS[key + 2], prefix + 1))
+    end
+    if not options then redis.pcall('PFADD', KEYS[key + 4], visitor) end
+    -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
+    if call('ZINCRBY', bucket, 1, subject) == '1' then call('EXPIRE', bucket, bucket_life) end
+    if options then apply(view) end
+  elseif hits <= newcomers and outcome[view] ~= BROKEN then
+    open_refused(view, key + counters)
+  end
+  -- Each hit that is refused for the lack of a cookie has an id of its own, so they would be as many people.
+  if total or outcome[view] == REPEAT and newcomers == 0 then
+    if redis.pcall('PFADD', KEYS[key + 3], visitor) == 1 then call('EXPIRE', KEYS[key + 3], minute_life) end
+  end
 end
 
--- Records the hit whose subjects come after the argument at `arg`. Fills in the outcome of each view, its number for the
--- model's hour, and its visitor for the model's minute.
-local function record_hit(arg, outcome, numbers, visitors)
-  local rate, is_new = KEYS[own], false
-  -- Most hits are a visitor's only one in a rate window, so that one costs a single command.
-  local hits = counted or call('SET', rate, 1, 'NX', 'EX', rate_window) and 1 or call('INCR', rate)
-  local limited = hits > limit and (hits > robot and HONEYPOT or RATE)
-  for view = 1, #numbers do
-    local key = own + width * (view - 1)
-    outcome[view] = limited or is_repeat(view, key + COUNTERS + 1) and REPEAT or COUNTED
-    if outcome[view] == COUNTED and not add(ARGV[arg + view], key) then outcome[view] = BROKEN end
-    if outcome[view] == COUNTED then
-      is_new = true
-      numbers[view] = numbers[view] + 1
-      if options then apply(view) end
-    elseif hits <= newcomers and outcome[view] ~= BROKEN then
-      open_refused(view, key + COUNTERS + 1)
-    end
-    -- Each hit that is refused for the lack of a cookie has an id of its own, so they would be as many people.
-    if outcome[view] == COUNTED or outcome[view] == REPEAT and newcomers == 0 then
-      visitors[view][#visitors[view] + 1] = visitor
-    end
-  end
-  -- The page's own request was a hit already.
-  if script > 0 and newcomers == 0 and not is_new and not counted then call('DECR', rate) end
-end
+-- The page's own request was a hit already.
+if script > 0 and newcomers == 0 and not is_new and rate ~= unsettled then call('DECR', rate) end
 
--- Records the group whose keys and arguments come after these numbers of them. Returns the numbers behind the group.
-local function record_group(keys, args)
-  local hits, views, keys_each, args_each
-  hits, views, prefix, counted, newcomers, script, width, keys_each, args_each =
-    string.match(ARGV[args + 1], '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
-  hits, views, prefix, counted = tonumber(hits), tonumber(views), tonumber(prefix), counted ~= '0' and tonumber(counted)
-  newcomers, script, width, args_each = tonumber(newcomers), tonumber(script), tonumber(width), tonumber(args_each)
-  unsettled, bucket, identities = KEYS[keys + 1], KEYS[keys + 2], script == 2 and 1 or width - COUNTERS
-  local model_keys, numbers, visitors = keys + SHARED, {}, {}
-  for view = 1, views do numbers[view], visitors[view] = 0, {} end
-  keys, args = model_keys + 2 * views, args + 1
-  for _ = 1, hits do
-    own, visitor, options = keys + (counted and 0 or 1), ARGV[args + 1], nil
-    if args_each > 1 + views then
-      if not apply then define_effects() end
-      options = cjson.decode(ARGV[args + args_each])
-      identities, slices = options.identities, options.slices
-    end
-    local outcome = {}
-    outcomes[#outcomes + 1] = outcome
-    -- An error of one hit waits until the hours of the models have the views of the others.
-    local is_fine, problem = pcall(record_hit, args + 1, outcome, numbers, visitors)
-    if not is_fine then failure = problem end
-    keys, args = own + keys_each, args + args_each
-  end
-  for view = 1, views do
-    local hour, minute = KEYS[model_keys + 2 * view - 1], KEYS[model_keys + 2 * view]
-    if numbers[view] > 0 and count(hour, numbers[view]) == numbers[view] then
-      call('EXPIRE', hour, model_hour_life)
-      mark(string.sub(hour, prefix + 1))
-    end
-    if #visitors[view] > 0 and redis.pcall('PFADD', minute, unpack(visitors[view])) == 1 then
-      call('EXPIRE', minute, minute_life)
-    end
-  end
-  return keys, args
-end
-
-local keys, args = 0, 1
-while args < #ARGV and not failure do keys, args = record_group(keys, args) end
-if failure then return type(failure) == 'table' and failure or redis.error_reply(failure) end -- before Redis 7 a string
-return outcomes
+return outcome
