@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Any, Literal
 
@@ -61,7 +62,7 @@ def network_of(text: str) -> str:
 
 def without_port(address: str) -> str:
     """Returns the address or host without a port and without brackets."""
-    found = WITH_PORT.fullmatch(address)
+    found = WITH_PORT.fullmatch(address) if ":" in address else None
     return (found[1] or found[2]) if found else address.strip("[]")
 
 
@@ -78,7 +79,7 @@ def _believed(forwarded: str, direct: str) -> list[str]:
     """Returns the networks of X-Forwarded-For that may be the client's, the last one first choice; or none."""
     if conf.PROXY_COUNT == "auto" and not conf.TRUSTED_PROXIES:
         named = [found for part in forwarded.split(",") if (found := _public(part))]
-        if peer := _public(direct):
+        if peer := _public_peer(direct):
             # Anybody may send the header. It names the peer if uvicorn or a middleware put the client into REMOTE_ADDR.
             return [*named, peer] if peer in named else []
         return named  # a client behind a proxy can only put addresses before its own
@@ -93,6 +94,9 @@ def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for a text that is no address."""
     found = network_of(without_port(text.strip()))
     return "" if PRIVATE.match(found) else found
+
+
+_public_peer = lru_cache(maxsize=1024)(_public)  # a site has few proxies
 
 
 @cached_setting()

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from readtrack import buckets
+from readtrack.conf import cached_setting
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import REASONS
 from readtrack.store import keys, scripts
@@ -111,5 +112,9 @@ def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
 
 def key_of(at: datetime) -> str:
     """Returns the key of the skips of that hour."""
-    hour = at.replace(minute=0, second=0, microsecond=0)  # in the cache of buckets.py
-    return keys.skips(keys.tags()[0], buckets.hour_bucket(hour))
+    return _of_hour(buckets.hour_index(at), keys.prefix())
+
+
+@cached_setting()
+def _of_hour(index: int, prefix: str) -> str:
+    return keys.skips(keys.tags()[0], buckets.hour_bucket(buckets.hour_start(index)))
