@@ -116,5 +116,5 @@ def key_of(at: datetime) -> str:
 
 
 @cached_setting()
-def _of_hour(index: int, prefix: str) -> str:
+def _of_hour(index: int, prefix: str) -> str:  # by the prefix, too, which tenants differ in
     return keys.skips(keys.tags()[0], buckets.hour_bucket(buckets.hour_start(index)))
