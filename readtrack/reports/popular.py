@@ -24,6 +24,7 @@ from readtrack.subjects import (
     counted_subject_of,
     label_of,
     listed,
+    owner,
     rows_by_model,
     subject_column,
     subject_of,
@@ -157,7 +158,7 @@ def _existing(rows: "QuerySet[Any]", pks: Mapping[str, Any], size: int) -> Itera
     first = 2 * size if is_whole else 0
     for part in filter(None, (subjects[:first], subjects[first:])):
         stored: Mapping[str, RowCounts | None]
-        if is_whole and issubclass(rows.model, Tracked):
+        if is_whole and issubclass(rows.model, Tracked) and owner(rows.model) is rows.model:  # a child has fewer rows
             stored = row_counts.by_subject(part)
         else:
             own = {*rows.order_by().filter(pk__in=[pks[subject] for subject in part]).values_list("pk", flat=True)}

@@ -19,7 +19,7 @@ from readtrack.models import History, Popular
 from readtrack.sql import history, popular, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
-from tests.site.models import Manual, Post
+from tests.site.models import Manual, Post, Review
 from tests.support import counts, factories
 from tests.support.depth import examples
 from tests.support.wire import Wire
@@ -108,6 +108,13 @@ def listed(posts: Sequence[Any], *views: int) -> None:
     present = buckets.hour_index(buckets.now())
     written(posts, [(number, 3, count, count, 1) for number, count in enumerate(views)], present=present)
     popular.renew(at=buckets.now())
+
+
+def test_the_most_viewed_of_a_child_model_are_its_own_rows() -> None:
+    post, review = factories.post(), Review.objects.create(title="Review")
+    listed([post, review], 9, 2)
+    found: Any = reports.most_viewed(Review, 1, days=7)
+    assert [(row, row.in_period) for row in found] == [(review, 2)]
 
 
 def shown(found: Any) -> list[tuple[Any, int]]:
