@@ -201,7 +201,7 @@ def _counts(
         read = {subject: own for subject, own in stored.items() if own}
         read |= row_counts.by_subject([subject for subject in subjects if subject not in read])
         counts = {subject: read[subject].views if subject in read else 0 for subject in subjects}
-        live = page_state(counts={**counts}).views
+        live = page_state(counts=counts).views
         found = {subject: found[subject] + live[subject] - counts[subject] for subject in subjects}
     return {subject: max(0, count) for subject, count in found.items()}
 

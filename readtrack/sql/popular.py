@@ -153,10 +153,10 @@ def steps(
     words: dict[str, Any] = {**databases.words(History), "since": max(starts[0], BASELINE + 1), "until": until}
     asked, ends = range(len(starts)) if places is None else places, (*starts[1:], until)
     words |= {"place": in_place, "places": ", ".join(map(str, asked)), "resets": Reset._meta.db_table}
-    words |= {"ends": ", ".join(str(ends[place]) for place in asked), "dense": DENSE}
-    words["earlier"] = max(starts[len(starts) // 2], until - MONTH)
-    dense = databases.STATEMENTS["dense_postgresql"].format(**words)
-    words["found_by"] = dense if places is None else "SELECT subject FROM names"
+    words |= {"ends": ", ".join(str(ends[place]) for place in asked)}
+    words |= {"dense": DENSE, "earlier": max(starts[len(starts) // 2], until - MONTH)}
+    found_by = databases.STATEMENTS["dense_postgresql"] if places is None else "SELECT subject FROM names"
+    words["found_by"] = found_by.format(**words)
     name = "steps_postgresql" if is_postgresql and until - starts[0] >= 12 * len(starts) else "steps"
     for some in scripts.sliced(columns, AT_ONCE):
         condition, values = _among(some)

@@ -3,6 +3,9 @@
 WITH names AS (
     SELECT unnest(%s::text[]) AS subject
 ),
+foremost AS (
+    SELECT subject FROM names LIMIT 400
+),
 found AS (
     {found_by}
     EXCEPT
