@@ -16,7 +16,7 @@ from functools import partial
 from math import inf
 from multiprocessing.util import Finalize
 from threading import Event, Lock, Thread, current_thread, main_thread
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, sleep
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -32,7 +32,9 @@ from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
+ENOUGH = 1_000  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
 BATCH = 250  # hits of one script, because a script blocks the server
+EACH, PAUSE = 20, 0.00001  # seconds that each 20th page sleeps while the thread sends
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 logger = logging.getLogger("readtrack")
@@ -74,7 +76,7 @@ class HitBuffer:
 
     def clear(self) -> None:
         """Forgets all hits, as a forked process must, whose parent sends them."""
-        self._lock, self._work, self._end = Lock(), Event(), Event()
+        self._lock, self._work, self._soon, self._end = Lock(), Event(), Event(), Event()
         self._thread: Thread | None = None
         self._queue: deque[tuple[Any, ...] | Waiting] = deque()  # of hits as plain tuples
         self._batch: list[Waiting] = []  # was sent at least once, and stays until it is answered
@@ -103,9 +105,20 @@ class HitBuffer:
             if self._end.is_set() or len(self._queue) >= MOST:
                 return None
             self._queue.append(waiting)
+            number = len(self._queue)
         if not self._work.is_set():
             self._work.set()
+        if number % EACH == 0:
+            self._yield_to_thread(number)
         return Outcome(queued=hit.views)
+
+    def _yield_to_thread(self, number: int) -> None:
+        if number == ENOUGH:
+            self._soon.set()
+        if number >= ENOUGH or self._batch:
+            # CPython gives the lock of the interpreter back to a thread that has just released it, as a server's only
+            # one does for each request. The sending thread then waited for up to half a second, and the queue was full.
+            sleep(PAUSE)
 
     def send_skips(self) -> bool:
         """Sends the skips within BUFFER seconds. Returns False if the process ends."""
@@ -125,6 +138,7 @@ class HitBuffer:
         """Sends all hits. From now on hits are recorded directly."""
         self._end.set()  # without the lock, because a signal may interrupt the thread that has it
         self._work.set()
+        self._soon.set()
         if self._thread:
             self._thread.join(LAST)
         if left := len(self._batch) + len(self._queue):
@@ -147,7 +161,8 @@ class HitBuffer:
     def _run(self) -> None:
         while not self._end.is_set():
             self._work.wait()
-            self._end.wait(conf.BUFFER or 1)
+            self._soon.wait(conf.BUFFER or 1)
+            self._soon.clear()
             self._work.clear()
             self._send_all()
         with self._lock:  # a request that has it adds a last hit

@@ -15,7 +15,7 @@ from time import monotonic, perf_counter, sleep
 
 from demo_project.engines.process import Child, free_port
 
-SECONDS = 1.0  # of a round
+SECONDS = 2.0  # of a round, in which full buffers are sent several times
 ROUNDS = 9
 CONNECTIONS = 16
 NAIVE = "one INCR by redis-py"  # in the view of the untracked page: no page that asks Redis is faster

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from socket import create_server
 from time import monotonic
 from typing import Any
@@ -493,3 +494,24 @@ from django.conf import settings
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
     done = subprocess.run([sys.executable, "-c", start + code], env=environment, check=check)
     return done.returncode
+
+
+def test_enough_hits_are_sent_at_once(redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.READTRACK = {**BUFFERED, "BUFFER": 60}
+    monkeypatch.setattr(buffer, "ENOUGH", 20)
+    for post in factories.neighbours(20):
+        assert hit_buffer.add(factories.hit(subject_of(post)))
+    assert comes_true(lambda: len(views(redis)) == 20)
+
+
+@pytest.mark.usefixtures("redis")
+def test_a_thread_that_never_rests_lets_the_queue_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffer, "ENOUGH", 500)
+    hits = [factories.hit(subject_of(post)) for post in factories.neighbours(500)]
+    direct = 0
+    for _ in range(16):
+        for hit in hits:
+            direct += hit_buffer.add(hit) is None
+            sum(range(4000))  # what the page itself takes
+            Path().stat()  # releases the lock of the interpreter for a moment, as a server does for each request
+    assert direct == 0
