@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 import django
 from django.contrib import admin, messages
@@ -193,16 +192,16 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
-        scope = Scope.parse({"object": subject})
+        scope, period = Scope.parse({"object": subject}), Scope.parse(request.GET)
         chosen = scope.chosen.get("object", "")
         if not chosen:
             raise Http404
         obj = get_object_or_404(scope.rows(scope.models[0]))
         author, report = author_of_counts(obj), ""
         if author and self.has_view_permission(request):
-            report = f"{self._url('readtrack_dashboard_changelist')}?{urlencode({'author': author})}"
+            report = self._url("readtrack_dashboard_changelist") + period.address(author=author)
         elif is_author(request.user, author) and not conf.VIEW_NUMBERS:
-            report = self._url("readtrack_author")
+            report = self._url("readtrack_author") + period.address()
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
         allowed = may_view_numbers(request.user, obj)

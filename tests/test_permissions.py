@@ -206,7 +206,7 @@ def test_the_pages_lead_to_each_other(admin_client: Any, settings: Settings) -> 
     assert "Trending now" not in shown  # which would have one row
     given = {"object": subject_of(post), "period": "28"}
     assert admin_client.get(DASHBOARD, given).url == f"{page_of(post)}?period=28"
-    report = f"{DASHBOARD}?author={user.pk}"
+    report = f"{DASHBOARD}?period=7&author={user.pk}"
     assert escape(report) in admin_client.get(page_of(own)).text
     assert AUTHORS in factories.browser(user).get(page_of(own)).text
     settings.READTRACK = {"VIEW_NUMBERS": f"{__name__}.sees_objects"}

@@ -100,6 +100,7 @@ def introduce(services: Services, *, port: int, is_told: bool) -> None:
     prefix = services.own["REDIS_PREFIX"]
     say(f"\nSite:      http://127.0.0.1:{port}/")
     say(f"Admin:     http://127.0.0.1:{port}/admin/ (admin / admin)")
+    say(f"Dashboard: http://127.0.0.1:{port}/admin/readtrack/dashboard/")
     say(f"Redis:     {without_password(services.redis_url)}")
     if prefix:
         say(f"Keys:      {prefix}* (removed at the start and at the end; no others are touched)")

@@ -180,12 +180,12 @@ class Numbers:
     def _steps(self) -> dict[str, Steps]:
         """The views and visitors by name in history and place among the bounds, of models too for their funnels.
 
-        Those of a period are in one place where no point is shown. What grew most has small charts, but no reads.
+        "Reading" shows no points, so those of a period are in one place. What grew most has points, but no reads.
         """
         columns = self._columns[::2] if self.by == "growth" else self._columns
         names = [*columns, *(self.objects.names if "funnel" in self._summed else ())]
         ends = [place for place in (self._gap - 1, self._gap, len(self._bounds) - 1) if place >= 0]
-        places = None if self.has_chart or self.by == "growth" else ends
+        places = ends if self.by == "reads" else None
         return popular.steps(names, self._bounds, until=self.scope.span.hours.stop, places=places) if names else {}
 
     @cached_property

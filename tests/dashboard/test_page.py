@@ -103,6 +103,13 @@ def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
     assert shown(admin_client)["Views"] == ("0", "0")
 
 
+def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: Client) -> None:
+    words = "The period before ends at the same time of day."
+    assert words in opened(admin_client, period="7").text
+    for period in ("yesterday", "all"):
+        assert words not in opened(admin_client, period=period).text
+
+
 @pytest.mark.parametrize("period", PERIODS)
 def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(period: str, admin_client: Client) -> None:
     post, product = factories.post(title="Top"), Product.objects.create(name="x")
@@ -559,6 +566,8 @@ def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_clien
     author.refresh_from_db()
     report = factories.browser(author).get(f"{DASHBOARD}author/")
     assert report.context["title"] == "Numbers of Ann Lee"
+    links = opened(admin_client, object=subject_of(own), period="28").context["links"]
+    assert links[-1] == ("All by this author", f"{DASHBOARD}?period=28&author={author.pk}")
 
 
 def test_models_that_are_not_the_sites_own_are_there_too(admin_client: Client, settings: Settings) -> None:
@@ -712,6 +721,31 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
         assert [b"".join(one.streaming_content).decode().splitlines()[1] for one in answers] == lines
 
 
+@pytest.mark.parametrize("period", ["today", "7", "90", "all"])
+@pytest.mark.parametrize("filters", [{}, {"model": "site.post"}, {"category": "site.category:1"}])
+def test_a_file_has_the_rows_of_the_page_small_lines_too(
+    period: str, filters: dict[str, str], admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["referrer"]}
+    category = factories.category(pk=1)
+    for number in (1, 2, 3):
+        post = factories.post(title=f"Story {number}", category=category)
+        for day in (120, 60, 9, 3, 2, 0):
+            add_views(post, day, number + day % 4, visitors=1, reads=1)
+        tracker.record(factories.hit(subject_of(post), dimensions=(("referrer", "a.example"),)))
+    flush()
+    compared = set()
+    for tab in TABS:
+        page = opened(admin_client, tab=tab, period=period, **filters)
+        for one in page.context["tables"]:
+            table = one["table"]
+            rows = [[str(row.values[0]), *row.values[1:]] for row in table.rows]
+            file = json.loads(exported(admin_client, table.name, "json", period=period, **filters))
+            assert file["rows"] == [[pytest.approx(value, abs=0.01) for value in row] for row in rows], table.name
+            compared.add(table.name)
+    assert compared >= {"most-viewed", "really-read", "by-referrer", "sections", "not-counted"}
+
+
 def test_each_question_is_answered_by_a_file_two_clicks_away(admin_client: Client, settings: Settings) -> None:
     settings.READTRACK = {"DIMENSIONS": ["referrer"]}
     post = factories.post(category=factories.category())
@@ -726,7 +760,7 @@ def test_each_question_is_answered_by_a_file_two_clicks_away(admin_client: Clien
         }
     # Before: neither people now nor, but in three clicks, the sources of what grew most.
     assert f"{numbers_url(post)}?period=7&table=by-referrer&format=csv" in found
-    assert ">Sources: CSV</a>" in admin_client.get(DASHBOARD, {"tab": "growth"}).text
+    assert ">Sources (All time): CSV</a>" in admin_client.get(DASHBOARD, {"tab": "growth"}).text
     names = {"grew-most", "really-read", "by-referrer", "sections", "robots", "now"}
     assert names <= {link.partition("table=")[2].removesuffix("&format=csv") for link in found}
     [row] = csv.DictReader(StringIO(exported(admin_client, "robots", "csv")))

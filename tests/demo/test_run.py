@@ -98,6 +98,7 @@ def test_every_line_it_prints_is_true(watched: Watched) -> None:
     )
     assert (page.status, page.path) == (200, "/admin/")
     assert "Site administration" in page.html
+    assert "Views over time" in admin.get(lines["Dashboard"].removeprefix(url.removesuffix("/admin/"))).html
     assert watched.redis.ping()
     assert watched.number("SELECT 1") == 1
 
