@@ -34,7 +34,7 @@ from readtrack.store.skips import key_of, skip_buffer
 MOST = 5_000  # hits that wait; some 2 kB each
 ENOUGH = 1_000  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
 BATCH = 250  # hits of one script, because a script blocks the server
-EACH, PAUSE = 20, 0.00001  # seconds that each 20th page sleeps while the thread sends
+EACH, PAUSE = 20, 0.00001  # each 20th page that comes while the thread sends sleeps for that many seconds
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 logger = logging.getLogger("readtrack")
@@ -116,8 +116,8 @@ class HitBuffer:
         if number == ENOUGH:
             self._soon.set()
         if number >= ENOUGH or self._batch:
-            # CPython gives the lock of the interpreter back to a thread that has just released it, as a server's only
-            # one does for each request. The sending thread then waited for up to half a second, and the queue was full.
+            # CPython gives the GIL back to a thread that has just released it, as the only thread of a server does for
+            # each request. Without the sleep the sending thread waits for up to half a second, and the queue fills up.
             sleep(PAUSE)
 
     def send_skips(self) -> bool:
