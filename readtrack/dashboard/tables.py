@@ -370,10 +370,12 @@ def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table
     sums, earlier = sum(hours, Counter[Any]()), sum(of_yesterday, Counter[Any]())
     some = {name: str(words) for name in sums if (words := label(name))}
     total = sum(sums[name] for name in some)
-    rows = [
-        Row((some[name], sums[name], _percent(sums[name], total), earlier[name], [one[name] for one in hours[::-1]]))
-        for name in sorted(some, key=lambda name: (-sums[name], some[name]))
-    ]
+    rows = []
+    for name in sorted(some, key=lambda name: (-sums[name], some[name])):
+        before = earlier[name] if earlier else None  # a day without any was lost with Redis, most likely
+        rows.append(
+            Row((some[name], sums[name], _percent(sums[name], total), before, [one[name] for one in hours[::-1]]))
+        )
     return replace(table, rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
