@@ -228,8 +228,8 @@ def _with_values(found: Numbers) -> Table:
         rows += [Row((found.objects[one.subject], *counts), {"object": one.subject})] if all(counts) else []
     rows.sort(key=lambda row: row.values[1], reverse=True)
     caption = _(
-        "Views of all time with each value, of the objects that were viewed most in the period: with the values of an "
-        "object no day is stored."
+        "Views of all time with each value, of the objects that were viewed most in the period. The values of single "
+        "objects are stored without a day."
     )
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values."))
 

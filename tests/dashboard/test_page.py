@@ -619,7 +619,7 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
     assert found["by-device"] == [["tablet", "1", "100 %"]]
     page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
     assert [words for _, words, _ in page.context["chips"]] == ["direct", "phone"]
-    assert "with the values of an object no day is stored" in page.text
+    assert "The values of single objects are stored without a day." in page.text
     assert shown(admin_client, referrer="direct")["most-viewed"] == [["One", "1"], ["Two", "1"]]
     assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [["One", "1", "2"]]
     assert shown(admin_client, referrer="no.example")["most-viewed"] == []
