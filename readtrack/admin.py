@@ -192,16 +192,16 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
-        scope, period = Scope.parse({"object": subject}), Scope.parse(request.GET)
+        scope = Scope.parse({"object": subject})
         chosen = scope.chosen.get("object", "")
         if not chosen:
             raise Http404
         obj = get_object_or_404(scope.rows(scope.models[0]))
-        author, report = author_of_counts(obj), ""
+        author, report, here = author_of_counts(obj), "", Scope.parse(request.GET, fixed={"object": chosen})
         if author and self.has_view_permission(request):
-            report = self._url("readtrack_dashboard_changelist") + period.address(author=author)
+            report = self._url("readtrack_dashboard_changelist") + here.address(author=author)
         elif is_author(request.user, author) and not conf.VIEW_NUMBERS:
-            report = self._url("readtrack_author") + period.address()
+            report = self._url("readtrack_author") + here.address()
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
         allowed = may_view_numbers(request.user, obj)
