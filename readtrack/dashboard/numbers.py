@@ -185,7 +185,7 @@ class Numbers:
         columns = self._columns[::2] if self.by == "growth" else self._columns
         names = [*columns, *(self.objects.names if "funnel" in self._summed else ())]
         ends = [place for place in (self._gap - 1, self._gap, len(self._bounds) - 1) if place >= 0]
-        places = ends if self.by == "reads" else None
+        places = ends if self.by == "reads" and not self.has_chart else None
         return popular.steps(names, self._bounds, until=self.scope.span.hours.stop, places=places) if names else {}
 
     @cached_property

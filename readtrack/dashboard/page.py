@@ -238,8 +238,7 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
         link = _link(row, scope, site)
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
-            title = f"{tables.DIMENSIONS.get(sources[0], sources)[0]} ({_('All time')})"
-            cells[0].update(file=file, file_title=title)
+            cells[0].update(file=file, file_title=tables.of_all_time(tables.dimension_title(sources[0])))
         rows.append((cells[0], cells[1:], link, tables.address_of(row.values[0])))
     return {"table": table, "rows": rows, "links": _exports(table, scope)}
 

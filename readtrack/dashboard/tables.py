@@ -245,8 +245,7 @@ def by_dimension(name: str, found: Numbers) -> Table:
         )
         for value, count in counts.most_common()
     ]
-    title = str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
-    return _summed(found, Table(f"by-{name}", title, "", columns, rows))
+    return _summed(found, Table(f"by-{name}", dimension_title(name), "", columns, rows))
 
 
 def _among(found: Numbers) -> str:
@@ -269,8 +268,13 @@ def _summed(found: Numbers, table: Table) -> Table:
     ) % {"count": exact(len(found.objects.first))}
     if "object" in found.asked.chosen:
         caption = _("Views of all time.")
-    title, caption = f"{table.title} ({_('All time')})", f"{caption} {table.caption}".rstrip()
-    return replace(table, title=title, caption=caption, empty=_("Nothing yet."))
+    caption = f"{caption} {table.caption}".rstrip()
+    return replace(table, title=of_all_time(table.title), caption=caption, empty=_("Nothing yet."))
+
+
+def of_all_time(title: str) -> str:
+    """Returns the title of a table whose numbers are of all time, whatever the period."""
+    return f"{title} ({_('All time')})"
 
 
 def really_read(found: Numbers) -> Table:
@@ -420,6 +424,11 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
 def table_named(name: str) -> Callable[[Numbers], Table]:
     """Returns the function that makes a table: one of TABLES, or `by-` and the name of a dimension."""
     return TABLES[name] if name in TABLES else partial(by_dimension, name.removeprefix("by-"))
+
+
+def dimension_title(name: str) -> str:
+    """Returns the title of a dimension's table."""
+    return str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
 
 
 def heading(name: str) -> str:
