@@ -32,9 +32,9 @@ from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
-ENOUGH = 1_000  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
 BATCH = 250  # hits of one script, because a script blocks the server
 EACH, PAUSE = 20, 0.00001  # each 20th page that comes while the thread sends sleeps for that many seconds
+ENOUGH = 50 * EACH  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 logger = logging.getLogger("readtrack")
@@ -109,10 +109,11 @@ class HitBuffer:
         if not self._work.is_set():
             self._work.set()
         if number % EACH == 0:
-            self._yield_to_thread(number)
+            self._help_thread(number)
         return Outcome(queued=hit.views)
 
-    def _yield_to_thread(self, number: int) -> None:
+    def _help_thread(self, number: int) -> None:
+        """Wakes the thread when enough hits wait, and lets it run while it sends."""
         if number == ENOUGH:
             self._soon.set()
         if number >= ENOUGH or self._batch:

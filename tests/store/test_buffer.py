@@ -513,5 +513,5 @@ def test_a_thread_that_never_rests_lets_the_queue_be_sent(monkeypatch: pytest.Mo
         for hit in hits:
             direct += hit_buffer.add(hit) is None
             sum(range(4000))  # what the page itself takes
-            Path().stat()  # releases the lock of the interpreter for a moment, as a server does for each request
+            Path().stat()  # releases the GIL for a moment, as a server does for each request
     assert direct == 0
