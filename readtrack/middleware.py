@@ -1,5 +1,6 @@
 """The middleware: records the views and reads of a page once it is made, then fills in its counts and dots."""
 
+import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from functools import partial
@@ -24,6 +25,8 @@ from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
 from readtrack.store.recording import record
 from readtrack.store.scripts import Call
+
+SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 
 
 class ReadTrackMiddleware:
@@ -159,14 +162,11 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     seen, visitor = request.readtrack, visitors.visitor(request, user)
     if visitor.new_cookie:  # which shared caches may store with the response, and send to others
-        control = str(response.get("Cache-Control", "")).lower()
-        if seen.is_shared or "public" in control or "s-maxage" in control:
+        control = response.headers.get("Cache-Control")
+        if seen.is_shared or (control and SHARED.search(control)):
             visitor = visitors.Visitor(visitor.fallback_id, kind="address")
     is_known = seen.is_script and visitor.kind == "cookie" and not visitor.new_cookie
-    needs_reader = seen.reads or any(
-        uniques.model_strategy(subject.partition(":")[0]).needs_reader for subject in seen.views
-    )
-    reader = visitors.reader(request, user) if needs_reader else None
+    reader = visitors.reader(request, user) if seen.reads or uniques.needs_readers() else None
     if not clock.due:  # once in a process
         fail_open(clock.ask, None)
     hit = Hit(

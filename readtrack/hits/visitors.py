@@ -82,8 +82,7 @@ def _loader_of(user: Any) -> str | None:
 def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
     meta = request.META
-    asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
-    opted_out = conf.HONOUR_OPT_OUT and asks
+    opted_out = conf.HONOUR_OPT_OUT and "1" in (meta.get("HTTP_SEC_GPC"), meta.get("HTTP_DNT"))
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
     if has_cookies and conf.CONSENT:
         has_cookies = says_true(
@@ -182,7 +181,7 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     response.cookies[conf.COOKIE] = cookie
     # Because a shared cache would give it to everybody without a cookie. Most pages have neither header, and the
     # functions of Django take ten times as long.
-    if response.has_header("Vary") or response.has_header("Cache-Control"):
+    if not {"vary", "cache-control"}.isdisjoint([name.lower() for name in response.headers]):
         patch_vary_headers(response, ["Cookie"])
         patch_cache_control(response, private=True)
     else:

@@ -234,7 +234,7 @@ def text_of(response: Any) -> bytes | None:
     """Returns the response's bytes if a template may have left placeholders in it, b"" for a stream, else None."""
     if getattr(response, "file_to_stream", None) is not None:  # the server may send the file by itself
         return None
-    kind = response.get("Content-Type", "")
+    kind = response.headers.get("Content-Type", "")
     if not ("text/" in kind or "json" in kind or "xml" in kind):
         return None
     if response.streaming:

@@ -16,7 +16,7 @@ from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
 from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
-from readtrack.subjects import model_with_label
+from readtrack.subjects import counted_models, label_of, model_with_label
 
 UNION_LIMIT = 200_000  # members of sets that are looked at together, because more would block the server
 AT_ONCE = 5  # bitmaps that are read at once, because each has up to MAX_READER bits
@@ -191,6 +191,12 @@ def model_strategy(label: str) -> Strategy:
     """Returns the strategy of the model with that label."""
     name = getattr(model_with_label(label), "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
+
+
+@cached_setting()
+def needs_readers() -> bool:
+    """Returns True if some model's visitors are counted by the numbers of signed-in readers."""
+    return any(model_strategy(label_of(model)).needs_reader for model in counted_models())
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
