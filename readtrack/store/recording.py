@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from time import perf_counter
 from typing import Any, cast
 
@@ -145,14 +145,23 @@ def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[list[Reason]] | Non
     """
     names: list[str] = []
     args = [*calls[0].args[:1]]
-    for call in calls:
-        names += call.keys
-        args += call.args[1:]
+    for shared, run in groupby(calls, _shared):
+        hits = [*run]
+        names += shared
+        args.append(f"{'alike' if shared else 'other'} {len(hits)}")
+        for call in hits:
+            names += (call.keys[0], *call.keys[3:5], *call.keys[7:]) if shared else call.keys
+            args += call.args[1:]
 
     def decode(answers: Sequence[Any]) -> list[list[Reason]]:
         return [[_SKIPPED[code] for code in codes if code != 1] for _, codes in zip(calls, answers, strict=True)]
 
     return Call("record_batch", names, args, decode, absent=None)
+
+
+def _shared(call: Call[Outcome]) -> tuple[str, ...]:
+    """Returns the keys that hits of one model and minute share; none for a hit of several views or with options."""
+    return (*call.keys[1:3], *call.keys[5:7]) if len(call.args) == SHARED + 1 else ()
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:

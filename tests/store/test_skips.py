@@ -1,7 +1,6 @@
 """Skips are counted in the process first, then sent to Redis."""
 
 from datetime import datetime, timedelta
-from importlib.resources import files
 from threading import Thread
 from typing import Any
 
@@ -12,7 +11,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits.hit import REASONS
-from readtrack.store import connection, keys
+from readtrack.store import connection, keys, scripts
 from readtrack.store.skips import HOURS, MOST, key_of, skip_buffer
 from tests.support import factories
 from tests.support.forks import Forks
@@ -143,9 +142,8 @@ def test_a_script_that_the_server_does_not_know_yet_makes_no_view_twice(redis: R
     tracker.record(factories.hit("site.post:2", at=noon))
     redis.script_flush()
     tracker.record(factories.hit("site.post:2", at=noon))
-    known = (files("readtrack.store") / "lua" / "record.lua").read_text()
     redis.script_flush()
-    redis.script_load(known)
+    redis.script_load(scripts._source("record"))
     skip_buffer.add(["bot"], at=noon)
     assert tracker.record(factories_hit).counted == ("site.post:1",)
     assert reports.skips(at=noon)["bot"] == 1

@@ -1,12 +1,9 @@
 -- Records the views of one hit.
--- Guarantees: a view counts once per visitor, subject and window, even if this is sent twice, because every
--- counter comes after the window's SET NX.
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
 --       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's
 --       fallback id, or the stand-in's]
--- ARGV: what all hits have in common, which is numbers in a text: window (s), rate limit, rate that marks a robot,
---       lifetimes of an hour, of a model's hour, of a bucket and of a minute's visitors (s), rate window (s);
---       shape of the hit, also numbers: what rate.lua returned, or 0, length of keys' prefix,
+-- ARGV: what all hits have in common (see common.lua);
+--       shape of the hit, which is numbers in a text: what rate.lua returned, or 0, length of keys' prefix,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
 --       keys per view, number of views, and for record_batch.lua number of keys and of the arguments that follow;
@@ -21,34 +18,17 @@
 -- The keys of a view are then the first four, and its windows or the sets of each identity, newest first;
 -- the stand-in is the identity behind the others.
 -- The keys of effects come after those of all views.
-local call = redis.call
-local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
+-- common.lua
 local SHARED, FIXED = 3, 3
 local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
-local window, limit, robot, hour_life, model_hour_life, bucket_life, minute_life, rate_window =
-  string.match(ARGV[1], string.rep('(%d+) ?', 8))
 local counted_hits, prefix, newcomers, script, width, views = string.match(ARGV[2], string.rep('(%d+) ', 6))
-limit, robot, prefix, newcomers = tonumber(limit), tonumber(robot), tonumber(prefix), tonumber(newcomers)
+prefix, newcomers = tonumber(prefix), tonumber(newcomers)
 script, width, views = tonumber(script), tonumber(width), tonumber(views)
 local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
 local counters = options and 4 or 5
 local identities = options and options.identities or script == 2 and 1 or width - counters
 local slices = options and options.slices or 0
 local is_in_slices, is_confirmed_in_slices, apply
-
--- Enters a counter that has just begun: the flush adds what SQL already counted. The first one names the list.
-local function mark(name)
-  local time = call('TIME')
-  local now = string.format('%.0f', time[1] * 1000000 + time[2])
-  call('ZADD', unsettled, 'NX', now, name)
-  if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
-end
-
--- Returns the count; false for a key that holds no number, which no error may keep from all other pages.
-local function count(key)
-  local found = redis.pcall('INCR', key)
-  return type(found) == 'number' and found
-end
 
 if options then
   local effects = {}
@@ -73,7 +53,7 @@ if options then
 
   -- Only a hash with a single field may have begun just now.
   local function mark_hash(key)
-    if call('HLEN', KEYS[key]) == 1 then mark(string.sub(KEYS[key], prefix + 1)) end
+    if call('HLEN', KEYS[key]) == 1 then mark(unsettled, string.sub(KEYS[key], prefix + 1)) end
   end
 
   -- Enters the funnel's first stage, once in a visitor's pass (see step.lua).
@@ -155,76 +135,23 @@ if options then
   end
 end
 
--- A new cookie's view that the stand-in (a hash of address and browser) let count is provisional: the cookie's window
--- holds 'p', and 0 where the stand-in refused it. The first of those cookies whose page comes to life confirms the view,
--- or takes it over. Each further one is another person behind the address. Returns true if this view counted before.
-local function is_confirmed(own, stand_in)
-  local mine = call('GET', own)
-  if not mine then return not call('SET', own, 1, 'NX', 'EX', window) end
-  if mine == '1' then return true end
-  call('SET', own, 1, 'KEEPTTL')
-  return call('GET', stand_in) ~= '2' and (call('SET', stand_in, 2, 'XX', 'KEEPTTL') or true)
-end
-
--- Returns true if one of the visitor's windows is open; opens all of them if none is. The first is the visitor's own.
-local function is_repeat(view, first)
-  if slices > 0 then return (script == 2 and is_confirmed_in_slices or is_in_slices)(view, first, identities) end
-  if script == 2 then return is_confirmed(KEYS[first], KEYS[first + 1]) end
-  if identities == 2 then
-    if call('EXISTS', KEYS[first]) == 1 then return true end
-    if not call('SET', KEYS[first + 1], 1, 'NX', 'EX', window) then return true end
-  end
-  return not call('SET', KEYS[first], newcomers > 0 and 'p' or 1, 'NX', 'EX', window)
-end
-
--- Opens the window of a new cookie whose hit is refused, so that a reload with the cookie stays a repeat. It is marked
--- as refused: 0 in place of 1; in a slice, the complement of its member comes with it.
-local function open_refused(view, first)
-  if slices == 0 then
-    call('SET', KEYS[first], 0, 'NX', 'EX', window)
-  elseif not is_in_slices(view, first, 1) then
-    call('SADD', KEYS[first], -1 - tonumber(options.views[view].members[1]))
-  end
-end
-
--- Most hits are a visitor's only one in a rate window, so that one costs a single command.
-local hits = rate == unsettled and tonumber(counted_hits)
-  or call('SET', rate, 1, 'NX', 'EX', rate_window) and 1
-  or call('INCR', rate)
-local limited = hits > limit and (hits > robot and HONEYPOT or RATE)
-
-local outcome, is_new = {}, false
+local outcomes, is_new, hits = {}, false, nil
 for view = 1, views do
   local key = SHARED + 1 + width * (view - 1)
-  local total
-  outcome[view] = limited or is_repeat(view, key + counters) and REPEAT or COUNTED
-  if outcome[view] == COUNTED then
-    total = count(KEYS[key])
-    outcome[view] = total and COUNTED or BROKEN
-  end
-  if total then
+  local total, hour, model_hour, minute_visitors = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+  local hll, own, other = not options and KEYS[key + 4], KEYS[key + counters], nil
+  if width > counters + 1 then other = KEYS[key + counters + 1] end
+  local subject = ARGV[FIXED + view]
+-- view.lua
+  if outcome == COUNTED then
     is_new = true
-    local subject = ARGV[FIXED + view]
-    if total == 1 then mark(subject) end
-    if count(KEYS[key + 1]) == 1 then call('EXPIRE', KEYS[key + 1], hour_life) end
-    if count(KEYS[key + 2]) == 1 then
-      call('EXPIRE', KEYS[key + 2], model_hour_life)
-      mark(string.sub(KEYS[key + 2], prefix + 1))
-    end
-    if not options then redis.pcall('PFADD', KEYS[key + 4], visitor) end
-    -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
-    if call('ZINCRBY', bucket, 1, subject) == '1' then call('EXPIRE', bucket, bucket_life) end
     if options then apply(view) end
-  elseif hits <= newcomers and outcome[view] ~= BROKEN then
-    open_refused(view, key + counters)
+  elseif slices > 0 and hits <= newcomers and outcome ~= BROKEN and not is_in_slices(view, key + counters, 1) then
+    call('SADD', own, -1 - tonumber(options.views[view].members[1]))  -- marks the view as refused
   end
-  -- Each hit that is refused for the lack of a cookie has an id of its own, so they would be as many people.
-  if total or outcome[view] == REPEAT and newcomers == 0 then
-    if redis.pcall('PFADD', KEYS[key + 3], visitor) == 1 then call('EXPIRE', KEYS[key + 3], minute_life) end
-  end
+  outcomes[view] = outcome
 end
 
 -- The page's own request was a hit already.
 if script > 0 and newcomers == 0 and not is_new and rate ~= unsettled then call('DECR', rate) end
-
-return outcome
+return outcomes

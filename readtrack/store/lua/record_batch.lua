@@ -1,19 +1,48 @@
 -- Records the views of many hits, in their order.
--- Guarantees: those of record.lua, for each hit. Sent again, it counts none of them twice.
--- KEYS: those of record.lua, for each hit
--- ARGV: what all hits have in common, which is the first argument of record.lua; the other arguments of each hit
+-- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
+-- KEYS and ARGV: what all hits have in common, as in common.lua; then runs of hits, each after an argument that says
+--   what they are:
+--   "alike N": N hits of one view without options. KEYS of all: unsettled, trending bucket, model's hour,
+--     model's visitors of the minute; of each: rate, total, hour, hll, window[, other window].
+--     ARGV of each: shape as in record.lua, visitor, subject
+--   "other N": N hits with the KEYS of record.lua and its ARGV from the second
 -- Returns: per hit what record.lua returns
+-- common.lua
 local function record(KEYS, ARGV)
 -- record.lua
 end
 
-local outcomes, key, position = {}, 0, 2
+local outcomes, shapes, key, position, slices = {}, {}, 0, 2, 0
 while position <= #ARGV do
-  local keys, args = {}, {ARGV[1], ARGV[position]}
-  local width, length = string.match(ARGV[position], '(%d+) (%d+)$')
-  for index = 1, width do keys[index] = KEYS[key + index] end
-  for index = 1, length do args[2 + index] = ARGV[position + index] end
-  outcomes[#outcomes + 1] = record(keys, args)
-  key, position = key + width, position + 1 + length
+  local kind, many = string.match(ARGV[position], '(%a+) (%d+)')
+  position = position + 1
+  if kind == 'alike' then
+    local unsettled, bucket, model_hour, minute_visitors = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4]
+    key = key + 4
+    for _ = 1, many do
+      local shape, visitor, subject = shapes[ARGV[position]], ARGV[position + 1], ARGV[position + 2]
+      if not shape then
+        local hits, prefix, newcomers, script, width = string.match(ARGV[position], string.rep('(%d+) ', 5))
+        shape = {hits, tonumber(prefix), tonumber(newcomers), tonumber(script), width == '7'}
+        shapes[ARGV[position]] = shape
+      end
+      local counted_hits, prefix, newcomers, script, has_other = unpack(shape)
+      local rate, total, hour, hll, own = unpack(KEYS, key + 1, key + 5)
+      local other, hits = has_other and KEYS[key + 6], nil
+-- view.lua
+      if script > 0 and newcomers == 0 and outcome ~= COUNTED and rate ~= unsettled then call('DECR', rate) end
+      outcomes[#outcomes + 1] = {outcome}
+      key, position = key + (has_other and 6 or 5), position + 3
+    end
+  else
+    for _ = 1, many do
+      local keys, args = {}, {ARGV[1], ARGV[position]}
+      local width, length = string.match(ARGV[position], '(%d+) (%d+)$')
+      for index = 1, width do keys[index] = KEYS[key + index] end
+      for index = 1, length do args[2 + index] = ARGV[position + index] end
+      outcomes[#outcomes + 1] = record(keys, args)
+      key, position = key + width, position + 1 + length
+    end
+  end
 end
 return outcomes
