@@ -164,12 +164,6 @@ def scripts(context: Context) -> Finding:
     return finding("scripts.ok")
 
 
-def timeouts(context: Context) -> Finding:
-    """Examines how long pages would wait for a Redis that hangs."""
-    is_long = conf.TIMEOUT > 1 or conf.CIRCUIT < conf.TIMEOUT
-    return finding("timeouts.long" if is_long else "timeouts.ok", conf.TIMEOUT, conf.CIRCUIT)
-
-
 def addresses(context: Context) -> Iterable[Finding]:
     """Reports what the web processes noticed about the addresses of new visitors."""
     found = skips_by_reason(24, at=buckets.now())
@@ -265,7 +259,6 @@ EXAMINATIONS: Mapping[Examination, frozenset[str]] = {
     eviction: REDIS,
     persistence: REDIS,
     scripts: REDIS,
-    timeouts: frozenset(),
     addresses: REDIS,
     flushes: DATABASE,
     outbox: DATABASE,

@@ -200,12 +200,3 @@ def test_a_log_that_cannot_be_written_is_an_error() -> None:
     told = {"aof_enabled": 1, "aof_last_write_status": "err"}
     first, *_ = report.persistence(Context(1, SimpleNamespace(info=lambda: told, config_get=lambda name: {})))
     assert first[:2] == ("error", "The last write to the log (AOF) of Redis failed.")
-
-
-@pytest.mark.parametrize(
-    ("overrides", "level"),
-    [({"TIMEOUT": 0.25}, "ok"), ({"TIMEOUT": 3.0}, "warning"), ({"TIMEOUT": 0.5, "CIRCUIT": 0.1}, "warning")],
-)
-def test_time_outs_that_hold_pages_up_are_a_warning(settings: Settings, overrides: dict[str, Any], level: str) -> None:
-    settings.READTRACK = overrides
-    assert levels("timeouts") == [level]

@@ -1,6 +1,7 @@
 """`manage.py readtrack doctor`."""
 
 import json
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -9,8 +10,9 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from demo_project.engines.valkey import Valkey
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
+from readtrack.models import UnsentPublication
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.support.factories import hit, post
@@ -44,16 +46,22 @@ def test_a_site_that_is_well_gives_status_0(well: Valkey) -> None:
     assert "drift        1 total compared with SQL, none different." in text
 
 
-def test_a_warning_gives_status_1_and_says_what_to_do(well: Valkey, settings: Settings) -> None:
-    settings.READTRACK = {"TIMEOUT": 5}
+@pytest.fixture
+def _late(well: Valkey) -> None:
+    """Leaves a publication unsent."""
+    UnsentPublication.objects.create(subject="site.category:1", written=buckets.now() - timedelta(seconds=200))
+
+
+@pytest.mark.usefixtures("_late")
+def test_a_warning_gives_status_1_and_says_what_to_do() -> None:
     status, text = doctor()
     assert status == 1
-    assert "warning timeouts     Pages wait at most 5 s" in text
-    assert "                     Set READTRACK['TIMEOUT']" in text
+    assert "warning outbox       1 publication not sent" in text
+    assert "                     Flushes send them. Run:" in text
 
 
-def test_an_error_gives_status_2_however_many_warnings_there_are(well: Valkey, settings: Settings) -> None:
-    settings.READTRACK = {"TIMEOUT": 5}
+@pytest.mark.usefixtures("_late")
+def test_an_error_gives_status_2_however_many_warnings_there_are(well: Valkey) -> None:
     well.stop()
     assert doctor()[0] == 2
 
@@ -67,9 +75,9 @@ def test_json_is_for_machines(well: Valkey) -> None:
     assert answer["findings"][0]["name"] == "connection"
 
 
-def test_verbosity_0_prints_what_is_wrong_only(well: Valkey, settings: Settings) -> None:
+def test_verbosity_0_prints_what_is_wrong_only(well: Valkey, request: pytest.FixtureRequest) -> None:
     assert doctor(verbosity=0) == (0, "")
-    settings.READTRACK = {"TIMEOUT": 5}
+    request.getfixturevalue("_late")
     assert len(doctor(verbosity=0)[1].splitlines()) == 2
 
 
