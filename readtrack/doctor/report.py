@@ -1,6 +1,6 @@
 """Examines the Redis server, what web processes noted in it, and the flushes; a failing server is a finding, too."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from itertools import chain
 from operator import itemgetter
@@ -36,6 +36,7 @@ OLDEST = (6, 2)
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 NEARLY_FULL = 0.9  # of maxmemory
 SHOWN = 3  # subjects
+SAMPLE = 1_000  # totals that are compared with SQL, at most
 STATEMENT = 200  # characters of a statement that are shown
 UNITS = ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (1, "s"))
 REMEMBERED = timedelta(hours=1)  # for which the minute buckets hold the views of each subject
@@ -48,13 +49,6 @@ class Finding(NamedTuple):
     message: str
     hint: str
     name: str  # of the examination
-
-
-class Context(NamedTuple):
-    """Input of every examination."""
-
-    sample: int  # most totals to compare with SQL
-    client: Any = None  # of the server to look at, for those in BY_SERVER
 
 
 def duration(time: timedelta) -> str:
@@ -93,16 +87,16 @@ def failure(error: RedisError | Error) -> Finding:
     return finding(f"failure.{kind}", str(error).strip(), conf.CACHE, type(error).__name__, where)
 
 
-def connection(context: Context) -> Finding:
+def connection() -> Finding:
     """Measures how long a page waits for an answer."""
     check_configuration()
     took = server.ping()
     return finding("connection.slow" if took > SLOW else "connection.ok", took * 1000)
 
 
-def version(context: Context) -> Finding:
+def version(client: Any) -> Finding:
     """Examines whether the server knows the commands that the scripts call."""
-    info = context.client.info()
+    info = client.info()
     # Valkey also names a version of Redis, which is not its own.
     name = "Valkey" if "valkey_version" in info else "Redis"
     found = str(info.get(f"{name.lower()}_version", ""))
@@ -112,9 +106,9 @@ def version(context: Context) -> Finding:
     return finding("version.old" if is_old else "version.ok", name, found)
 
 
-def role(context: Context) -> Finding:
+def role(client: Any) -> Finding:
     """Examines whether the server takes writes and holds all keys."""
-    info = context.client.info()
+    info = client.info()
     is_in_cluster, replicas = int(info.get("cluster_enabled", 0)) > 0, int(info.get("connected_slaves", 0))
     if is_in_cluster and not is_cluster():
         return finding("role.cluster", conf.CACHE, CLUSTER_FACTORY)
@@ -123,14 +117,14 @@ def role(context: Context) -> Finding:
     kind = "ok"
     if is_in_cluster and not replicas:
         kind = "alone"
-    elif is_in_cluster and server.configured("cluster-require-full-coverage", context.client) == "yes":
+    elif is_in_cluster and server.configured("cluster-require-full-coverage", client) == "yes":
         kind = "covering"
     return finding(f"role.{kind}", counted(replicas, "replica"))
 
 
-def eviction(context: Context) -> Finding:
+def eviction(client: Any) -> Finding:
     """Examines whether Redis deletes counts when its memory is full."""
-    info = context.client.info()
+    info = client.info()
     policy = str(info.get("maxmemory_policy", ""))
     limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
     kind = "full" if limit and used > limit * NEARLY_FULL else "ok"
@@ -139,14 +133,14 @@ def eviction(context: Context) -> Finding:
     return finding(f"eviction.{kind}", policy, size(used), size(limit))
 
 
-def persistence(context: Context) -> Iterator[Finding]:
+def persistence(client: Any) -> Iterator[Finding]:
     """Examines what is left after a restart of Redis."""
-    info = context.client.info()
+    info = client.info()
     failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
     for field, what in failed.items():
         if info.get(field, "ok") != "ok":
             yield finding("persistence.failed", what)
-    saves = server.configured("save", context.client)
+    saves = server.configured("save", client)
     if info.get("aof_enabled"):
         yield finding("persistence.log")
     elif saves:
@@ -155,7 +149,7 @@ def persistence(context: Context) -> Iterator[Finding]:
         yield finding("persistence.unknown" if saves is None else "persistence.none")
 
 
-def scripts(context: Context) -> Finding:
+def scripts() -> Finding:
     """Examines whether the Redis user may run the Lua scripts."""
     try:
         server.try_scripts()
@@ -164,14 +158,14 @@ def scripts(context: Context) -> Finding:
     return finding("scripts.ok")
 
 
-def addresses(context: Context) -> Iterable[Finding]:
+def addresses() -> Iterable[Finding]:
     """Reports what the web processes noticed about the addresses of new visitors."""
     found = skips_by_reason(24, at=buckets.now())
     noticed = [finding("addresses.shared", NOTICES[notice]) for notice in NOTICES if found[notice]]
     return noticed or [finding("addresses.ok")]
 
 
-def flushes(context: Context) -> Iterator[Finding]:
+def flushes() -> Iterator[Finding]:
     """Examines when flushes ran, how they ended and how long they took."""
     now, last, good = buckets.now(), FlushRun.objects.first(), runs.last_good()
     if last is None:
@@ -191,7 +185,7 @@ def flushes(context: Context) -> Iterator[Finding]:
         yield finding("flushes.slow", duration(good.took), duration(interval))
 
 
-def outbox(context: Context) -> Finding:
+def outbox() -> Finding:
     """Examines whether publications reach Redis."""
     waiting = [
         UnsentPublication.objects.using(alias).aggregate(number=Count("pk"), oldest=Min("written"))
@@ -205,7 +199,7 @@ def outbox(context: Context) -> Finding:
     return finding(f"outbox.{kind}", counted(number, "publication"), duration(age))
 
 
-def locks(context: Context) -> Finding:
+def locks() -> Finding:
     """Examines whether another transaction keeps flushes from writing rows."""
     good = runs.last_good()
     if good is None or not good.locked:
@@ -218,7 +212,7 @@ def locks(context: Context) -> Finding:
     return finding("locks.held", left, session, duration(age), statement[:STATEMENT])
 
 
-def totals(context: Context) -> Finding:
+def totals() -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
     number, broken = server.broken_totals()
     if not broken:
@@ -226,13 +220,13 @@ def totals(context: Context) -> Finding:
     return finding("totals.broken", counted(len(broken), "total"), ", ".join(broken[:SHOWN]))
 
 
-def drift(context: Context) -> Finding:
-    """Compares totals with SQL. They may differ by the views since the last flush."""
+def drift() -> Finding:
+    """Compares some totals with SQL. They may differ by the views since the last flush."""
     # Read first, because views from here on may be in the totals, and then are in the minute buckets.
     now, good = buckets.now(), runs.last_good()
     if good is None or now - good.began > REMEMBERED:
         return finding("drift.unknown")
-    totals = {subject: total for subject, total in server.some_totals(context.sample) if total and total.is_settled}
+    totals = {subject: total for subject, total in server.some_totals(SAMPLE) if total and total.is_settled}
     stored: dict[str, int] = {}
     for model, rows in rows_by_model(totals).items():
         stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
@@ -246,51 +240,39 @@ def drift(context: Context) -> Finding:
     return finding("drift.some" if different else "drift.none", *shown)
 
 
-BY_SERVER = (version, role, eviction, persistence)  # each server of a cluster has its own
-REDIS, DATABASE = frozenset({"Redis"}), frozenset({"database"})
+Examination = Callable[..., Finding | Iterable[Finding]]
 
-Examination = Callable[[Context], Finding | Iterable[Finding]]
-
-# Functions that look at one thing each, in the order of the report, and the servers that they ask.
-EXAMINATIONS: Mapping[Examination, frozenset[str]] = {
-    connection: REDIS,
-    version: REDIS,
-    role: REDIS,
-    eviction: REDIS,
-    persistence: REDIS,
-    scripts: REDIS,
-    addresses: REDIS,
-    flushes: DATABASE,
-    outbox: DATABASE,
-    locks: DATABASE,
-    totals: REDIS,
-    drift: REDIS | DATABASE,
-}
+BY_SERVER: list[Examination] = [version, role, eviction, persistence]  # each server of a cluster has its own
+# Functions that look at one thing each, in the order of the report.
+EXAMINATIONS: list[Examination] = [connection, *BY_SERVER, scripts, addresses, flushes, outbox, locks, totals, drift]
+OF_DATABASE: set[Examination] = {flushes, outbox, locks, drift}
+OF_REDIS = {*EXAMINATIONS} - {flushes, outbox, locks}
 
 
-def examine(*, sample: int) -> Iterator[Finding]:
+def examine() -> Iterator[Finding]:
     """Yields the findings as they are made; once a server fails, other examinations of it are left out."""
-    context, failed = Context(sample), set[str]()
-    for look, needs in EXAMINATIONS.items():
-        if needs & failed:
+    left_out = set[Examination]()
+    for look in EXAMINATIONS:
+        if look in left_out:
             continue
-        name = look.__name__
         try:
-            found = _each(look, context) if look in BY_SERVER else look(context)
-            yield from [found] if isinstance(found, Finding) else found
+            yield from _each(look) if look in BY_SERVER else _listed(look())
         except RefusedError as error:
-            yield finding("refused.command", error)._replace(name=name)
+            yield finding("refused.command", error)._replace(name=look.__name__)
         except (RedisError, Error) as error:
-            failed |= REDIS if isinstance(error, RedisError) else DATABASE
-            yield failure(error)._replace(name=name)
+            left_out |= OF_REDIS if isinstance(error, RedisError) else OF_DATABASE
+            yield failure(error)._replace(name=look.__name__)
 
 
-def _each(look: Examination, context: Context) -> Iterator[Finding]:
+def _each(look: Examination) -> Iterator[Finding]:
     """Yields the findings about the server, or the primaries of a cluster; one for those that are alike."""
     found: dict[Finding, list[str]] = {}
     for client in servers():
-        told = look(context._replace(client=client))
-        for one in [told] if isinstance(told, Finding) else told:
+        for one in _listed(look(client)):
             found.setdefault(one, []).append(address(client))
     for one, places in found.items():
         yield one._replace(message=f"{', '.join(places)}: {one.message}") if is_cluster() else one
+
+
+def _listed(found: Finding | Iterable[Finding]) -> Iterable[Finding]:
+    return [found] if isinstance(found, Finding) else found

@@ -10,9 +10,9 @@ from readtrack.models import FlushRun
 SECOND = timedelta(seconds=1)
 
 
-def found(name: str, *, sample: int = 100) -> list[Finding]:
+def found(name: str) -> list[Finding]:
     """Returns the findings of one examination, among all of them."""
-    return [finding for finding in examine(sample=sample) if finding.name == name]
+    return [finding for finding in examine() if finding.name == name]
 
 
 def levels(name: str) -> list[str]:

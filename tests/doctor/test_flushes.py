@@ -36,7 +36,7 @@ def test_a_database_that_is_gone_is_one_error(monkeypatch: pytest.MonkeyPatch) -
 def test_a_missing_table_is_named_once() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE readtrack_flushrun CASCADE")
-    [finding] = [one for one in examine(sample=1) if one.level == "error"]
+    [finding] = [one for one in examine() if one.level == "error"]
     assert "readtrack_flushrun" in finding.message
     assert "manage.py migrate" in finding.hint
 
@@ -134,8 +134,9 @@ def test_drift_needs_something_to_compare_and_a_flush_to_compare_by() -> None:
     assert found("drift")[0][:2] == ("ok", "0 totals compared with SQL, none different.")
 
 
-def test_the_sample_bounds_what_is_compared(redis: Redis, settings: Settings) -> None:
+def test_the_sample_bounds_what_is_compared(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readtrack.doctor.report.SAMPLE", 2)
     for _ in range(5):
         viewed(post(), 1)
     flush()
-    assert "2 totals" in found("drift", sample=2)[0].message
+    assert "2 totals" in found("drift")[0].message

@@ -13,7 +13,6 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack.doctor import report
-from readtrack.doctor.report import Context
 from readtrack.store.connection import PATIENCE
 from tests.conftest import Start, use_redis
 from tests.doctor.conftest import found, levels
@@ -186,17 +185,17 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
     ],
 )
 def test_versions_are_judged_by_the_servers_own(info: dict[str, Any], finding: tuple[str, str]) -> None:
-    level, message, *_ = report.version(Context(1, SimpleNamespace(info=lambda: info)))
+    level, message, *_ = report.version(SimpleNamespace(info=lambda: info))
     assert (level, message) == finding
 
 
 def test_a_server_that_hides_its_eviction_policy_is_a_note() -> None:
-    level, message, hint, _name = report.eviction(Context(1, SimpleNamespace(info=lambda: {"redis_version": "7.2.4"})))
+    level, message, hint, _name = report.eviction(SimpleNamespace(info=lambda: {"redis_version": "7.2.4"}))
     assert (level, message) == ("note", "The server does not tell its maxmemory-policy.")
     assert hint == "It has to be noeviction."
 
 
 def test_a_log_that_cannot_be_written_is_an_error() -> None:
     told = {"aof_enabled": 1, "aof_last_write_status": "err"}
-    first, *_ = report.persistence(Context(1, SimpleNamespace(info=lambda: told, config_get=lambda name: {})))
+    first, *_ = report.persistence(SimpleNamespace(info=lambda: told, config_get=lambda name: {}))
     assert first[:2] == ("error", "The last write to the log (AOF) of Redis failed.")

@@ -83,8 +83,3 @@ def test_verbosity_0_prints_what_is_wrong_only(well: Valkey, request: pytest.Fix
 
 def test_levels_are_coloured(well: Valkey) -> None:
     assert "\x1b[" in doctor(force_color=True)[1]
-
-
-@pytest.mark.parametrize("sample", ["0", "1", "-5"])
-def test_a_sample_is_one_key_at_least(well: Valkey, sample: str) -> None:
-    assert doctor("--sample", sample)[0] == 0

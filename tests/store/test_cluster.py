@@ -234,7 +234,7 @@ def test_a_slot_on_its_way_loses_no_count(cluster: ValkeyCluster, posts: list[Po
 
 
 def test_the_doctor_examines_each_server(cluster: ValkeyCluster) -> None:
-    found = {finding.name: finding for finding in examine(sample=100)}
+    found = {finding.name: finding for finding in examine()}
     assert {finding.message for finding in found.values() if finding.level == "error"} == set()
     assert found["version"].message.count("127.0.0.1:") == SHARDS
     assert "1 replica" in found["role"].message
@@ -405,7 +405,7 @@ def test_without_a_server_that_knows_slots_pages_show_what_sql_has(
     assert set(reports.views(posts).values()) == {7}
     with pytest.raises(SilentError):
         server_time(patient=True)
-    assert any(finding.level == "error" for finding in examine(sample=1))
+    assert any(finding.level == "error" for finding in examine())
 
 
 def test_skips_wait_for_the_server_that_keeps_them(cluster: ValkeyCluster, posts: list[Post], noon: datetime) -> None:
@@ -420,7 +420,7 @@ def test_skips_wait_for_the_server_that_keeps_them(cluster: ValkeyCluster, posts
 
 def test_the_doctor_tells_servers_apart_and_warns_of_full_coverage(cluster: ValkeyCluster) -> None:
     with cluster.configured(1, "cluster-require-full-coverage", "yes"):
-        found = [finding for finding in examine(sample=1) if finding.name == "role"]
+        found = [finding for finding in examine() if finding.name == "role"]
     assert sorted(finding.level for finding in found) == ["ok", "warning"]
     [warning] = [finding for finding in found if finding.level == "warning"]
     assert warning.message.startswith(f"127.0.0.1:{cluster.servers[1].port}: ")
@@ -433,7 +433,7 @@ def test_the_doctor_warns_of_a_primary_without_replicas(
     with Redis.from_url(valkey.url) as client:
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
     settings.CACHES = {"default": cache([valkey.url])}
-    assert {finding.level for finding in examine(sample=1) if finding.name == "role"} == {"warning"}
+    assert {finding.level for finding in examine() if finding.name == "role"} == {"warning"}
 
 
 def test_the_client_of_another_library_lends_its_password_and_tls(settings: Settings) -> None:

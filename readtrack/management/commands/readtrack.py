@@ -58,9 +58,9 @@ def flush(*, bar: Any, changed: bool, partition: str, **options: Any) -> str:
     return "\n".join([*figures, f"{'seconds':8} {done.took.total_seconds() if done.took else 0:>12.2f}"])
 
 
-def doctor(*, command: BaseCommand, as_json: bool, sample: int, verbosity: int, **options: Any) -> None:
+def doctor(*, command: BaseCommand, as_json: bool, verbosity: int, **options: Any) -> None:
     """Prints the findings. Exits with their status, unless all is well."""
-    found = list(examine(sample=max(1, sample)))
+    found = list(examine())
     status = max(LEVELS[finding.level][0] for finding in found)
     if as_json:
         answer = {"status": status, "findings": [finding._asdict() for finding in found]}
@@ -237,7 +237,6 @@ def _time(text: str) -> datetime:
 
 
 TYPES: Mapping[str, Callable[[str], Any]] = {  # of the arguments in arguments.json
-    "int": int,
     "count": partial(_number, kind=int, highest=10**12),
     "share": partial(_number, kind=float, highest=1),
     "field": _field,
