@@ -41,7 +41,6 @@ TEXTS = files("readtrack.management.subcommands")
 FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")  # of a flush
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a budget
 ROW = "  {:36} {:>13} {:>9} {:>9}"
-LARGE = 0.01  # share of the memory from which on a kind of key has a line of its own
 SHOWN = 20  # reasons for skips of an import, and patterns of paths that did not resolve
 # Of the doctor's findings by their level: the exit status, and the style.
 LEVELS = {"ok": (0, "SUCCESS"), "note": (0, "NOTICE"), "warning": (1, "WARNING"), "error": (2, "ERROR")}
@@ -98,16 +97,11 @@ def budget(*, as_json: bool, **options: Any) -> str:
 
 
 def _kinds(found: Mapping[str, KeyKind]) -> Iterator[str]:
-    """Yields a table of kinds of keys; small ones share a line."""
-    total = sum(kind.total for kind in found.values())
-    small = [kind.total for kind in found.values() if kind.total < LARGE * total]
+    """Yields a table of kinds of keys."""
     yield ROW.format("key", "keys", "each", "all")
     for name, kind in found.items():
-        if kind.total >= LARGE * total:
-            yield ROW.format(name, f"{kind.keys:,}", size(kind.each), size(kind.total))
-    if small:
-        yield ROW.format(counted(len(small), "smaller kind"), "", "", size(sum(small)))
-    yield ROW.format("", "", "", size(total))
+        yield ROW.format(name, f"{kind.keys:,}", size(kind.each), size(kind.total))
+    yield ROW.format("", "", "", size(sum(kind.total for kind in found.values())))
 
 
 def import_(*, command: BaseCommand, bar: Any, dry_run: bool, **options: Any) -> str:
