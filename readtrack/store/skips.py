@@ -24,7 +24,7 @@ INTERVAL = 1.0  # seconds between two sendings
 
 NAMED = "bot:"  # before the name of a robot
 OTHER = f"{NAMED}other"
-MOST = 64  # reasons, notices and names of an hour; robots can make up names, and further ones are "other"
+MOST = 64  # reasons, notices and names, of an hour in Redis; robots can make up names, and further ones are "other"
 
 Skips = Counter[tuple[str, str]]  # by key, which names the hour, and reason; names and notices travel with them
 
@@ -52,11 +52,10 @@ class SkipBuffer:
         """Adds a skip, a robot or a notice of each name to those of a key."""
         with self._lock:
             for name in names:
-                is_new = name.startswith(NAMED) and len(self.skips) >= MOST and (key, name) not in self.skips
-                is_further = is_new and sum(one == key for one, _ in self.skips) >= MOST
+                is_further = name.startswith(NAMED) and len(self.skips) >= MOST and (key, name) not in self.skips
                 self.skips[key, OTHER if is_further else name] += 1
             while len(self.skips) > HOURS * len(REASONS):
-                del self.skips[min(self.skips, key=lambda one: (not one[1].startswith(NAMED), one))]
+                del self.skips[min(self.skips)]
 
     @property
     def is_due(self) -> bool:
