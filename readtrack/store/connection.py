@@ -192,11 +192,11 @@ def misconfiguration() -> str:
         cache, factory = caches[conf.CACHE], _factory(conf.CACHE)
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
-        if isinstance(factory, ClusterFactory) or "Cluster" in type(cache).__name__:  # of other libraries
-            _refuse_one_partition()
         if isinstance(factory, ConnectionFactory):
-            pool = _pool(conf.CACHE, timeout=1)
+            pool = make(conf.CACHE, 1).connection_pool
             pool.connection_class(**pool.connection_kwargs)
+        elif "Cluster" in type(cache).__name__:  # of other libraries, whose client would ask the servers
+            _refuse_one_partition()
     except UnusableError as error:
         return str(error)
     except (AttributeError, ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
