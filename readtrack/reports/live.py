@@ -177,17 +177,14 @@ def _stored(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
     return {subject: read.get(subject, 0) if count is None else count for subject, count in carried.items()}
 
 
-def visitors_together(objs: Iterable[Model], *, days: int | None = None, at: datetime | None = None) -> int:
+def visitors_together(objs: Iterable[Model]) -> int:
     """Returns the number of different visitors of all the objects; a visitor of several objects counts once.
 
     All-time numbers are never less than SQL's of any of the objects. Raises UniquesError if the strategies do not
     know the number, and redis.RedisError.
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
-    several = list(subjects.values())
-    if days is not None:
-        return uniques.recent_visitors_together(several, days=days, at=buckets.now(at))
-    return max(uniques.visitors_together(several), max(_stored(subjects).values(), default=0))
+    return max(uniques.visitors_together(list(subjects.values())), max(_stored(subjects).values(), default=0))
 
 
 def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:

@@ -237,16 +237,6 @@ def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict
     return dict(ChainMap(*scripts.run_all(*calls)))
 
 
-def recent_visitors_together(subjects: Sequence[str], *, days: int, at: datetime) -> int:
-    """Returns the different visitors of all subjects in the last days. Raises as `recent_visitors` does."""
-    if not subjects:
-        return 0
-    if own := _own_days(subjects, days):
-        return union([own(date, subject) for subject in subjects for date in buckets.day_buckets(days, until=at)])
-    merged = recent_visitors(subjects, days=days, at=at)
-    return count_sketches([keys.last_days(days, buckets.day_bucket(at), subject) for subject in merged])
-
-
 def _own_days(subjects: Sequence[str], days: int) -> Key | None:
     """Returns the sets of a day by which the strategy tells so many days; None if the daily sketches do."""
     if days < 1:

@@ -54,7 +54,6 @@ def test_visitors_of_the_last_days(settings: Settings, noon: datetime) -> None:
     view(two, "b", at=noon)
     assert reports.visitors([one], days=7, at=noon)[one] == 2
     assert reports.visitors([one, two], days=7, at=noon) == {one: 2, two: 1}
-    assert reports.visitors_together([one, two], days=7, at=noon) == 2
 
 
 def test_visitors_of_several_objects_together() -> None:

@@ -216,8 +216,6 @@ def test_visitors_of_several_partitions_are_counted_together(
     assert reports.visitors(posts) == dict.fromkeys(posts, 2)
     assert reports.visitors_together(posts) == 9
     assert reports.visitors(posts, days=2) == dict.fromkeys(posts, 2)
-    assert reports.visitors_together(posts, days=2) == 9
-    assert reports.visitors_together(posts[:1], days=2) == 2
     monkeypatch.setattr(uniques, "UNION_LIMIT", 10)
     if strategy == "set":
         with pytest.raises(UniquesError):

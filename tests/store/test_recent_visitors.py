@@ -30,13 +30,9 @@ def visits(settings: Settings, redis: Redis, noon: datetime) -> None:
 
 
 @pytest.mark.usefixtures("visits")
-@pytest.mark.parametrize(
-    ("days", "first", "second", "together"), [(1, 2, 1, 2), (2, 3, 1, 3), (7, 4, 2, 5), (8, 5, 2, 6)]
-)
-def test_visitors_of_any_number_of_days(noon: datetime, days: int, first: int, second: int, together: int) -> None:
+@pytest.mark.parametrize(("days", "first", "second"), [(1, 2, 1), (2, 3, 1), (7, 4, 2), (8, 5, 2)])
+def test_visitors_of_any_number_of_days(noon: datetime, days: int, first: int, second: int) -> None:
     assert uniques.recent_visitors([ONE, TWO], days=days, at=noon) == {ONE: first, TWO: second}
-    assert uniques.recent_visitors_together([ONE, TWO], days=days, at=noon) == together
-    assert uniques.recent_visitors_together([], days=days, at=noon) == 0
 
 
 @pytest.mark.usefixtures("visits")
@@ -70,7 +66,7 @@ def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(redis: Redis
     with pytest.raises(UniquesError, match=r"READTRACK\['UNIQUE_DAYS'\] is 0. Set it to 7 or more"):
         uniques.recent_visitors([ONE], days=7, at=noon)
     with pytest.raises(UniquesError, match="one day at least"):
-        uniques.recent_visitors_together([ONE], days=0, at=noon)
+        uniques.recent_visitors([ONE], days=0, at=noon)
 
 
 def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon: datetime) -> None:
@@ -79,7 +75,6 @@ def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon
         view(redis, subject, visitor, noon, days_ago=days_ago)
     assert uniques.recent_visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
     assert uniques.recent_visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}
-    assert uniques.recent_visitors_together([ONE, TWO], days=1, at=noon) == 3
     with pytest.raises(UniquesError, match="3 days are not kept"):
         uniques.recent_visitors([ONE], days=3, at=noon)
 
