@@ -125,7 +125,7 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
         "is_live": found.is_live,
         "is_whole": found.is_whole,
         "periods": [
-            (label, scope.address(period=name, **here), name == scope.period) for name, (label, back) in PERIODS.items()
+            (label, scope.address(period=name, **here), name == scope.period) for name, label in PERIODS.items()
         ],
         "tabs": [
             (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in tabs.items()

@@ -1,6 +1,6 @@
 """A scope: the period and the filters of the dashboard, out of the address. Tables, charts and exports take it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from datetime import timezone as dt_timezone
@@ -16,38 +16,27 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
 
-from readtrack import buckets
+from readtrack import buckets, subjects
 from readtrack.buckets import DAY, Period
 from readtrack.conf import conf
 from readtrack.hits import dimensions
 from readtrack.sql import databases
-from readtrack.subjects import (
-    author_field,
-    counted_models,
-    has_read_state,
-    is_counted,
-    label_of,
-    news_links,
-    owner,
-    parse_subject,
-    subject_of_row,
-)
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
 OLDEST = date(1990, 1, 1)
 DEFAULT = "7"
 MOMENT = timedelta(microseconds=1)
 
-#: Days back from today, the first day of which begins the period; None for those with rules of their own.
-PERIODS: Mapping[str, tuple[Any, int | None]] = {
-    "today": (_("Today"), 0),
-    "yesterday": (_("Yesterday"), None),
-    "7": (_("7 days"), 6),
-    "28": (_("28 days"), 27),
-    "90": (_("90 days"), 89),
-    "month": (_("This month"), None),
-    "year": (_("This year"), None),
-    "all": (_("All time"), None),
+#: A number is that of the days up to today.
+PERIODS: Mapping[str, Any] = {
+    "today": _("Today"),
+    "yesterday": _("Yesterday"),
+    "7": _("7 days"),
+    "28": _("28 days"),
+    "90": _("90 days"),
+    "month": _("This month"),
+    "year": _("This year"),
+    "all": _("All time"),
 }
 FILTERS = ("model", "object", "category", "author")
 OTHERS = ("period", "from", "to", "tab", "table", "format")
@@ -98,15 +87,13 @@ class Scope:
         asked = {name: found[name] for name in names if name not in left_out and found[name]}
         chosen = {name: value for name, value in asked.items() if _is_valid(name, value)}
         now = timezone.localtime(buckets.now(at))
-        first, last = (_day(found[name], now.date()) for name in ("from", "to"))
+        days = sorted(day for name in ("from", "to") if (day := _day(found[name], now.date())))
         period = found["period"] if found["period"] in PERIODS else DEFAULT
-        if first and last and not found["period"]:
+        if len(days) == 2 and not found["period"]:
             period = "range"
-            first, last = min(first, last), max(first, last)
-        if "object" in chosen and (parsed := parse_subject(chosen["object"])):
-            chosen["object"] = subject_of_row(*parsed)  # the one name of what has several
-        span, before = _spans(period, now, first or now.date(), last or now.date())
-        return cls(period, span, before, {**chosen, **fixed}, fixed)
+        if parsed := subjects.parse_subject(chosen.get("object", "")):
+            chosen["object"] = subjects.subject_of_row(*parsed)  # the one name of what has several
+        return cls(period, *_spans(period, now, days or [now.date()]), {**chosen, **fixed}, fixed)
 
     @property
     def by(self) -> Period:
@@ -132,10 +119,10 @@ class Scope:
     @property
     def models(self) -> list[type[Model]]:
         """Returns the counted models that the filters leave."""
-        parsed = parse_subject(self.chosen["object"]) if "object" in self.chosen else None
-        found = [owner(parsed[0])] if parsed else counted_models()
+        parsed = subjects.parse_subject(self.chosen.get("object", ""))
+        found = [subjects.owner(parsed[0])] if parsed else subjects.counted_models()
         if "model" in self.chosen:
-            found = [model for model in found if label_of(model) == self.chosen["model"]]
+            found = [model for model in found if subjects.label_of(model) == self.chosen["model"]]
         return [model for model in found if not self.is_listed or self._conditions(model) is not None]
 
     def rows(self, model: type[Model]) -> "QuerySet[Any]":
@@ -147,12 +134,14 @@ class Scope:
 
     def _conditions(self, model: Any) -> Q | None:
         """Returns the condition of the filters; None for a model that lacks the field for one of them."""
-        parsed = parse_subject(self.chosen["object"]) if "object" in self.chosen else None
+        parsed = subjects.parse_subject(self.chosen.get("object", ""))
         found = Q(pk=parsed[1]) if parsed else Q()
         if "category" in self.chosen:
-            target, pk = parse_subject(self.chosen["category"]) or (None, None)
+            target, pk = subjects.parse_subject(self.chosen["category"]) or (None, None)
             links = [
-                link.name for link in news_links(model) if target and issubclass(target, owner(link.related_model))
+                link.name
+                for link in subjects.news_links(model)
+                if target and issubclass(target, subjects.owner(link.related_model))
             ]
             if not links:
                 return None
@@ -160,7 +149,7 @@ class Scope:
             linked = (model._default_manager.filter(**{f"{link}__pk": pk}).values("pk") for link in links)
             found &= reduce(or_, (Q(pk__in=rows) for rows in linked))
         if "author" in self.chosen:
-            field = author_field(model)
+            field = subjects.author_field(model)
             if field is None:
                 return None
             found &= Q(**{f"{field.name}__pk": self.chosen["author"]})
@@ -191,11 +180,11 @@ def dimension_names() -> list[str]:
 
 def _is_valid(name: str, value: str) -> bool:
     if name == "model":
-        return value in map(label_of, counted_models())
+        return value in map(subjects.label_of, subjects.counted_models())
     if name == "author":
         return _is_key(get_user_model(), value)
-    has = {"object": is_counted, "category": has_read_state}.get(name)
-    parsed = parse_subject(value)
+    has = {"object": subjects.is_counted, "category": subjects.has_read_state}.get(name)
+    parsed = subjects.parse_subject(value)
     return has is None or (parsed is not None and _is_key(*parsed) and has(parsed[0]))
 
 
@@ -222,26 +211,21 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), zone).astimezone(dt_timezone.utc).astimezone(zone)
 
 
-def _spans(period: str, now: datetime, first: date, last: date) -> tuple[Span, Span | None]:
-    """Returns the period, and the one before it for as long as the period has lasted."""
+def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:
+    """Returns the period (a range has two days), and the one before it for as long as the period has lasted."""
     today = now.date()
     month, year = today.replace(day=1), today.replace(month=1, day=1)
-    begins = {
-        "yesterday": (today - DAY, today - 2 * DAY),
-        "month": (month, (month - DAY).replace(day=1)),
-        "year": (year, year.replace(year=year.year - 1)),
-        "range": (first, first - (last - first + DAY)),
-    }
-    back = PERIODS[period][1] or 0 if period in PERIODS else 0
-    begin, earlier = begins.get(period, (today - back * DAY, today - (2 * back + 1) * DAY))
-    end = min(_midnight({"yesterday": today, "range": last + DAY}.get(period, today + DAY)), now)
-    span = Span(_midnight(begin), end)
+    last = {"yesterday": today - DAY, "range": days[-1]}.get(period, today)
+    length = int(period) if period.isdigit() else 1
+    begin = {"month": month, "year": year, "range": days[0]}.get(period, last - (length - 1) * DAY)
+    span = Span(_midnight(begin), min(_midnight(last + DAY), now))
     if period == "all":
         return span, None
-    start = _midnight(earlier)
+    earlier = {"month": (month - DAY).replace(day=1), "year": year.replace(year=year.year - 1)}
+    start = earlier.get(period, begin - (last - begin + DAY))
     # Whole days and the time of the running one, so that a change of the clock is no hour more or less.
-    days = (end.date() - begin).days
-    until = _midnight(earlier + days * DAY) + (end - _midnight(end.date()))
+    whole = (span.until.date() - begin).days
+    until = _midnight(start + whole * DAY) + (span.until - _midnight(span.until.date()))
     # To the nearest hour, because a whole hour is no match for the first minutes of the running one.
-    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(start.tzinfo)
-    return span, Span(start, max(start, min(until, span.since)))
+    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(span.since.tzinfo)
+    return span, Span(_midnight(start), max(_midnight(start), min(until, span.since)))
