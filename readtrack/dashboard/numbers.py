@@ -31,6 +31,8 @@ from readtrack.subjects import enters_funnel, label_of, subject_column
 
 RECENT = 5  # minutes that are now
 HOURS = 48  # hours of skips that Redis keeps
+#: By what the objects of tables are chosen; of others it is by views.
+ORDERS: Mapping[str, By] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 
 
 class Counts(NamedTuple):
@@ -56,7 +58,7 @@ class Entry(NamedTuple):
 
 
 class Numbers:
-    """The numbers of a scope: SQL's, and Redis's where it answers. A page takes at most two round trips.
+    """The numbers of a scope for some tables: SQL's, and Redis's where it answers, in at most two round trips.
 
     `shown` is the number of rows that a table needs of many, None for all; `obj` the only object, where it is known.
     Notes on the chart are of the whole site.
@@ -65,21 +67,21 @@ class Numbers:
     def __init__(
         self,
         scope: Scope,
+        tables: Sequence[str],
         *,
-        by: By = "views",
-        kinds: Sequence[str] = (),
-        has_chart: bool = True,
         has_notes: bool = True,
         shown: int | None = None,
         obj: Model | None = None,
     ) -> None:
-        self.asked, self.by, self.has_chart, self.has_notes, self.shown = scope, by, has_chart, has_notes, shown
-        self.objects = Objects(scope, by, lambda: (name for name, _ in self._trending), obj)
+        self.asked, self.has_notes, self.shown = scope, has_notes, shown
+        self.has_chart, self.by = "over-time" in tables, ORDERS.get(tables[0], "views")
+        self.objects = Objects(scope, self.by, lambda: (name for name, _ in self._trending), obj)
+        of_objects = [*(f"views:{name}" for name in scope.values), *(["reading"] if "really-read" in tables else [])]
+        summed = [name.replace("by-", "views:", 1) for name in tables if name == "funnel" or name.startswith("by-")]
         # What whole models gain is stored by the hour, of each object only its count of all time.
         self.has_gains = conf.HISTORY and not scope.is_listed
-        self._summed = [kind for kind in kinds if kind != "reading" and self.has_gains]
-        of_values = (f"views:{name}" for name in scope.values)
-        self.kinds = [*dict.fromkeys([*(kind for kind in kinds if kind not in self._summed), *of_values])]
+        self._summed = summed if self.has_gains else []
+        self.kinds = of_objects if self.has_gains else [*of_objects, *summed]
         self.labels = self.objects.labels
         #: True if there is a period before.
         self.is_compared = scope.before is not None and len(scope.before.hours) > 0

@@ -21,7 +21,6 @@ from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.exports import export
 from readtrack.dashboard.numbers import Numbers, total_of
-from readtrack.dashboard.objects import By
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Row, Table, change, text
 from readtrack.hits.addresses import NOTICES
@@ -37,20 +36,18 @@ FORMATS: Mapping[str, Any] = {"hour": "H:i", "day": _DAY, "week": _DAY, "month":
 
 
 class Tab(NamedTuple):
-    """A part of the dashboard: its name for people, its tables, and the kinds of hashes that these need."""
+    """A part of the dashboard: its name for people, and its tables."""
 
     label: Any
     tables: Sequence[str]
-    kinds: Sequence[str] = ()
-    by: By = "views"
     is_of_site: bool = False  # whatever the filters
 
 
 TABS: Mapping[str, Tab] = {
     "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending", "now")),
-    "growth": Tab(gettext_lazy("Grew most"), ("grew-most",), by="growth"),
+    "growth": Tab(gettext_lazy("Grew most"), ("grew-most",)),
     "sources": Tab(gettext_lazy("Where from"), ()),  # a table for each dimension of the site
-    "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel"), ("reading", "funnel"), "reads"),
+    "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel")),
     "sections": Tab(gettext_lazy("Categories"), ("sections",), is_of_site=True),
     "refused": Tab(gettext_lazy("Not counted"), ("not-counted", "robots"), is_of_site=True),
 }
@@ -67,11 +64,10 @@ def dashboard(
     """
     scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
     if (kind := request.GET.get("format")) in {"csv", "json"}:
-        for one in _tabs(scope).values():
-            if name in one.tables:
-                found = _numbers(scope, one._replace(tables=(name,)), **options)
-                return export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
-        raise Http404
+        if not any(name in tab.tables for tab in _tabs(scope).values()):
+            raise Http404
+        found = Numbers(scope, [name], **options)
+        return export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
     site = getattr(request, "current_app", None)
     chosen = page_context(scope, request.GET.get("tab", ""), site=site, **options)
     return TemplateResponse(request, TEMPLATE, {**context, **chosen})
@@ -82,34 +78,30 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
 
     A page with fixed filters has none of the whole site, which its reader may not see.
     """
-    numbers, reading, names = TABS["numbers"], TABS["reading"], _dimensions()
-    by = [f"by-{name}" for name in names]
-    sources = TABS["sources"]._replace(tables=by, kinds=[f"views:{name}" for name in names])
-    if not conf.FUNNEL:
-        reading = reading._replace(tables=reading.tables[:1], kinds=reading.kinds[:1])
+    by = tuple(f"by-{name}" for name in _dimensions())
+    reading = TABS["reading"].tables if conf.FUNNEL else ("really-read",)
     if "object" in scope.chosen:
-        every, kinds = ("over-time", *by, *reading.tables, "now"), (*sources.kinds, *reading.kinds)
-        return {"numbers": numbers._replace(tables=every, kinds=kinds)}
+        return {"numbers": TABS["numbers"]._replace(tables=("over-time", *by, *reading, "now"))}
     if scope.values:  # which nothing else can be filtered by
-        return {"numbers": numbers._replace(tables=("most-viewed",))}
-    missing = {"sources": not names, "sections": not read_state_models(), "growth": scope.before is None}
-    found = {**TABS, "sources": sources, "reading": reading}
-    return {name: tab for name, tab in found.items() if not missing.get(name) and not (scope.fixed and tab.is_of_site)}
+        return {"numbers": TABS["numbers"]._replace(tables=("most-viewed",))}
+    missing = {"sources": not by, "sections": not read_state_models(), "growth": scope.before is None}
+    own = {"sources": by, "reading": reading}
+    return {
+        name: tab._replace(tables=own.get(name, tab.tables))
+        for name, tab in TABS.items()
+        if not missing.get(name) and not (scope.fixed and tab.is_of_site)
+    }
 
 
 def _dimensions() -> list[str]:
     return sorted(dimension_names(), key=lambda name: name != "referrer")  # sources come first
 
 
-def _numbers(scope: Scope, tab: Tab, **options: Any) -> Numbers:
-    return Numbers(scope, by=tab.by, kinds=tab.kinds, has_chart="over-time" in tab.tables, **options)
-
-
 def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any) -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
-    found = _numbers(scope, tabs[tab], shown=tables.SHOWN, **options)
+    found = Numbers(scope, tabs[tab].tables, shown=tables.SHOWN, **options)
     shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
     found.objects.load(
         row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters

@@ -164,7 +164,7 @@ def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None
     flush()
     settings.READTRACK = {}
     assert flush().written == 0
-    assert Numbers(Scope.parse({})).total.views == 0
+    assert Numbers(Scope.parse({}), ["over-time"]).total.views == 0
     settings.READTRACK = COUNTED
     assert reports.views([manual]) == {manual: 1}
 
@@ -184,7 +184,7 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
     flush()
     assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [1, 2, 4]
     assert reports.funnel(manual)[0].count == 1
-    shown = Numbers(Scope.parse({}))
+    shown = Numbers(Scope.parse({}), ["over-time"])
     assert (shown.total.views, shown.entries[0].subject, shown.entries[0].now.views) == (4, subject_of(gadget), 2)
 
 
@@ -192,7 +192,7 @@ def test_the_dashboard_shows_them(admin_client: Client) -> None:
     gadget = Gadget.objects.create(name="B")
     counts.view(gadget)
     flush()
-    found = Numbers(Scope.parse({}))
+    found = Numbers(Scope.parse({}), ["over-time"])
     assert [(found.objects[one.subject], one.now.views) for one in found.entries] == [(gadget, 1)]
     assert found.total.views == 1
     assert admin_client.get("/admin/readtrack/dashboard/").status_code == 200
