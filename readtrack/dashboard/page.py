@@ -30,6 +30,7 @@ from readtrack.sql import runs
 from readtrack.subjects import counted_models, enters_funnel, label_of, parse_subject, read_state_models
 
 TEMPLATE = "admin/readtrack/dashboard.html"
+FILES = ("csv", "json")
 # Of the chart's axis, in the letters of Django's template filter `date`.
 _DAY, _MONTH = pgettext_lazy("format of a day", "j N"), pgettext_lazy("format of a month", "N Y")
 FORMATS: Mapping[str, Any] = {"hour": "H:i", "day": _DAY, "week": _DAY, "month": _MONTH}
@@ -63,7 +64,7 @@ def dashboard(
     Raises Http404 for a file of a table that the page lacks.
     """
     scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
-    if (kind := request.GET.get("format")) in {"csv", "json"}:
+    if (kind := request.GET.get("format")) in FILES:
         if not any(name in tab.tables for tab in _tabs(scope).values()):
             raise Http404
         found = Numbers(scope, [name], **options)
@@ -114,6 +115,8 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
     here = {} if tab == "numbers" else {"tab": tab}
     return {
         "scope": scope,
+        "address": scope.address(),
+        "files": FILES,
         "is_live": found.is_live,
         "is_whole": found.is_whole,
         "periods": [
@@ -187,7 +190,6 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     return {
         "figures": _figures(found),
         "now": now,
-        "now_links": _exports(now, found.scope),
         "recent": text(found.recent, "number"),
         "last_flush": run,
         "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
@@ -210,12 +212,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         ),
         "zone": timezone.get_current_timezone_name(),
         "notes": [(start, note) for start, note in zip(starts, found.notes, strict=True) if note],
-        "chart_links": _exports(table, found.scope),
     }
-
-
-def _exports(table: Table, scope: Scope) -> dict[str, str]:
-    return {kind: scope.address(table=table.name, format=kind) for kind in ("csv", "json")}
 
 
 def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
@@ -232,7 +229,7 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
             cells[0].update(file=file, file_title=tables.of_all_time(tables.dimension_title(sources[0])))
         rows.append((cells[0], cells[1:], link, tables.address_of(row.values[0])))
-    return {"table": table, "rows": rows, "links": _exports(table, scope)}
+    return {"table": table, "rows": rows}
 
 
 def _link(row: Row, scope: Scope, site: str | None) -> str:
