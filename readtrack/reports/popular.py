@@ -94,7 +94,7 @@ def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, 
         entries = popular.entries(label, days=days, by=COLUMNS[by])
         fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label_of(rows.model)))
         for most in (min(4 * AT_ONCE, LISTED), LISTED):  # few are often enough
-            found, is_sure = _best(rows, limit, _plain(entries[:most]), hours, by=by, fresh=fresh, most=most)
+            found, is_sure = _best(rows, limit, entries[:most], hours, by=by, fresh=fresh, most=most)
             if is_sure or (most == LISTED and len(found) == limit):
                 return found
     pks = list(rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
@@ -108,18 +108,13 @@ def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, 
     ends = (hours.start, hours.stop)
     numbers = [(subject, getattr(counts, COLUMNS[by])) for subject, counts in scanned]
     listing = [(subject, number, *ends, number) for subject, number in sorted(numbers, key=lambda entry: -entry[1])]
-    return _best(rows, limit, _plain(listing), hours, by=by)[0]
-
-
-def _plain(entries: Iterable[Any]) -> list[Any]:
-    """Returns entries with the subjects of the objects themselves."""
-    return [(name.removeprefix(of_reads("")), *rest) for name, *rest in entries]
+    return _best(rows, limit, listing, hours, by=by)[0]
 
 
 def _best(
     rows: "QuerySet[Any]",
     limit: int,
-    entries: Sequence[tuple[str, int, int, int, int]],
+    listed: Iterable[Any],
     hours: range,
     *,
     by: By,
@@ -127,6 +122,7 @@ def _best(
     most: int = 0,
 ) -> tuple[Ranked, bool]:
     """Returns the best rows among the entries and the fresh ones, and True if no other row can be better."""
+    entries = [(name.removeprefix(of_reads("")), *others) for name, *others in listed]
     rest = entries[-1][1] if entries and len(entries) == most else 0  # that the others have at most, but for fresh
     bounds = {subject: rest + views for subject, views in fresh.items()}
     bounds.update((subject, bound + fresh.get(subject, 0)) for subject, bound, *_ in entries)
@@ -135,8 +131,7 @@ def _best(
     pks = {subject: pk for by_pk in rows_by_model(ordered).values() for pk, subject in by_pk.items()}
     found: dict[Any, int] = {}
     best: Ranked = []
-    candidates = {subject: pks[subject] for subject in ordered if subject in pks}
-    for stored in _existing(rows, candidates, max(limit, AT_ONCE)):
+    for stored in _existing(rows, pks, max(limit, AT_ONCE)):
         some = [*stored]
         if len(best) == limit and best[-1][1] > bounds[some[0]]:
             break  # the following have less

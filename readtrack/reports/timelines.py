@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -104,9 +104,13 @@ def reader_series(
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
-def _model_views(models: Iterable[type[Model]], *, since: int, until: int) -> Counter[int]:
-    """Returns the views of these models together by hour index."""
-    labels = [*map(label_of, models)]
+def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> Counter[int]:
+    """Returns the views of an object, a model or (None) all models together by hour index."""
+    if isinstance(of, Model):
+        subject = subject_of(of)
+        found = history.absolute(History, subject_column(subject), since=since, until=until).by_hour()
+        return Counter(found) + _not_flushed(of, subject, since=since, until=until)
+    labels = [*map(label_of, [of] if of else counted_models())]
     # SQL comes first, because a count that is settled and written in between would count twice.
     stored = history.sums([f"{label}{tag}" for label in labels for tag in keys.past_tags()], since=since, until=until)
     calls = counters.model_hours(labels, range(max(since, until - counters.MODEL_HOURS), until))
@@ -124,14 +128,6 @@ def merged(stored: Mapping[str, Sums], live: Sequence[Any]) -> Counter[int]:
             is_whole = count.is_settled or not before or not asked(keys.tag_in(model))
             found[hour] += max(0, count.views - before) if is_whole else count.views
     return found
-
-
-def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> Counter[int]:
-    if not isinstance(of, Model):
-        return _model_views([of] if of else counted_models(), since=since, until=until)
-    subject = subject_of(of)
-    found = history.absolute(History, subject_column(subject), since=since, until=until).by_hour()
-    return Counter(found) + _not_flushed(of, subject, since=since, until=until)
 
 
 def _hourly_reads(of: Any, *, since: int, until: int) -> Counter[int]:
