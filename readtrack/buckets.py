@@ -1,7 +1,7 @@
 """Buckets: slots of a minute, hour or day in UTC, by their names in keys, by number and by start."""
 
 import itertools
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -63,6 +63,13 @@ def hour_start(index: int) -> datetime:
     return datetime.fromtimestamp(index * 3600, timezone.utc)
 
 
+def day_start(day: date) -> datetime:
+    """Returns the local start of the day."""
+    zone = get_current_timezone()
+    # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
+    return datetime.combine(day, time(), zone).astimezone(timezone.utc).astimezone(zone)
+
+
 Period = Literal["hour", "day", "week", "month"]
 
 
@@ -78,10 +85,7 @@ def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datet
         day = since.astimezone(zone).date()
         day -= DAY * {"day": 0, "week": day.weekday(), "month": day.day - 1}[by]
         days = (day + DAY * later for later in itertools.count())
-        # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
         starts = (
-            datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(timezone.utc)
-            for day in days
-            if by == "day" or (day.weekday() == 0 if by == "week" else day.day == 1)
+            day_start(day) for day in days if by == "day" or (day.weekday() == 0 if by == "week" else day.day == 1)
         )
     return [start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)]

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time, timedelta
-from datetime import timezone as dt_timezone
+from datetime import date, datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -158,7 +157,7 @@ class Scope:
     def with_start(self, since: datetime) -> "Scope":
         """Returns the scope of all time from the start of that day on."""
         begin = timezone.localtime(since).date()
-        return replace(self, span=Span(min(_midnight(begin), self.span.since), self.span.until))
+        return replace(self, span=Span(min(buckets.day_start(begin), self.span.since), self.span.until))
 
     def address(self, **changes: str) -> str:
         """Returns the query string of this scope with changes; an empty value takes a filter away."""
@@ -205,12 +204,6 @@ def _day(text: str, today: date) -> date | None:
     return min(max(found, OLDEST), today) if found else None
 
 
-def _midnight(day: date) -> datetime:
-    zone = timezone.get_current_timezone()
-    # By way of UTC, because a day starts at one o'clock where clocks skip midnight.
-    return datetime.combine(day, time(), zone).astimezone(dt_timezone.utc).astimezone(zone)
-
-
 def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:
     """Returns the period (a range has two days), and the one before it for as long as the period has lasted."""
     today = now.date()
@@ -218,14 +211,14 @@ def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span
     last = {"yesterday": today - DAY, "range": days[-1]}.get(period, today)
     length = int(period) if period.isdigit() else 1
     begin = {"month": month, "year": year, "range": days[0]}.get(period, last - (length - 1) * DAY)
-    span = Span(_midnight(begin), min(_midnight(last + DAY), now))
+    span = Span(buckets.day_start(begin), min(buckets.day_start(last + DAY), now))
     if period == "all":
         return span, None
     earlier = {"month": (month - DAY).replace(day=1), "year": year.replace(year=year.year - 1)}
     start = earlier.get(period, begin - (last - begin + DAY))
     # Whole days and the time of the running one, so that a change of the clock is no hour more or less.
     whole = (span.until.date() - begin).days
-    until = _midnight(start + whole * DAY) + (span.until - _midnight(span.until.date()))
+    until = buckets.day_start(start + whole * DAY) + (span.until - buckets.day_start(span.until.date()))
     # To the nearest hour, because a whole hour is no match for the first minutes of the running one.
     until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(span.since.tzinfo)
-    return span, Span(_midnight(start), max(_midnight(start), min(until, span.since)))
+    return span, Span(buckets.day_start(start), max(buckets.day_start(start), min(until, span.since)))
