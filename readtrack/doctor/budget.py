@@ -6,7 +6,7 @@ from itertools import chain
 from math import exp, prod
 from typing import Any
 
-from django.db.models import Avg, Count, Q
+from django.db.models import Avg, Count
 
 from readtrack import buckets, unread
 from readtrack.conf import conf
@@ -60,9 +60,8 @@ def own_numbers() -> Numbers:
     """Returns the site's own numbers, from SQL, and its views of the last 24 hours, from Redis."""
     posts, viewed, visitors = 0, 0, 0.0
     for model in counted_models():
-        held = row_counts.held(model)
-        has_views = Q(**{f"{held.views}__gt": 0})
-        found = held.rows.aggregate(viewed=Count("pk", filter=has_views), visitors=Avg(held.visitors, filter=has_views))
+        viewed_rows = row_counts.held(model).filter(view_count__gt=0)
+        found = viewed_rows.aggregate(viewed=Count("pk"), visitors=Avg("visitor_count"))
         posts += model._default_manager.count()
         viewed += found["viewed"]
         visitors += (found["visitors"] or 0) * found["viewed"]

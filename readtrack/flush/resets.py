@@ -42,8 +42,8 @@ def reset_model(model: type[Model], *, is_empty: bool = False, progress: Callabl
     own = owner(model)
     found = dict.fromkeys(lifecycle.subjects(own._meta.label_lower))
     if own in counted_models():
-        rows, views, visitors = row_counts.held(own, databases.rows(own))  # hidden ones, too
-        pks = rows.filter(Q(**{f"{views}__gt": 0}) | Q(**{f"{visitors}__gt": 0})).values_list("pk", flat=True)
+        rows = row_counts.held(own, databases.rows(own))  # hidden ones, too
+        pks = rows.filter(Q(view_count__gt=0) | Q(visitor_count__gt=0)).values_list("pk", flat=True)
         found |= {pk if row_counts.table_of(own) is not own else subject_of_row(own, pk): None for pk in pks}
     for some in scripts.parted(found):
         if is_empty:

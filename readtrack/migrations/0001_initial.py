@@ -34,8 +34,8 @@ class Migration(migrations.Migration):
             name='SubjectCount',
             fields=[
                 ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ('views', models.PositiveBigIntegerField()),
-                ('visitors', models.PositiveBigIntegerField()),
+                ('view_count', models.PositiveBigIntegerField(db_column='views')),
+                ('visitor_count', models.PositiveBigIntegerField(db_column='visitors')),
             ],
             options={
                 'abstract': False,

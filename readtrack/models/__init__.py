@@ -107,8 +107,8 @@ class SubjectCount(SubjectRow):
     """The counts of a row whose own table has no columns for them: of a model that COUNTED_MODELS names."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    views = models.PositiveBigIntegerField()
-    visitors = models.PositiveBigIntegerField()
+    view_count = models.PositiveBigIntegerField(db_column="views")  # named as in Tracked, so that a query fits both
+    visitor_count = models.PositiveBigIntegerField(db_column="visitors")
 
 
 class Breakdown(SubjectRow):

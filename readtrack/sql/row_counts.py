@@ -6,10 +6,11 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from django.db import connections, transaction
-from django.db.models import CharField, F, IntegerField, Model, QuerySet
+from django.db.models import CharField, F, Model, QuerySet
 from django.db.models.functions import Cast
 
 from readtrack.models import SubjectCount, Tracked
+from readtrack.models.tracked import COUNTS
 from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of_row
@@ -33,19 +34,11 @@ class Written(NamedTuple):
     locked: Sequence[Any] = ()
 
 
-class Held(NamedTuple):
-    """Rows that hold the counts of a model, and the names of their two columns."""
-
-    rows: "QuerySet[Any]"
-    views: str
-    visitors: str
-
-
-def held(model: type[Model], rows: "QuerySet[Any] | None" = None) -> Held:
+def held(model: type[Model], rows: "QuerySet[Any] | None" = None) -> "QuerySet[Any]":
     """Returns the rows that hold the model's counts: of a Tracked model these, or those that its manager shows."""
     if issubclass(model, Tracked):
-        return Held(model._default_manager.all() if rows is None else rows, "view_count", "visitor_count")
-    return Held(SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:"), "views", "visitors")
+        return model._default_manager.all() if rows is None else rows
+    return SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:")
 
 
 def table_of(model: type[Model]) -> type[Model]:
@@ -59,8 +52,7 @@ def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
     for some in scripts.sliced(pks):  # because databases limit the number of parameters
         rows = databases.rows(model).filter(pk__in=some)
         if issubclass(model, Tracked):
-            counts = rows.values_list("pk", "view_count", "visitor_count")
-            found.update((pk, RowCounts(*both)) for pk, *both in counts)
+            found.update((pk, RowCounts(*both)) for pk, *both in rows.values_list("pk", *COUNTS))
         else:
             subjects = {subject_of_row(model, pk): pk for pk in rows.values_list("pk", flat=True)}
             found.update(dict.fromkeys(subjects.values(), RowCounts(0, 0)))
@@ -83,14 +75,13 @@ def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
 
 
 def _in_table(subjects: Iterable[str]) -> dict[str, RowCounts]:
-    rows = databases.about(SubjectCount, subjects, "views", "visitors")
-    return {subject: RowCounts(row.views, row.visitors) for subject, row in rows.items()}
+    rows = databases.about(SubjectCount, subjects, *COUNTS)
+    return {subject: RowCounts(row.view_count, row.visitor_count) for subject, row in rows.items()}
 
 
 def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
     """Returns the subjects with the highest stored counts of views."""
-    rows, *names = held(model)
-    best = rows.filter(**{f"{names[0]}__gt": 0}).order_by(f"-{names[0]}", "-pk").values_list("pk", *names)[:limit]
+    best = held(model).filter(view_count__gt=0).order_by("-view_count", "-pk").values_list("pk", *COUNTS)[:limit]
     is_own = issubclass(model, Tracked)
     return [(subject_column(subject_of_row(model, pk) if is_own else pk), RowCounts(*counts)) for pk, *counts in best]
 
@@ -111,11 +102,7 @@ def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict
             cursor.execute(" UNION ALL ".join(parts), values)
             for place, pk, views in cursor.fetchall():
                 model = own[place].model
-                is_number = isinstance(model._meta.pk, IntegerField)  # whose text is that of the subject, of thousands
-                subject = (
-                    f"{label_of(model)}:{pk}" if is_number else subject_of_row(model, model._meta.pk.to_python(pk))
-                )
-                found[model][subject] = views
+                found[model][subject_of_row(model, model._meta.pk.to_python(pk))] = views
     return found
 
 
@@ -131,7 +118,7 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
         best = nlargest(limit, known, key=lambda pk: (known[pk], subject_of_row(model, pk)))
         few = queryset.order_by().in_bulk(best)
         return [(few[pk], known[pk]) for pk in best if pk in few]
-    counts = held(model).rows.filter(views__gt=0).order_by("-views", "-subject").values_list("subject", "views")
+    counts = held(model).filter(view_count__gt=0).order_by("-view_count", "-pk").values_list("pk", "view_count")
     found: list[tuple[Any, int]] = []
     start = 0
     # In parts, because the queryset may leave most of them out.
@@ -190,7 +177,7 @@ def _write_portable(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> W
         free = _raise_unlocked(model, behind)
     else:
         rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
-        databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=rows, is_each=True)
+        databases.upsert(SubjectCount, ("subject",), COUNTS, rows=rows, is_each=True)
     ahead = [pk for pk, row in present.items() if row.views > snapshots[pk].views]
     missing = [pk for pk in snapshots if pk not in present]
     return Written(list(free), ahead, missing, [pk for pk in behind if pk not in free])
@@ -213,33 +200,31 @@ def _raise_unlocked(model: type[Tracked], behind: dict[Any, RowCounts]) -> dict[
 
 def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
     """Lowers a row that was reset, unless it changed since it was read. Returns False if it is locked elsewhere."""
-    rows, views, visitors = _written(model, [pk])
+    rows = _written(model, [pk])
     with transaction.atomic(using=rows.db):
         free = databases.unlocked(rows.model).filter(pk__in=list(rows.values_list("pk", flat=True)))
-        row = free.values_list(views, visitors).first()
+        row = free.values_list(*COUNTS).first()
         if row == stored:
-            rows.update(**{views: to.views, visitors: to.visitors})
+            rows.update(view_count=to.views, visitor_count=to.visitors)
     return row is not None
 
 
 def zero(model: type[Model], pks: Iterable[Any]) -> None:
     """Sets the counts of the rows to zero."""
-    rows, views, visitors = _written(model, pks)
-    rows.update(**{views: 0, visitors: 0})
+    _written(model, pks).update(view_count=0, visitor_count=0)
 
 
-def _written(model: type[Model], pks: Iterable[Any]) -> Held:
+def _written(model: type[Model], pks: Iterable[Any]) -> "QuerySet[Any]":
     """Returns the rows that hold the counts of these primary keys, where they are written."""
-    if issubclass(model, Tracked):
-        return Held(databases.rows(model).filter(pk__in=pks), "view_count", "visitor_count")
-    columns = [subject_column(subject_of_row(model, pk)) for pk in pks]
-    return Held(databases.rows(SubjectCount).filter(subject__in=columns), "views", "visitors")
+    if not issubclass(model, Tracked):
+        pks = [subject_column(subject_of_row(model, pk)) for pk in pks]
+    return databases.rows(table_of(model)).filter(pk__in=pks)
 
 
 def _names(model: type[Tracked]) -> dict[str, Any]:
     """Returns the quoted names of the table, its primary key and its two counts, and the type of the primary key."""
     connection, options = databases.of(model), model._meta
-    fields: list[Any] = [options.pk, *map(options.get_field, ("view_count", "visitor_count"))]
+    fields: list[Any] = [options.pk, *map(options.get_field, COUNTS)]
     names = map(connection.ops.quote_name, (options.db_table, *(field.column for field in fields)))
     found = dict(zip(("table", "pk", "views", "visitors"), names, strict=True))
     return {**found, "pk_type": options.pk.rel_db_type(connection)}

@@ -343,7 +343,7 @@ def test_a_model_is_reset_by_hand(site: dict[str, Any], name: str, count: int, r
 
 
 def site_count(label: str) -> int:
-    return sum(SubjectCount.objects.filter(subject__startswith=label).values_list("views", flat=True))
+    return sum(SubjectCount.objects.filter(subject__startswith=label).values_list("view_count", flat=True))
 
 
 def test_counts_that_redis_does_not_hold_are_reset_too(site: dict[str, Any], redis: Redis) -> None:

@@ -53,7 +53,7 @@ def obj(request: pytest.FixtureRequest) -> Any:
 
 def held(obj: Any) -> tuple[int, int] | None:
     """Returns the counts that SQL stores."""
-    return SubjectCount.objects.filter(pk=subject_of(obj)).values_list("views", "visitors").first()
+    return SubjectCount.objects.filter(pk=subject_of(obj)).values_list("view_count", "visitor_count").first()
 
 
 def test_a_page_of_such_a_model_counts_and_shows_its_views(redis: Redis) -> None:
@@ -104,7 +104,7 @@ def test_an_upsert_that_comes_second_takes_nothing_back() -> None:
     gadget = Gadget.objects.create(name="A")
     row = (subject_of(gadget),)
     for new in ((10, 5), (9, 6), (8, 4)):
-        databases.upsert(SubjectCount, ("subject",), ("views", "visitors"), rows=[(*row, *new)], is_each=True)
+        databases.upsert(SubjectCount, ("subject",), ("view_count", "visitor_count"), rows=[(*row, *new)], is_each=True)
     assert held(gadget) == (10, 6)
 
 

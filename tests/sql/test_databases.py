@@ -132,7 +132,7 @@ def test_a_conflict_that_lasts_is_an_error() -> None:
 def test_a_row_of_which_only_the_case_differs_breaks_nothing(redis: Redis) -> None:
     Page.objects.create(slug="AbC", view_count=5)
     Archive.objects.create(subject="site.page:AbC", views=5, visitors=1, sketch=b"x", hour=1)
-    SubjectCount.objects.create(subject="site.page:AbC", views=5, visitors=1)
+    SubjectCount.objects.create(subject="site.page:AbC", view_count=5, visitor_count=1)
     history.store({"site.page:AbC": RowCounts(5, 0)}, hour=9)
     asked = ["site.page:abc"]
     assert databases.about(Archive, asked, "views") == {}
