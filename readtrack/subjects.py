@@ -31,11 +31,6 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
-def subjects_of(objs: Iterable[AnyModel]) -> dict[AnyModel, str]:
-    """Returns the subject of each object. Raises TypeError for a single object, ValueError for an unsaved one."""
-    return {obj: subject_of(obj) for obj in listed(objs)}
-
-
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
     """Returns the objects. Raises TypeError for a single object, because a loop would cost a round trip for each."""
     if isinstance(objs, Model):
@@ -108,8 +103,7 @@ def owner(model: type[Model]) -> type[Model]:
     if issubclass(table, Tracked):
         return table
     parents = list(_with_parents(table))
-    named = next((parent for parent in parents if _is_named(parent)), None)
-    return named or next((parent for parent in parents if _is_category(parent)), table)
+    return next((parent for is_chosen in (_is_named, _is_category) for parent in parents if is_chosen(parent)), table)
 
 
 def has_key_of_owner(model: type[Model]) -> bool:
@@ -190,10 +184,11 @@ def can_be_unread(obj: Model) -> bool:
 
 def category_subjects(objs: Iterable[Model]) -> list[str]:
     """Returns the subjects of the objects. Raises TypeError for one without read state, or for a single object."""
-    objs = list(listed(objs))
-    for obj in objs:
+    found = dict[str, None]()
+    for obj in listed(objs):
         check_read_state(obj.__class__)
-    return list(subjects_of(objs).values())
+        found[subject_of(obj)] = None
+    return list(found)
 
 
 def why_no_read_state(kind: type) -> str:

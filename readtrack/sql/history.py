@@ -61,8 +61,6 @@ def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
 
 def begin(stored: Mapping[str, RowCounts]) -> None:
     """Stores the counts of subjects without any row as their baseline."""
-    if not stored:
-        return
     rows = [(subject_column(subject), *counts, subject_column(subject)) for subject, counts in sorted(stored.items())]
     with databases.of(History).cursor() as cursor:
         cursor.executemany(databases.STATEMENTS["begin_history"].format_map(databases.words(History)), rows)

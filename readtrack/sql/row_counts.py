@@ -82,8 +82,8 @@ def _in_table(subjects: Iterable[str]) -> dict[str, RowCounts]:
 def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
     """Returns the subjects with the highest stored counts of views."""
     best = held(model).filter(view_count__gt=0).order_by("-view_count", "-pk").values_list("pk", *COUNTS)[:limit]
-    is_own = issubclass(model, Tracked)
-    return [(subject_column(subject_of_row(model, pk) if is_own else pk), RowCounts(*counts)) for pk, *counts in best]
+    is_own = issubclass(model, Tracked)  # others have the subject as the key of their counts
+    return [(subject_column(subject_of_row(model, pk)) if is_own else pk, RowCounts(*both)) for pk, *both in best]
 
 
 def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict[str, int]]:
@@ -176,7 +176,7 @@ def _write_portable(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> W
     if issubclass(model, Tracked):
         free = _raise_unlocked(model, behind)
     else:
-        rows = [(subject_column(subject_of_row(model, pk)), *new) for pk, new in behind.items()]
+        rows = [(key, *new) for key, new in zip(_keys(model, behind), behind.values(), strict=True)]
         databases.upsert(SubjectCount, ("subject",), COUNTS, rows=rows, is_each=True)
     ahead = [pk for pk, row in present.items() if row.views > snapshots[pk].views]
     missing = [pk for pk in snapshots if pk not in present]
@@ -193,32 +193,28 @@ def _raise_unlocked(model: type[Tracked], behind: dict[Any, RowCounts]) -> dict[
             (new.views, new.views, new.visitors, new.visitors, value)
             for value, new in zip(_prepared(model, free), free.values(), strict=True)
         ]
-        if parameters:
-            cursor.executemany(databases.STATEMENTS["raise_counts_portable"].format_map(_names(model)), parameters)
+        cursor.executemany(databases.STATEMENTS["raise_counts_portable"].format_map(_names(model)), parameters)
     return free
 
 
 def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
     """Lowers a row that was reset, unless it changed since it was read. Returns False if it is locked elsewhere."""
-    rows = _written(model, [pk])
-    with transaction.atomic(using=rows.db):
-        free = databases.unlocked(rows.model).filter(pk__in=list(rows.values_list("pk", flat=True)))
-        row = free.values_list(*COUNTS).first()
+    table, [key] = table_of(model), _keys(model, [pk])
+    with transaction.atomic(using=databases.of(table).alias):
+        row = databases.unlocked(table).filter(pk=key).values_list(*COUNTS).first()
         if row == stored:
-            rows.update(view_count=to.views, visitor_count=to.visitors)
+            databases.rows(table).filter(pk=key).update(view_count=to.views, visitor_count=to.visitors)
     return row is not None
 
 
 def zero(model: type[Model], pks: Iterable[Any]) -> None:
     """Sets the counts of the rows to zero."""
-    _written(model, pks).update(view_count=0, visitor_count=0)
+    databases.rows(table_of(model)).filter(pk__in=_keys(model, pks)).update(view_count=0, visitor_count=0)
 
 
-def _written(model: type[Model], pks: Iterable[Any]) -> "QuerySet[Any]":
-    """Returns the rows that hold the counts of these primary keys, where they are written."""
-    if not issubclass(model, Tracked):
-        pks = [subject_column(subject_of_row(model, pk)) for pk in pks]
-    return databases.rows(table_of(model)).filter(pk__in=pks)
+def _keys(model: type[Model], pks: Iterable[Any]) -> list[Any]:
+    """Returns the primary keys, in the table that holds the counts, of rows of the model."""
+    return [*pks] if issubclass(model, Tracked) else [subject_column(subject_of_row(model, pk)) for pk in pks]
 
 
 def _names(model: type[Tracked]) -> dict[str, Any]:
