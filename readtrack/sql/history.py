@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F, Max, Min, Model, Q, QuerySet, Sum, Window
+from django.db.models import F, Max, Model, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
@@ -156,13 +156,11 @@ def thin(*, at: datetime) -> int:
     gone = _forget(before=buckets.hour_index(at - years)) if years else 0
     # A week more than needed, in case some runs were missed; older days have been thinned.
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
-    since, until = max(buckets.hour_index(end - timedelta(days=7)), BASELINE + 1), buckets.hour_index(end)
+    days = [buckets.hour_index(day) for day in buckets.period_starts(end - timedelta(days=7), end, by="day")]
     for model in (History, ReaderHistory, BreakdownHistory):
         rows = databases.rows(model)
-        start = rows.filter(hour__gte=since, hour__lt=until).aggregate(oldest=Min("hour"))["oldest"]
-        first_day = end if start is None else buckets.hour_start(start)
-        days = [buckets.hour_index(day) for day in buckets.period_starts(first_day, end, by="day")]
-        for first, last in pairwise(days):
+        has_some = rows.filter(hour__gte=days[0], hour__lt=days[-1]).exists()
+        for first, last in pairwise(days) if has_some else ():
             if model is BreakdownHistory:
                 gone += _add_up(rows.filter(hour__gte=first, hour__lt=last), hour=last - 1)
                 continue
