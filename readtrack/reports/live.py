@@ -213,9 +213,11 @@ def is_sound(tag: str) -> bool:
     """Returns True unless the Redis of the partition went back, so that SQL may hold what is unsettled there."""
     epoch = fail_open(scripts.run, None, counters.epoch(tag))
     try:
-        return epoch is not None and runs.is_sound(epoch)
+        known = runs.known_epochs([epoch]).get(tag) if epoch else None
     except (Error, SynchronousOnlyOperation):  # then the page shows the higher count, which is never too high
         return False
+    # Neither epoch of a Redis that went back is the one that SQL knows.
+    return epoch is not None and (known is None or known.current in (epoch.current, epoch.previous))
 
 
 aviews = sync_to_async(views)

@@ -66,12 +66,6 @@ def known_epochs(epochs: Iterable[Epoch]) -> dict[str, Epoch]:
     return found
 
 
-def is_sound(epoch: Epoch) -> bool:
-    """Returns False for the epoch of a Redis that went back: neither of its two epochs is the one that SQL knows."""
-    known = known_epochs([epoch]).get(epoch.tag)
-    return known is None or known.current in (epoch.current, epoch.previous)
-
-
 def lock_epoch() -> None:
     """Locks a row until the transaction ends; other writers of history wait."""
     lock = databases.rows(KnownEpoch).filter(origin=LOCK)
