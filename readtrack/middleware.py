@@ -187,10 +187,11 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     outcome = outcome or (_answer(hit, seen) if seen.is_script else fail_open(record, None, hit))
     if outcome is None:
         return tracker.skip(hit.views, "error")
-    # A refused person gets the cookie, too, and is told apart from then on. A robot would leave the honeypot with it.
-    is_person = bool(hit.views or outcome.steps) and "honeypot" not in outcome.skipped.values()
-    if visitor.new_cookie and (is_person or (conf.ANONYMOUS_READERS and seen.reads)):
-        visitors.set_cookie(request, response, visitor)
+    if visitor.new_cookie:
+        # A refused person gets the cookie, too, and is told apart later. A robot with it would leave the honeypot.
+        is_person = bool(hit.views or outcome.steps) and "honeypot" not in outcome.skipped.values()
+        if is_person or (conf.ANONYMOUS_READERS and seen.reads):
+            visitors.set_cookie(request, response, visitor)
     return outcome
 
 

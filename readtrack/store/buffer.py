@@ -35,6 +35,7 @@ MOST = 5_000  # hits that wait; some 2 kB each
 BATCH = 250  # hits of one script, because a script blocks the server
 EACH, PAUSE = 20, 0.00001  # each 20th page that comes while the thread sends sleeps for that many seconds
 ENOUGH = 50 * EACH  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
+AT, KIND = len(Visitor._fields), Visitor._fields.index("kind")  # places in the plain tuple of a hit that waits
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 logger = logging.getLogger("readtrack")
@@ -79,6 +80,7 @@ class HitBuffer:
         self._lock, self._work, self._soon, self._end = Lock(), Event(), Event(), Event()
         self._thread: Thread | None = None
         self._queue: deque[tuple[Any, ...] | Waiting] = deque()  # of hits as plain tuples
+        self._plain: list[tuple[Any, ...] | Waiting] = []  # is sent for the first time
         self._batch: list[Waiting] = []  # was sent at least once, and stays until it is answered
 
     def add(self, hit: Hit) -> Outcome | None:
@@ -98,9 +100,9 @@ class HitBuffer:
                 return None
         if watch.found:
             skip_buffer.add((), at=hit.at)
-        # The thread knows no tenant. In plain tuples, as each named one that waits costs the garbage collector 3 µs,
-        # and those of texts alone nothing.
-        waiting = ((*hit.visitor,), *hit[1:]) if keys.tenant_function() is None else Waiting.of(hit)
+        # The thread knows no tenant. In a plain tuple, as each named one that waits costs the garbage collector 3 µs,
+        # and one of texts alone nothing.
+        waiting = (*hit.visitor, *hit[1:]) if keys.tenant_function() is None else Waiting.of(hit)
         with self._lock:
             if self._end.is_set() or len(self._queue) >= MOST:
                 return None
@@ -116,7 +118,7 @@ class HitBuffer:
         """Wakes the thread when enough hits wait, and lets it run while it sends."""
         if number == ENOUGH:
             self._soon.set()
-        if number >= ENOUGH or self._batch:
+        if number >= ENOUGH or self._plain or self._batch:
             # CPython gives the GIL back to a thread that has just released it, as the only thread of a server does for
             # each request. Without the sleep the sending thread waits for up to half a second, and the queue fills up.
             sleep(PAUSE)
@@ -142,7 +144,7 @@ class HitBuffer:
         self._soon.set()
         if self._thread:
             self._thread.join(LAST)
-        if left := len(self._batch) + len(self._queue):
+        if left := len(self._plain) + len(self._batch) + len(self._queue):
             logger.warning("%d queued views were not recorded before the process ended.", left)
 
     def _on_sigterm(self, number: int, frame: Any) -> None:
@@ -177,13 +179,11 @@ class HitBuffer:
         while True:
             try:
                 if not self._batch:
-                    hits = [self._queue.popleft() for _ in range(min(BATCH, left))]
-                    left -= len(hits)
-                    self._batch = [
-                        hit if isinstance(hit, Waiting) else Waiting.of(Hit._make((Visitor._make(hit[0]), *hit[1:])))
-                        for hit in hits
-                    ]
                     now = monotonic()
+                    hits = self._plain = [self._queue.popleft() for _ in range(min(BATCH, left))]
+                    left -= len(hits)
+                    is_sent = bool(hits) and fail_open(_send_plain, False, hits, self._work)  # noqa: FBT003
+                    self._batch, self._plain = ([] if is_sent else list(map(_waiting, hits))), []
                     for one in self._batch:
                         one.sent = one.sent or now
                 # A view that is sent again counts once for as long as its window is open.
@@ -193,8 +193,10 @@ class HitBuffer:
                     return
             except Exception:  # the thread must not end
                 logger.exception("Queued views could not be recorded.")
+                with suppress(Exception):  # this may be what fails
+                    self._batch = self._batch or list(map(_waiting, self._plain))
                 self._give_up(inf)
-            self._batch = []
+            self._batch, self._plain = [], []
             if not left:
                 return
 
@@ -232,7 +234,7 @@ class HitBuffer:
         return True
 
     def _rate(self) -> None:
-        before = datetime.now(timezone.utc) + clock.skew - timedelta(seconds=conf.RATE_WINDOW or 1)
+        before = _rate_began()
         for waiting in self._batch:
             judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
             if judge and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
@@ -252,6 +254,45 @@ class HitBuffer:
             if waiting.skips and waiting.sent < before:
                 skip_buffer.count(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
         self._batch = [waiting for waiting in self._batch if waiting.sent >= before]
+
+
+def _send_plain(hits: Sequence[Any], work: Event) -> bool:
+    """Sends hits as they were queued. Returns False if they have to be sent as objects, which can be sent again.
+
+    Nothing is made for a hit that lasts until all are sent: the garbage collector would take longer to look at those
+    objects than all else takes that the thread does.
+    """
+    before = _rate_began()
+    if conf.PARTITIONS > 1 or any(isinstance(hit, Waiting) or hit[AT] < before for hit in hits):
+        return False
+    calls: list[Call[Any]] = [recording.count_batch(recording.count_views(_thawed(hit)) for hit in hits)]
+    for hit in hits:
+        if hit[KIND] == "day":
+            calls += day_keys.upkeep(_thawed(hit))
+    if perf_counter() >= clock.due:
+        calls.append(clock.question())
+    try:
+        refused = skip_buffer.send(*calls)[0]
+    except ResponseError:  # because of one hit, perhaps
+        return False
+    for hit, reasons in zip(hits, refused, strict=True):
+        if reasons and not _thawed(hit).by_script:
+            skip_buffer.count(key_of(hit[AT]), reasons)
+            work.set()
+    return True
+
+
+def _thawed(hit: Sequence[Any]) -> Hit:
+    return Hit._make((Visitor._make(hit[:AT]), *hit[AT:]))
+
+
+def _waiting(hit: "Sequence[Any] | Waiting") -> Waiting:
+    return hit if isinstance(hit, Waiting) else Waiting.of(_thawed(hit))
+
+
+def _rate_began() -> datetime:
+    """Returns the start of the rate window that ends now."""
+    return datetime.now(timezone.utc) + clock.skew - timedelta(seconds=conf.RATE_WINDOW or 1)
 
 
 def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:

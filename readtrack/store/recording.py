@@ -138,23 +138,26 @@ def _common() -> str:
     return " ".join(map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES, conf.RATE_WINDOW or 1)))
 
 
-def count_batch(calls: Sequence[Call[Outcome]]) -> Call[list[list[Reason]] | None]:
+def count_batch(calls: Iterable[Call[Outcome]]) -> Call[list[Sequence[Reason]] | None]:
     """Counts what the calls of `count_views` count, one script for all hits; None where their server is silent.
 
     The result has the reasons of the views that do not count, for each hit.
     """
     names: list[str] = []
-    args = [*calls[0].args[:1]]
+    args: list[str | int | bytes] = [_common()]
     for shared, run in groupby(calls, _shared):
-        hits = [*run]
         names += shared
-        args.append(f"{'alike' if shared else 'other'} {len(hits)}")
-        for call in hits:
+        place, hits = len(args), 0
+        args.append("")
+        for call in run:
             names += (call.keys[0], *call.keys[3:5], *call.keys[7:]) if shared else call.keys
             args += call.args[1:]
+            hits += 1
+        args[place] = f"{'alike' if shared else 'other'} {hits}"
 
-    def decode(answers: Sequence[Any]) -> list[list[Reason]]:
-        return [[_SKIPPED[code] for code in codes if code != 1] for _, codes in zip(calls, answers, strict=True)]
+    def decode(answers: Sequence[Any]) -> list[Sequence[Reason]]:
+        several = ([codes] if isinstance(codes, int) else codes for codes in answers)
+        return [() if codes == [1] else [_SKIPPED[code] for code in codes if code != 1] for codes in several]
 
     return Call("record_batch", names, args, decode, absent=None)
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from socket import create_server
@@ -180,9 +180,10 @@ def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
 def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
-    def count_batch(calls: Sequence[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch) -> Any:
-        sizes.append(len(calls))
-        return of(calls)
+    def count_batch(calls: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch) -> Any:
+        several = list(calls)
+        sizes.append(len(several))
+        return of(several)
 
     monkeypatch.setattr(buffer, "BATCH", 4)
     monkeypatch.setattr(recording, "count_batch", count_batch)

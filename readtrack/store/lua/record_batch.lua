@@ -6,7 +6,7 @@
 --     model's visitors of the minute; of each: rate, total, hour, hll, window[, other window].
 --     ARGV of each: shape as in record.lua, visitor, subject
 --   "other N": N hits with the KEYS of record.lua and its ARGV from the second
--- Returns: per hit what record.lua returns
+-- Returns: per hit what record.lua returns; of those alike a number
 -- common.lua
 local function record(KEYS, ARGV)
 -- record.lua
@@ -31,7 +31,7 @@ while position <= #ARGV do
       local other, hits = has_other and KEYS[key + 6], nil
 -- view.lua
       if script > 0 and newcomers == 0 and outcome ~= COUNTED and rate ~= unsettled then call('DECR', rate) end
-      outcomes[#outcomes + 1] = {outcome}
+      outcomes[#outcomes + 1] = outcome
       key, position = key + (has_other and 6 or 5), position + 3
     end
   else
