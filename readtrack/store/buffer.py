@@ -259,16 +259,16 @@ class HitBuffer:
 def _send_plain(hits: Sequence[Any], work: Event) -> bool:
     """Sends hits as they were queued. Returns False if they have to be sent as objects, which can be sent again.
 
-    Nothing is made for a hit that lasts until all are sent: the garbage collector would take longer to look at those
-    objects than all else takes that the thread does.
+    Makes nothing that lasts until all hits are sent, because the garbage collector would look at it: with an object
+    for each hit that took as long as all else that the thread does.
     """
     before = _rate_began()
     if conf.PARTITIONS > 1 or any(isinstance(hit, Waiting) or hit[AT] < before for hit in hits):
         return False
-    calls: list[Call[Any]] = [recording.count_batch(recording.count_views(_thawed(hit)) for hit in hits)]
+    calls: list[Call[Any]] = [recording.count_batch(recording.count_views(_hit_of(hit)) for hit in hits)]
     for hit in hits:
         if hit[KIND] == "day":
-            calls += day_keys.upkeep(_thawed(hit))
+            calls += day_keys.upkeep(_hit_of(hit))
     if perf_counter() >= clock.due:
         calls.append(clock.question())
     try:
@@ -276,18 +276,18 @@ def _send_plain(hits: Sequence[Any], work: Event) -> bool:
     except ResponseError:  # because of one hit, perhaps
         return False
     for hit, reasons in zip(hits, refused, strict=True):
-        if reasons and not _thawed(hit).by_script:
+        if reasons and not _hit_of(hit).by_script:
             skip_buffer.count(key_of(hit[AT]), reasons)
             work.set()
     return True
 
 
-def _thawed(hit: Sequence[Any]) -> Hit:
-    return Hit._make((Visitor._make(hit[:AT]), *hit[AT:]))
+def _hit_of(plain: Sequence[Any]) -> Hit:
+    return Hit._make((Visitor._make(plain[:AT]), *plain[AT:]))
 
 
 def _waiting(hit: "Sequence[Any] | Waiting") -> Waiting:
-    return hit if isinstance(hit, Waiting) else Waiting.of(_thawed(hit))
+    return hit if isinstance(hit, Waiting) else Waiting.of(_hit_of(hit))
 
 
 def _rate_began() -> datetime:

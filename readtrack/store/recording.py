@@ -21,6 +21,7 @@ from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
+ARGS_OF_ONE_VIEW = 4  # of record.lua, for a hit of one view without options
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
@@ -164,7 +165,7 @@ def count_batch(calls: Iterable[Call[Outcome]]) -> Call[list[Sequence[Reason]] |
 
 def _shared(call: Call[Outcome]) -> tuple[str, ...]:
     """Returns the keys that hits of one model and minute share; none for a hit of several views or with options."""
-    return (*call.keys[1:3], *call.keys[5:7]) if len(call.args) == SHARED + 1 else ()
+    return (*call.keys[1:3], *call.keys[5:7]) if len(call.args) == ARGS_OF_ONE_VIEW else ()
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:
