@@ -137,22 +137,27 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
         # A sketch that Redis alone has lost must not replace a fuller one.
         poorer = [one for one in changed if one in known and known[one].visitors > live[one].visitors]
-        fuller = {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch}
+        fuller = (
+            {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch} if poorer else {}
+        )
         scripts.run_all(*counters.lift(fuller), patient=True)
         merged += len(fuller)
-        _store(changed, epoch, hour=hour)
-        sketches = ChainMap(*scripts.run_all(*map(counters.sketches, scripts.parted(changed)), patient=True))
-        rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
-        databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
-        until = hour - conf.IDLE_DAYS * HOURS if conf.IDLE_DAYS else 0
-        idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
-        idle = [one for one in idle if not uniques.strategy_of(one).is_exact]
-        sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
-        # A funnel may gain steps without a view.
-        for (kind, subject), counts in _store(idle, epoch, hour=hour).items():
-            sums[subject][kind] = sum(counts.values())
-        parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
-        scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
+        if changed:
+            _store(changed, epoch, hour=hour)
+            reads = map(counters.sketches, scripts.parted(changed))
+            sketches = ChainMap(*scripts.run_all(*reads, patient=True))
+            rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
+            databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
+        if conf.IDLE_DAYS:
+            until = hour - conf.IDLE_DAYS * HOURS
+            idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
+            if idle := [one for one in idle if not uniques.strategy_of(one).is_exact]:
+                sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
+                # A funnel may gain steps without a view.
+                for (kind, subject), counts in _store(idle, epoch, hour=hour).items():
+                    sums[subject][kind] = sum(counts.values())
+                parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
+                scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
     return merged
 
 
