@@ -221,7 +221,7 @@ CHECKS: dict[str, Problems] = {
     "readtrack.E027": lambda: problem_if(not FILE.fullmatch(conf.SCRIPT), conf.SCRIPT),
     "readtrack.E032": lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
     "readtrack.E033": unusable_dimensions,
-    "readtrack.E026": lambda: exclusions.rules()[1],
+    "readtrack.E026": lambda: exclusions.rules().problems,
     "readtrack.E040": lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
     "readtrack.E041": unusable_functions,
     "readtrack.E008": lambda: [

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest
@@ -13,21 +13,31 @@ from django.utils.module_loading import import_string
 from readtrack.conf import cached_setting, conf, function_problem, says_true
 from readtrack.hits import addresses
 
-KINDS = ("staff", "function", "groups", "permissions", "paths", "networks")
+
+class Rules(NamedTuple):
+    """EXCLUDE, without the keys and values that a system check reports."""
+
+    problems: list[tuple[str, Any]]
+    staff: list[bool]
+    function: list[str]
+    groups: list[str]
+    permissions: list[str]
+    paths: list[re.Pattern[str]]
+    networks: list[Any]
 
 
 @cached_setting()
-def rules() -> tuple[dict[str, list[Any]], list[tuple[str, Any]]]:
-    """Returns the rules of EXCLUDE of each kind; and the keys and values that a system check reports."""
-    found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+def rules() -> Rules:
+    """Returns the rules of EXCLUDE."""
     problems: list[tuple[str, Any]] = []
+    found: dict[str, list[Any]] = {name: [] for name in Rules._fields[1:]}
     for name, given in conf.EXCLUDE.items():
         for value in given if isinstance(given, (list, tuple)) else [given]:
             try:
                 found[name].append(_rule(name, value))
             except (KeyError, ValueError, re.error):
                 problems.append((str(name), value))
-    return found, problems
+    return Rules(problems, **found)
 
 
 def _rule(name: str, value: Any) -> Any:
@@ -54,23 +64,23 @@ def is_excluded(request: HttpRequest, user: Any | None) -> bool:
 
 def is_excluded_line(path: str, address: str) -> bool:
     """Returns True if the site leaves out a line in a log with that path or address."""
-    own, _ = rules()
-    client = addresses.network_of(address) if own["networks"] else ""
-    is_within = client and any(ip_address(client) in network for network in own["networks"])
-    return bool(is_within) or any(pattern.search(path) for pattern in own["paths"])
+    own = rules()
+    client = addresses.network_of(address) if own.networks else ""
+    is_within = client and any(ip_address(client) in network for network in own.networks)
+    return bool(is_within) or any(pattern.search(path) for pattern in own.paths)
 
 
 def _is_named(request: HttpRequest, user: Any | None) -> bool:
-    own, _ = rules()
+    own = rules()
     if user is not None and (
-        (True in own["staff"] and getattr(user, "is_staff", False))
-        or any(map(user.has_perm, own["permissions"]))  # a query or two
-        or (own["groups"] and user.groups.filter(name__in=own["groups"]).exists())
+        (True in own.staff and getattr(user, "is_staff", False))
+        or any(map(user.has_perm, own.permissions))  # a query or two
+        or (own.groups and user.groups.filter(name__in=own.groups).exists())
     ):
         return True
-    client = addresses.network(request.META) if own["networks"] else ""
+    client = addresses.network(request.META) if own.networks else ""
     is_within = is_excluded_line(request.path, client)
-    return is_within or any(import_string(function)(request) is True for function in own["function"])
+    return is_within or any(import_string(function)(request) is True for function in own.function)
 
 
 def _is_from_admin(request: HttpRequest) -> bool:
