@@ -82,7 +82,8 @@ def _loader_of(user: Any) -> str | None:
 def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
     meta = request.META
-    opted_out = conf.HONOUR_OPT_OUT and "1" in (meta.get("HTTP_SEC_GPC"), meta.get("HTTP_DNT"))
+    asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
+    opted_out = conf.HONOUR_OPT_OUT and asks
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
     if has_cookies and conf.CONSENT:
         has_cookies = says_true(
