@@ -31,6 +31,11 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
+def subjects_of(objs: Iterable[AnyModel]) -> dict[AnyModel, str]:
+    """Returns the subject of each object. Raises TypeError for a single object, ValueError for an unsaved one."""
+    return {obj: subject_of(obj) for obj in listed(objs)}
+
+
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
     """Returns the objects. Raises TypeError for a single object, because a loop would cost a round trip for each."""
     if isinstance(objs, Model):
@@ -184,11 +189,10 @@ def can_be_unread(obj: Model) -> bool:
 
 def category_subjects(objs: Iterable[Model]) -> list[str]:
     """Returns the subjects of the objects. Raises TypeError for one without read state, or for a single object."""
-    found = dict[str, None]()
-    for obj in listed(objs):
+    objs = list(listed(objs))
+    for obj in objs:
         check_read_state(obj.__class__)
-        found[subject_of(obj)] = None
-    return list(found)
+    return list(subjects_of(objs).values())
 
 
 def why_no_read_state(kind: type) -> str:
