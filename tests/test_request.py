@@ -124,6 +124,10 @@ def test_a_visitor_who_opts_out_gets_no_cookie_and_a_hash_of_the_day(
     assert fetch(Client(REMOTE_ADDR="203.0.113.1"), page, **{header: "1"}).cookies
 
 
+def test_spaces_around_an_opt_out_do_not_matter() -> None:
+    assert visitors.visitor(request(DNT=" 1 "), None).opted_out
+
+
 @pytest.mark.parametrize("value", ["0", "", "null", "2"])
 def test_only_a_clear_word_is_an_opt_out(value: str) -> None:
     assert not visitors.visitor(request(DNT=value), None).opted_out
