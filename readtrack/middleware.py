@@ -169,19 +169,20 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     reader = visitors.reader(request, user) if seen.reads or uniques.needs_readers() else None
     if not clock.due:  # once in a process
         fail_open(clock.ask, None)
-    hit = Hit(
+    values = dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else ()
+    hit = Hit(  # by place, because twelve names take as long as the hash of an address
         visitor,
         datetime.now(timezone.utc) + clock.skew,
-        views=tuple(seen.views),
-        reads=tuple(seen.reads) if reader is not None else (),
-        dimensions=dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else (),
-        steps=tuple(seen.steps),
-        reading=seen.reading,
-        reader=reader,
-        began=seen.began if seen.as_of is None else None,
-        as_of=seen.as_of,
-        by_script=seen.is_script,
-        stand_in=visitors.address_id(request) if is_known else "",
+        tuple(seen.views),
+        tuple(seen.reads) if reader is not None else (),
+        values,
+        tuple(seen.steps),
+        seen.reading,
+        seen.is_script,
+        visitors.address_id(request) if is_known else "",
+        reader,
+        seen.began if seen.as_of is None else None,
+        seen.as_of,
     )
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
     outcome = outcome or (_answer(hit, seen) if seen.is_script else fail_open(record, None, hit))

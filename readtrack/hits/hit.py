@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -52,6 +52,19 @@ class Hit(NamedTuple):
     # The reader has not seen what is published after this time; without either it is now.
     began: float | None = None  # `time.perf_counter` before the page's first query
     as_of: int | None = None  # Redis's clock, in microseconds
+
+    @property
+    def plain(self) -> tuple[Any, ...]:
+        """The fields of the visitor and the hit in one tuple, which the garbage collector stops looking at."""
+        return (*self.visitor, *self[1:])
+
+    @classmethod
+    def of_plain(cls, plain: Sequence[Any]) -> "Hit":
+        """Returns the hit that has these fields."""
+        return cls._make((Visitor._make(plain[:AT]), *plain[AT:]))
+
+
+AT, KIND = len(Visitor._fields), Visitor._fields.index("kind")  # places in a plain hit
 
 
 class Outcome(NamedTuple):

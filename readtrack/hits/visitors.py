@@ -27,6 +27,8 @@ AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
+NOT_SHARED = {"vary": ("Vary", "Cookie"), "cache-control": ("Cache-Control", "private")}  # as Django keeps headers
+HEADERS = "_store"  # the attribute that it keeps them in; without it Django's functions set them
 
 
 class Visitor(NamedTuple):
@@ -101,7 +103,7 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     return Visitor(new_id, address_id(request), new)
 
 
-_unused: dict[tuple[bytes, int], list[tuple[str, str]]] = {}  # cookies and their visitors' ids
+_unused: dict[tuple[blake2b, int], list[tuple[str, str]]] = {}  # cookies and their visitors' ids
 with suppress(AttributeError):  # Windows has no fork
     os.register_at_fork(after_in_child=_unused.clear)  # because the parent gives them out
 
@@ -113,12 +115,14 @@ def _new_cookie() -> tuple[str, str]:
     try:
         return _unused[key, minute].pop()
     except (KeyError, IndexError):
-        drawn = secrets.token_urlsafe(22 * AT_ONCE)
-        bodies = [f"{drawn[22 * number : 22 * (number + 1)]}:{minute + 1:x}" for number in range(AT_ONCE)]
-        signed = [(body, *_signed(body, key)) for body in bodies]
-        first, *rest = ((f"{body}:{signature}", found) for body, signature, found in signed)
+        drawn, end, made = secrets.token_urlsafe(22 * AT_ONCE), f":{minute + 1:x}", []
+        for start in range(0, 22 * AT_ONCE, 22):
+            body = drawn[start : start + 22] + end
+            signature, found = _signed(body, key)
+            made.append((f"{body}:{signature}", found))
+        first = made.pop()
         _unused.clear()  # of those of an earlier minute or key
-        _unused[key, minute] = rest
+        _unused[key, minute] = made
         return first
 
 
@@ -135,17 +139,20 @@ def digest(purpose: str, text: str) -> str:
 
 
 @cached_setting("SECRET_KEY")
-def _key(purpose: str) -> bytes:
-    return _derived(conf.SECRET or settings.SECRET_KEY, purpose)
+def _key(purpose: str) -> blake2b:
+    return _derived(conf.SECRET or settings.SECRET_KEY, purpose, 12)
 
 
-def _derived(secret: str | bytes, purpose: str) -> bytes:
-    return blake2b(force_bytes(secret), digest_size=32, person=purpose.encode()).digest()
+def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
+    """Returns a hash that has taken in its key; copies of it take less than hashes that begin."""
+    key = blake2b(force_bytes(secret), digest_size=32, person=purpose.encode()).digest()
+    return blake2b(key=key, digest_size=size)
 
 
-def _keyed(text: str, key: bytes, size: int = 12) -> str:
-    found = blake2b(text.encode(errors="replace"), key=key, digest_size=size).digest()
-    return b2a_base64(found, newline=False).translate(URL_SAFE).decode()
+def _keyed(text: str, key: blake2b) -> str:
+    begun = key.copy()
+    begun.update(text.encode("utf-8", "replace"))
+    return b2a_base64(begun.digest(), newline=False).translate(URL_SAFE).decode()
 
 
 def user_id(pk: Any) -> str:
@@ -180,13 +187,14 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     # As copies and pickles are made; `set` would check the name each time.
     cookie.__setstate__({"key": conf.COOKIE, "value": value, "coded_value": value})  # type: ignore[attr-defined]
     response.cookies[conf.COOKIE] = cookie
-    # Because a shared cache would give it to everybody without a cookie. Most pages have neither header, and the
-    # functions of Django take ten times as long.
-    if not {"vary", "cache-control"}.isdisjoint([name.lower() for name in response.headers]):
+    # Because a shared cache would give it to everybody without a cookie. Most pages have neither header, and to ask for
+    # them and set them by Django's functions takes longer than all else here.
+    headers: dict[str, tuple[str, str]] | None = getattr(response.headers, HEADERS, None)
+    if headers is not None and NOT_SHARED.keys().isdisjoint(headers):
+        headers.update(NOT_SHARED)
+    else:
         patch_vary_headers(response, ["Cookie"])
         patch_cache_control(response, private=True)
-    else:
-        response.headers["Vary"], response.headers["Cache-Control"] = "Cookie", "private"
 
 
 class _Cookie(Morsel[str]):
@@ -211,15 +219,15 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
 
 # Not by Django's signer, which derives its keys again for each cookie, and takes twenty times as long.
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
-def _signing_keys() -> list[bytes]:
+def _signing_keys() -> list[blake2b]:
     """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS."""
     used = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return [_derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie") for secret in used]
+    return [_derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie", 24) for secret in used]
 
 
-def _signed(body: str, key: bytes) -> tuple[str, str]:
+def _signed(body: str, key: blake2b) -> tuple[str, str]:
     """Returns the signature of a cookie and the visitor's id, neither of which tells the other."""
-    both = _keyed(body, key, 24)
+    both = _keyed(body, key)
     return both[:16], both[16:]
 
 

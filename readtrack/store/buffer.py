@@ -23,8 +23,7 @@ from redis.exceptions import ResponseError
 
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
-from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.hits.visitors import Visitor
+from readtrack.hits.hit import AT, KIND, Hit, Outcome, Reason
 from readtrack.store import clock, day_keys, keys, recording, scripts
 from readtrack.store.circuit import SilentError, fail_open
 from readtrack.store.cluster import REFUSAL
@@ -35,7 +34,6 @@ MOST = 5_000  # hits that wait; some 2 kB each
 BATCH = 250  # hits of one script, because a script blocks the server
 EACH, PAUSE = 20, 0.00001  # each 20th page that comes while the thread sends sleeps for that many seconds
 ENOUGH = 50 * EACH  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
-AT, KIND = len(Visitor._fields), Visitor._fields.index("kind")  # places in the plain tuple of a hit that waits
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 logger = logging.getLogger("readtrack")
@@ -100,9 +98,8 @@ class HitBuffer:
                 return None
         if watch.found:
             skip_buffer.add((), at=hit.at)
-        # The thread knows no tenant. In a plain tuple, as each named one that waits costs the garbage collector 3 µs,
-        # and one of texts alone nothing.
-        waiting = (*hit.visitor, *hit[1:]) if keys.tenant_function() is None else Waiting.of(hit)
+        # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3 µs.
+        waiting = hit.plain if keys.tenant_function() is None else Waiting.of(hit)
         with self._lock:
             if self._end.is_set() or len(self._queue) >= MOST:
                 return None
@@ -265,10 +262,10 @@ def _send_plain(hits: Sequence[Any], work: Event) -> bool:
     before = _rate_began()
     if conf.PARTITIONS > 1 or any(isinstance(hit, Waiting) or hit[AT] < before for hit in hits):
         return False
-    calls: list[Call[Any]] = [recording.count_batch(recording.count_views(_hit_of(hit)) for hit in hits)]
+    calls: list[Call[Any]] = [recording.count_plain(hits)]
     for hit in hits:
         if hit[KIND] == "day":
-            calls += day_keys.upkeep(_hit_of(hit))
+            calls += day_keys.upkeep(Hit.of_plain(hit))
     if perf_counter() >= clock.due:
         calls.append(clock.question())
     try:
@@ -276,18 +273,14 @@ def _send_plain(hits: Sequence[Any], work: Event) -> bool:
     except ResponseError:  # because of one hit, perhaps
         return False
     for hit, reasons in zip(hits, refused, strict=True):
-        if reasons and not _hit_of(hit).by_script:
+        if reasons and not Hit.of_plain(hit).by_script:
             skip_buffer.count(key_of(hit[AT]), reasons)
             work.set()
     return True
 
 
-def _hit_of(plain: Sequence[Any]) -> Hit:
-    return Hit._make((Visitor._make(plain[:AT]), *plain[AT:]))
-
-
 def _waiting(hit: "Sequence[Any] | Waiting") -> Waiting:
-    return hit if isinstance(hit, Waiting) else Waiting.of(_hit_of(hit))
+    return hit if isinstance(hit, Waiting) else Waiting.of(Hit.of_plain(hit))
 
 
 def _rate_began() -> datetime:

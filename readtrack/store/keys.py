@@ -195,11 +195,11 @@ RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.st
 
 def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:
     """Returns the keys of a hit's views, which are of one partition, in the order of record.lua."""
-    own, minute = tag(subjects[0]) if conf.PARTITIONS > 1 else "", int(at.timestamp()) // MINUTE
+    own = tag(subjects[0]) if conf.PARTITIONS > 1 else ""
     other, names = visitor.fallback_id or stand_in, [""]
     for subject in subjects:
-        rates, mark, bucket, totals, hours, model, people, hlls, seen = _in_minute(
-            minute, prefix, own, subject.partition(":")[0]
+        rates, mark, bucket, totals, hours, model, people, hlls, seen = of_minute(
+            int(at.timestamp()) // MINUTE, prefix, own, subject.partition(":")[0]
         )
         if not names[0]:
             names = [mark if own else rates + visitor.rate_id, mark, bucket]
@@ -215,7 +215,7 @@ def rate_at(name: str, at: datetime) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _in_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
+def of_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
     """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
     at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
     hour_bucket, minute_bucket = buckets.hour_bucket(at), buckets.minute_bucket(at)

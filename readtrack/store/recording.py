@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from datetime import datetime, timedelta, timezone
+from functools import lru_cache, partial
 from itertools import chain, groupby
+from operator import itemgetter
 from time import perf_counter
 from typing import Any, cast
 
@@ -24,6 +26,11 @@ SHARED = 3  # keys of a hit, before those of each view
 ARGS_OF_ONE_VIEW = 4  # of record.lua, for a hit of one view without options
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
+
+LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
+# Of a hit of a batch: the keys that hits of one model and minute share, none for a hit of several views or with
+# options; its other keys; its arguments.
+Part = tuple[Sequence[str], Sequence[str], Sequence[str | int | bytes]]
 
 _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl, keys.minute_visitors.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
@@ -127,9 +134,15 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         names, width, options = _with_options(hit, names)
         others.append(options)
     newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
-    shape = f"{hits} {len(prefix.encode())} {newcomers} {script} {width} {views} {len(names)} {len(others)}"
+    shape = _shape(hits, prefix, newcomers, script, width, views, len(names), len(others))
     absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
     return Call("record", names, (_common(), shape, *others), partial(_outcome, hit), absent)
+
+
+@lru_cache(maxsize=256)
+def _shape(hits: int, prefix: str, *others: int) -> str:
+    """Returns the shape of a hit; `others` are its numbers behind the length of the prefix."""
+    return " ".join(map(str, (hits, len(prefix.encode()), *others)))
 
 
 @cached_setting()
@@ -144,15 +157,54 @@ def count_batch(calls: Iterable[Call[Outcome]]) -> Call[list[Sequence[Reason]] |
 
     The result has the reasons of the views that do not count, for each hit.
     """
+    return _batch(map(_part, calls))
+
+
+def count_plain(hits: Iterable[Sequence[Any]]) -> Call[list[Sequence[Reason]] | None]:
+    """Counts plain hits like `count_batch`, in a quarter of the time if each has one view without options."""
+    return _batch(_plain_parts(hits))
+
+
+def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
+    prefix, began, until, known = keys.prefix(), LONG_AGO, LONG_AGO, ""
+    for hit in hits:
+        own, fallback_id, new_cookie, kind, _, at, views, _, dimensions, _, _, by_script, stand_in, *_ = hit
+        subject = views[0]
+        label = subject.partition(":")[0]
+        if len(views) > 1 or dimensions or _profile(label):
+            yield _part(count_views(Hit.of_plain(hit)))
+            continue
+        if label != known or not began <= at < until:
+            minute, known = int(at.timestamp()) // keys.MINUTE, label
+            began = datetime.fromtimestamp(minute * keys.MINUTE, timezone.utc)
+            until = began + timedelta(seconds=keys.MINUTE)
+            rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(minute, prefix, "", label)
+            shared = (mark, bucket, model, people)
+        other, rate_id = fallback_id or stand_in, own if kind == "user" else fallback_id or own
+        names = [rates + rate_id, totals + subject, hours + subject, hlls + subject, f"{seen}{own}:{subject}"]
+        if other:
+            names.append(f"{seen}{other}:{subject}")
+        newcomers, script, width = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script), len(names) + 1
+        yield shared, names, (_shape(0, prefix, newcomers, script, width, 1, SHARED + width, 2), own, subject)
+
+
+def _part(call: Call[Outcome]) -> Part:
+    if len(call.args) > ARGS_OF_ONE_VIEW:
+        return (), call.keys, call.args[1:]
+    rate, mark, bucket, total, hour, model, people, *others = call.keys
+    return (mark, bucket, model, people), (rate, total, hour, *others), call.args[1:]
+
+
+def _batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
     names: list[str] = []
     args: list[str | int | bytes] = [_common()]
-    for shared, run in groupby(calls, _shared):
+    for shared, run in groupby(parts, itemgetter(0)):
         names += shared
         place, hits = len(args), 0
         args.append("")
-        for call in run:
-            names += (call.keys[0], *call.keys[3:5], *call.keys[7:]) if shared else call.keys
-            args += call.args[1:]
+        for _, own_names, own_args in run:
+            names += own_names
+            args += own_args
             hits += 1
         args[place] = f"{'alike' if shared else 'other'} {hits}"
 
@@ -161,11 +213,6 @@ def count_batch(calls: Iterable[Call[Outcome]]) -> Call[list[Sequence[Reason]] |
         return [() if codes == [1] else [_SKIPPED[code] for code in codes if code != 1] for codes in several]
 
     return Call("record_batch", names, args, decode, absent=None)
-
-
-def _shared(call: Call[Outcome]) -> tuple[str, ...]:
-    """Returns the keys that hits of one model and minute share; none for a hit of several views or with options."""
-    return (*call.keys[1:3], *call.keys[5:7]) if len(call.args) == ARGS_OF_ONE_VIEW else ()
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:

@@ -10,6 +10,7 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpResponse
+from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.functional import SimpleLazyObject
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -175,6 +176,20 @@ def test_a_cookie_is_sent_as_others_of_the_site_change_it(rf: Any, changes: dict
     for same in (cookie, cookie.copy(), pickle.loads(pickle.dumps(cookie))):
         assert same.OutputString() == f"anon_id={new.new_cookie}{text}"
     assert cookie.OutputString(["path"]) == f"anon_id={new.new_cookie}; Path=/"
+
+
+@pytest.mark.parametrize("before", [{}, {"Vary": "Accept"}, {"cache-control": "max-age=60"}], ids=str)
+@pytest.mark.parametrize("is_known", [True, False], ids=["", "without Django's own attribute"])
+def test_a_response_with_a_new_cookie_is_for_its_visitor_alone(
+    rf: Any, monkeypatch: pytest.MonkeyPatch, *, before: dict[str, str], is_known: bool
+) -> None:
+    request, response, expected = rf.get("/"), HttpResponse(headers=before), HttpResponse(headers=before)
+    patch_vary_headers(expected, ["Cookie"])
+    patch_cache_control(expected, private=True)
+    if not is_known:
+        monkeypatch.setattr(visitors, "HEADERS", "gone")
+    visitors.set_cookie(request, response, visitors.visitor(request, None))
+    assert sorted(response.items()) == sorted(expected.items())
 
 
 def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process(forks: Forks) -> None:

@@ -21,7 +21,7 @@ from redis import Redis
 from demo_project.engines.valkey import Valkey
 from readtrack import buckets, reports, tracker
 from readtrack.hits.addresses import watch
-from readtrack.hits.hit import Outcome
+from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.store import buffer, clock, day_keys, recording, scripts
@@ -60,6 +60,31 @@ def views(redis: Redis) -> dict[str, int]:
     """Returns the views of each subject."""
     start = len("views:total:")
     return {key[start:]: int(redis.get(key) or 0) for key in map(str, redis.keys("views:total:*"))}
+
+
+@pytest.mark.parametrize("extra", [{}, {"FUNNELS": True}, {"WINDOW_STORE": "compact"}], ids=str)
+def test_hits_are_sent_as_queued_with_the_command_of_each_alone(settings: Settings, extra: dict[str, Any]) -> None:
+    settings.READTRACK = BUFFERED | extra
+    visitors = [
+        Visitor("a", fallback_id="b", new_cookie="c"),
+        Visitor("a"),
+        Visitor("u", fallback_id="a", kind="user"),
+        Visitor("d", fallback_id="e", kind="day"),
+        Visitor("f", kind="address", opted_out=True),
+    ]
+    hits = [
+        Hit(visitor, buckets.now() + timedelta(seconds=seconds), views, by_script=by_script, **others)
+        for visitor in visitors
+        for seconds in (0, 61, 0)
+        for views in (("site.post:1",), ("site.post:2",), ("site.category:1",), ("site.post:1", "site.post:3"))
+        for by_script in (False, True)
+        for others in ({}, {"dimensions": (("device", "phone"),)}, {"stand_in": "s"} if visitor == Visitor("a") else {})
+    ]
+    assert [Hit.of_plain(hit.plain) for hit in hits] == hits
+    sent, alone = recording.count_plain([hit.plain for hit in hits]), [*map(recording.count_views, hits)]
+    expected = recording.count_batch(alone)
+    assert (sent.keys, sent.args) == (expected.keys, expected.args)
+    assert any(str(arg).startswith("alike") for arg in sent.args) == (not extra)
 
 
 def test_a_page_queues_its_view_sets_the_cookie_and_says_so(redis: Redis) -> None:
@@ -180,13 +205,13 @@ def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
 def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
-    def count_batch(calls: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch) -> Any:
-        several = list(calls)
+    def count_plain(hits: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_plain) -> Any:
+        several = list(hits)
         sizes.append(len(several))
         return of(several)
 
     monkeypatch.setattr(buffer, "BATCH", 4)
-    monkeypatch.setattr(recording, "count_batch", count_batch)
+    monkeypatch.setattr(recording, "count_plain", count_plain)
     for post in factories.neighbours(10):
         hit_buffer.add(factories.hit(subject_of(post)))
     send()
@@ -381,7 +406,7 @@ def test_an_error_of_ours_ends_no_thread(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(recording, "count_batch", None)
+        patch.setattr(recording, "count_plain", None)
         hit_buffer.add(factories.hit("site.post:1"))
         assert comes_true(lambda: bool(skip_buffer.skips))
     assert "Queued views could not be recorded." in caplog.text
