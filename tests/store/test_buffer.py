@@ -64,7 +64,7 @@ def views(redis: Redis) -> dict[str, int]:
 
 @pytest.mark.parametrize("extra", [{}, {"FUNNELS": True}, {"WINDOW_STORE": "compact"}], ids=str)
 def test_hits_are_sent_as_queued_with_the_command_of_each_alone(settings: Settings, extra: dict[str, Any]) -> None:
-    settings.READTRACK = BUFFERED | extra
+    settings.READTRACK = BUFFERED | extra | {"PARTITIONS": 1}
     visitors = [
         Visitor("a", fallback_id="b", new_cookie="c"),
         Visitor("a"),
@@ -205,13 +205,13 @@ def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
 def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
-    def count_plain(hits: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_plain) -> Any:
-        several = list(hits)
+    def batch(parts: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording._batch) -> Any:
+        several = list(parts)
         sizes.append(len(several))
         return of(several)
 
     monkeypatch.setattr(buffer, "BATCH", 4)
-    monkeypatch.setattr(recording, "count_plain", count_plain)
+    monkeypatch.setattr(recording, "_batch", batch)
     for post in factories.neighbours(10):
         hit_buffer.add(factories.hit(subject_of(post)))
     send()
@@ -406,7 +406,7 @@ def test_an_error_of_ours_ends_no_thread(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(recording, "count_plain", None)
+        patch.setattr(recording, "_batch", None)
         hit_buffer.add(factories.hit("site.post:1"))
         assert comes_true(lambda: bool(skip_buffer.skips))
     assert "Queued views could not be recorded." in caplog.text
