@@ -195,11 +195,11 @@ RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.st
 
 def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:
     """Returns the keys of a hit's views, which are of one partition, in the order of record.lua."""
-    own = tag(subjects[0]) if conf.PARTITIONS > 1 else ""
+    own, minute = tag(subjects[0]) if conf.PARTITIONS > 1 else "", int(at.timestamp()) // MINUTE
     other, names = visitor.fallback_id or stand_in, [""]
     for subject in subjects:
         rates, mark, bucket, totals, hours, model, people, hlls, seen = of_minute(
-            int(at.timestamp()) // MINUTE, prefix, own, subject.partition(":")[0]
+            minute, prefix, own, subject.partition(":")[0]
         )
         if not names[0]:
             names = [mark if own else rates + visitor.rate_id, mark, bucket]

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
 from functools import lru_cache, partial
 from itertools import chain, groupby
 from operator import itemgetter
@@ -27,7 +26,6 @@ ARGS_OF_ONE_VIEW = 4  # of record.lua, for a hit of one view without options
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
-LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 # Of a hit of a batch: the keys that hits of one model and minute share, none for a hit of several views or with
 # options; its other keys; its arguments.
 Part = tuple[Sequence[str], Sequence[str], Sequence[str | int | bytes]]
@@ -166,7 +164,8 @@ def count_plain(hits: Iterable[Sequence[Any]]) -> Call[list[Sequence[Reason]] | 
 
 
 def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
-    prefix, began, until, known = keys.prefix(), LONG_AGO, LONG_AGO, ""
+    """Yields what `_part` makes of the `count_views` of each hit, mostly without making that."""
+    prefix = keys.prefix()
     for hit in hits:
         own, fallback_id, new_cookie, kind, _, at, views, _, dimensions, _, _, by_script, stand_in, *_ = hit
         subject = views[0]
@@ -174,18 +173,16 @@ def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
         if len(views) > 1 or dimensions or _profile(label):
             yield _part(count_views(Hit.of_plain(hit)))
             continue
-        if label != known or not began <= at < until:
-            minute, known = int(at.timestamp()) // keys.MINUTE, label
-            began = datetime.fromtimestamp(minute * keys.MINUTE, timezone.utc)
-            until = began + timedelta(seconds=keys.MINUTE)
-            rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(minute, prefix, "", label)
-            shared = (mark, bucket, model, people)
+        rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(
+            int(at.timestamp()) // keys.MINUTE, prefix, "", label
+        )
         other, rate_id = fallback_id or stand_in, own if kind == "user" else fallback_id or own
         names = [rates + rate_id, totals + subject, hours + subject, hlls + subject, f"{seen}{own}:{subject}"]
         if other:
             names.append(f"{seen}{other}:{subject}")
         newcomers, script, width = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script), len(names) + 1
-        yield shared, names, (_shape(0, prefix, newcomers, script, width, 1, SHARED + width, 2), own, subject)
+        shape = _shape(0, prefix, newcomers, script, width, 1, SHARED + width, 2)
+        yield (mark, bucket, model, people), names, (shape, own, subject)
 
 
 def _part(call: Call[Outcome]) -> Part:
