@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
@@ -16,7 +16,7 @@ from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
 from readtrack.hits import dimensions, exclusions, visitors
 from readtrack.hits.bots import user_agent_of
-from readtrack.hits.hit import Hit, Outcome, refusal
+from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, refusal
 from readtrack.page import filling, panel
 from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
 from readtrack.request import Recorder, TrackedRequest, is_detail_page
@@ -51,50 +51,42 @@ class ReadTrackMiddleware:
             return self._acall(request)
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = self.get_response(request)
-            if to_do := _to_do(request, response):
-                _finish(request, response, to_do, visitors.signed_in(request) if to_do.needs_user else None)
+            if _is_ours(request, response):
+                _finish(request, response, visitors.signed_in(request) if request.readtrack.needs_user else None)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = await self.get_response(request)
-            if not (to_do := _to_do(request, response)):
+            if not _is_ours(request, response):
                 return response
-            user = await visitors.asigned_in(request) if to_do.needs_user else None
+            seen = request.readtrack
+            user = await visitors.asigned_in(request) if seen.needs_user else None
             # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may query groups. Otherwise any
             # thread will do, and pages do not queue.
-            is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(to_do.content or b""))
-            await filling.in_thread(_finish, request, response, to_do, user, is_sensitive=is_sensitive)
+            is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b""))
+            await filling.in_thread(_finish, request, response, user, is_sensitive=is_sensitive)
         return response
 
 
-class ToDo(NamedTuple):
-    """The rest of a page that is made."""
-
-    has_seen: bool
-    content: bytes | None  # to fill in, by `filling.text_of`
-    needs_user: bool
-    explains: bool  # what became of the hit, in X-Readtrack
-    is_left: bool  # to the script of a shared page
-
-
-def _to_do(request: TrackedRequest, response: HttpResponseBase) -> ToDo | None:
-    """Returns what is left to do, or None."""
+def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
+    """Looks through a page that is made. Returns True if there is anything to record, to fill in or to explain."""
     seen, content = request.readtrack, filling.text_of(response)
     has_seen = seen.see(getattr(response, "context_data", None))
     if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
         has_seen = filling.recall(content, seen, path=request.path)
-    is_left = has_seen and seen.is_shared and conf.COUNT_BY != "server"
-    if is_left:
+    if has_seen and seen.is_shared and conf.COUNT_BY != "server":
+        seen.is_left = True
         seen.views.clear()
         seen.reads.clear()
         has_seen = seen.has_seen
-    if not (has_seen or content is not None or _explains()):
-        return None
-    # A stream, whose content is empty here, may have dots if it is HTML.
-    is_html = content is not None and "html" in response.get("Content-Type", "")
-    needs_user = has_seen or bool(READER_MARK.search(content) if content else is_html)
-    return ToDo(has_seen, content, needs_user and not seen.is_shared, _explains(), is_left)
+    seen.content = content
+    if not seen.is_shared:
+        # A stream, whose content is empty here, may have dots if it is HTML.
+        seen.needs_user = has_seen or bool(
+            READER_MARK.search(content) if content else content == b"" and "html" in response.get("Content-Type", "")
+        )
+    return has_seen or content is not None or _explains()
 
 
 @cached_setting("DEBUG")  # to look it up in `settings` takes as long as all that a page without a subject needs
@@ -102,20 +94,20 @@ def _explains() -> bool:
     return settings.DEBUG or conf.DEBUG_HEADER
 
 
-def _finish(request: TrackedRequest, response: HttpResponseBase, to_do: ToDo, user: Any | None) -> None:
-    seen, content = request.readtrack, to_do.content
+def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
+    seen, content, has_seen = request.readtrack, request.readtrack.content, request.readtrack.has_seen
     if content is not None:
         find_reader = None if seen.is_shared else partial(visitors.reader, request, user)
         seen.fill = partial(filling.fill, response, content, find_reader)
         if seen.language:
             seen.fill = override(seen.language)(seen.fill)
     has_text = TEXT_MARK in (content or b"")
-    outcome = _record(request, response, user, has_text=has_text) if to_do.has_seen else Outcome()
-    if to_do.explains and any(outcome):
+    outcome = _record(request, response, user, has_text=has_text) if has_seen else NO_OUTCOME
+    if (explains := _explains()) and any(outcome):
         response["X-Readtrack"] = str(outcome)
-    elif to_do.explains and (to_do.is_left or (seen.has_script and to_do.has_seen)):
+    elif explains and (seen.is_left or (seen.has_script and has_seen)):
         response["X-Readtrack"] = "left to the script" if seen.has_script else "no script"
-    elif to_do.explains and not to_do.has_seen and is_detail_page(request, response):
+    elif explains and not has_seen and is_detail_page(request, response):
         response["X-Readtrack"] = "no subject"
     if content and PANEL_MARK in content and not seen.is_shared:
         # Once the page's own view is recorded, so that the panel and the page show the same count.
@@ -150,7 +142,7 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         seen.reads.clear()
     is_left = seen.has_seen
     # The page itself was skipped already.
-    outcome = Outcome()
+    outcome = NO_OUTCOME
     if reason and not seen.is_script:
         outcome = tracker.skip(skipped, reason, is_alone=not is_left, agent=user_agent_of(request))
     if not is_left:

@@ -25,6 +25,9 @@ class Recorder:
     has_script = False  # the page has the script, which tells of it again
     fill: Callable[..., None] | None = None  # fills in the response, which the middleware still has to do
     is_shared = False  # the page is the same for everybody, and only its script tells who reads it
+    is_left = False  # to the script of a shared page
+    content: bytes | None = None  # of the page, to fill in, by `filling.text_of`
+    needs_user = False  # to record, or to fill in dots
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
@@ -50,8 +53,7 @@ class Recorder:
 
     def see(self, context: Any) -> bool:
         """Adds a view and a read of the object that a DetailView renders. Returns True if there is a hit to record."""
-        context = context or {}
-        obj = context.get("object") if isinstance(context.get("view"), DetailView) else None
+        obj = context.get("object") if context and isinstance(context.get("view"), DetailView) else None
         if isinstance(obj, Model) and obj.pk is not None:  # a preview shows an object that is not saved yet
             if is_counted(obj.__class__):
                 self.view(obj)

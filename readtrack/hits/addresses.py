@@ -36,8 +36,7 @@ logger = logging.getLogger("readtrack")
 
 def network(meta: Mapping[str, Any], *, agent: str | None = None) -> str:
     """Returns the client's IPv4 address or IPv6 /64 network, or "". With an agent, the watch sees the address, too."""
-    direct = str(meta.get("REMOTE_ADDR", ""))
-    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
+    direct, forwarded = str(meta.get("REMOTE_ADDR", "")), str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
     believed = _believed(forwarded, direct) if forwarded else []
     client = believed[-1] if believed else network_of(direct)
     if agent is not None:
@@ -92,7 +91,8 @@ def _believed(forwarded: str, direct: str) -> list[str]:
 
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for a text that is no address."""
-    found = network_of(without_port(text.strip()))
+    text = text.strip()
+    found = network_of(without_port(text) if ":" in text else text)
     return "" if PRIVATE.match(found) else found
 
 

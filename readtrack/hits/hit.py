@@ -56,7 +56,7 @@ class Hit(NamedTuple):
     @property
     def plain(self) -> tuple[Any, ...]:
         """The fields of the visitor and the hit in one tuple, which the garbage collector stops looking at."""
-        return (*self.visitor, *self[1:])
+        return self.visitor + self[1:]
 
     @classmethod
     def of_plain(cls, plain: Sequence[Any]) -> "Hit":
@@ -81,6 +81,9 @@ class Outcome(NamedTuple):
         words = ["counted"] * len(self.counted) + [f"skipped; reason={reason}" for reason in self.skipped.values()]
         words += ["read"] * len(self.read) + ["step"] * len(self.steps) + ["queued"] * len(self.queued)
         return ", ".join(f"{word}; subjects={many}" if many > 1 else word for word, many in Counter(words).items())
+
+
+NO_OUTCOME = Outcome()
 
 
 def refusal(

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.http.response import HttpResponse, HttpResponseBase
-from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.utils.cache import patch_cache_control
 from django.utils.encoding import force_bytes
 from django.utils.functional import LazyObject, empty
 from django.utils.module_loading import import_string
@@ -26,9 +26,9 @@ from readtrack.hits import addresses, bots, readers
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
+HEADERS = "_store"  # the attribute that Django keeps headers in; without it its functions set them
+CACHING = ("Cache-Control", "private")
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
-NOT_SHARED = {"vary": ("Vary", "Cookie"), "cache-control": ("Cache-Control", "private")}  # as Django keeps headers
-HEADERS = "_store"  # the attribute that it keeps them in; without it Django's functions set them
 
 
 class Visitor(NamedTuple):
@@ -185,15 +185,14 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     cookie, value = _Cookie.__new__(_Cookie), visitor.new_cookie
     dict.update(cookie, _blank_cookie(request.is_secure())[0])
     # As copies and pickles are made; `set` would check the name each time.
-    cookie.__setstate__({"key": conf.COOKIE, "value": value, "coded_value": value})  # type: ignore[attr-defined]
+    cookie.__dict__.update(_key=conf.COOKIE, _value=value, _coded_value=value)
     response.cookies[conf.COOKIE] = cookie
-    # Because a shared cache would give it to everybody without a cookie. Most pages have neither header, and to ask for
-    # them and set them by Django's functions takes longer than all else here.
+    # Because a shared cache would give it to everybody. Most pages lack the header, and to look for it and set it by
+    # Django's functions takes as long as all else here.
     headers: dict[str, tuple[str, str]] | None = getattr(response.headers, HEADERS, None)
-    if headers is not None and NOT_SHARED.keys().isdisjoint(headers):
-        headers.update(NOT_SHARED)
+    if headers is not None and "cache-control" not in headers:
+        headers["cache-control"] = CACHING
     else:
-        patch_vary_headers(response, ["Cookie"])
         patch_cache_control(response, private=True)
 
 
@@ -203,7 +202,7 @@ class _Cookie(Morsel[str]):
     def OutputString(self, attrs: Any = None) -> str:  # noqa: N802 - as Python calls it
         attributes, text = _blank_cookie(bool(self["secure"]))
         if attrs is None and dict.__eq__(self, attributes):
-            return f"{self.key}={self.value}{text}"
+            return f"{self._key}={self._value}{text}"  # type: ignore[attr-defined]
         return super().OutputString(attrs)
 
 

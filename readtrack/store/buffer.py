@@ -23,7 +23,7 @@ from redis.exceptions import ResponseError
 
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
-from readtrack.hits.hit import AT, KIND, Hit, Outcome, Reason
+from readtrack.hits.hit import AT, KIND, NO_OUTCOME, Hit, Outcome, Reason
 from readtrack.store import clock, day_keys, keys, recording, scripts
 from readtrack.store.circuit import SilentError, fail_open
 from readtrack.store.cluster import REFUSAL
@@ -75,7 +75,8 @@ class HitBuffer:
 
     def clear(self) -> None:
         """Forgets all hits, as a forked process must, whose parent sends them."""
-        self._lock, self._work, self._soon, self._end = Lock(), Event(), Event(), Event()
+        self._lock, self._work, self._soon = Lock(), Event(), Event()
+        self._is_closed = False
         self._thread: Thread | None = None
         self._queue: deque[tuple[Any, ...] | Waiting] = deque()  # of hits as plain tuples
         self._plain: list[tuple[Any, ...] | Waiting] = []  # is sent for the first time
@@ -101,7 +102,7 @@ class HitBuffer:
         # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3 µs.
         waiting = hit.plain if keys.tenant_function() is None else Waiting.of(hit)
         with self._lock:
-            if self._end.is_set() or len(self._queue) >= MOST:
+            if self._is_closed or len(self._queue) >= MOST:
                 return None
             self._queue.append(waiting)
             number = len(self._queue)
@@ -109,7 +110,7 @@ class HitBuffer:
             self._work.set()
         if number % EACH == 0:
             self._help_thread(number)
-        return Outcome(queued=hit.views)
+        return Outcome._make((*NO_OUTCOME[:-1], hit.views))
 
     def _help_thread(self, number: int) -> None:
         """Wakes the thread when enough hits wait, and lets it run while it sends."""
@@ -125,7 +126,7 @@ class HitBuffer:
         if self._thread is None:
             self._start()
         self._work.set()
-        return not self._end.is_set()
+        return not self._is_closed
 
     def close_on_sigterm(self) -> None:
         """Sends all hits before the process handles SIGTERM, after which uvicorn, for one, calls no exit handlers."""
@@ -136,7 +137,7 @@ class HitBuffer:
 
     def close(self) -> None:
         """Sends all hits. From now on hits are recorded directly."""
-        self._end.set()  # without the lock, because a signal may interrupt the thread that has it
+        self._is_closed = True  # without the lock, because a signal may interrupt the thread that has it
         self._work.set()
         self._soon.set()
         if self._thread:
@@ -159,7 +160,7 @@ class HitBuffer:
                 Finalize(None, self.close, exitpriority=0)
 
     def _run(self) -> None:
-        while not self._end.is_set():
+        while not self._is_closed:
             self._work.wait()
             self._soon.wait(conf.BUFFER or 1)
             self._soon.clear()
