@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache, partial
 from itertools import chain, groupby
 from operator import itemgetter
@@ -25,6 +26,8 @@ SHARED = 3  # keys of a hit, before those of each view
 ARGS_OF_ONE_VIEW = 4  # of record.lua, for a hit of one view without options
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
+
+LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 
 # Of a hit of a batch: the keys that hits of one model and minute share, none for a hit of several views or with
 # options; its other keys; its arguments.
@@ -165,24 +168,27 @@ def count_plain(hits: Iterable[Sequence[Any]]) -> Call[list[Sequence[Reason]] | 
 
 def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
     """Yields what `_part` makes of the `count_views` of each hit, mostly without making that."""
-    prefix = keys.prefix()
+    prefix, known, began, until = keys.prefix(), "", LONG_AGO, LONG_AGO
     for hit in hits:
-        own, fallback_id, new_cookie, kind, _, at, views, _, dimensions, _, _, by_script, stand_in, *_ = hit
+        own, fallback_id, new_cookie, kind, _, at, views, _, dimensions, _, _, by_script, stand_in, _, _, _ = hit
         subject = views[0]
         label = subject.partition(":")[0]
         if len(views) > 1 or dimensions or _profile(label):
             yield _part(count_views(Hit.of_plain(hit)))
             continue
-        rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(
-            int(at.timestamp()) // keys.MINUTE, prefix, "", label
-        )
+        if label != known or not began <= at < until:  # most hits are of the model and the minute of the hit before
+            minute, known = int(at.timestamp()) // keys.MINUTE, label
+            began = datetime.fromtimestamp(minute * keys.MINUTE, timezone.utc)
+            until = began + timedelta(seconds=keys.MINUTE)
+            rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(minute, prefix, "", label)
+            shared = (mark, bucket, model, people)
         other, rate_id = fallback_id or stand_in, own if kind == "user" else fallback_id or own
         names = [rates + rate_id, totals + subject, hours + subject, hlls + subject, f"{seen}{own}:{subject}"]
         if other:
             names.append(f"{seen}{other}:{subject}")
         newcomers, script, width = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script), len(names) + 1
         shape = _shape(0, prefix, newcomers, script, width, 1, SHARED + width, 2)
-        yield (mark, bucket, model, people), names, (shape, own, subject)
+        yield shared, names, (shape, own, subject)
 
 
 def _part(call: Call[Outcome]) -> Part:
@@ -201,15 +207,22 @@ def _batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
         args.append("")
         for _, own_names, own_args in run:
             names += own_names
-            args += own_args
+            args += own_args[:1] if shared else own_args
             hits += 1
-        args[place] = f"{'alike' if shared else 'other'} {hits}"
+        args[place] = f"alike {hits} {_places(own_names, own_args)}" if shared else f"other {hits}"
 
     def decode(answers: Sequence[Any]) -> list[Sequence[Reason]]:
         several = ([codes] if isinstance(codes, int) else codes for codes in answers)
         return [() if codes == [1] else [_SKIPPED[code] for code in codes if code != 1] for codes in several]
 
     return Call("record_batch", names, args, decode, absent=None)
+
+
+def _places(names: Sequence[str], args: Sequence[Any]) -> str:
+    """Returns where the subject begins in a total's key, and the visitor in a window's."""
+    (_, total, _, _, own, *_), (_, visitor, subject) = names, args
+    ends = ((total, subject), (own, f"{visitor}:{subject}"))
+    return " ".join(str(len(name.encode()) - len(end.encode()) + 1) for name, end in ends)
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:

@@ -24,7 +24,7 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.store import buffer, clock, day_keys, recording, scripts
+from readtrack.store import buffer, clock, day_keys, keys, recording, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
@@ -85,6 +85,31 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(settings: Settin
     expected = recording.count_batch(alone)
     assert (sent.keys, sent.args) == (expected.keys, expected.args)
     assert any(str(arg).startswith("alike") for arg in sent.args) == (not extra)
+
+
+@pytest.mark.parametrize("prefix", ["", "site:", "café:"])  # Redis counts bytes
+@pytest.mark.one_server("a batch of several partitions is made of objects")
+def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(redis: Redis, settings: Settings, prefix: str) -> None:
+    settings.READTRACK = {**BUFFERED, "PREFIX": prefix}
+    visitors = [Visitor("a" * 16, "b" * 16, "cookie"), Visitor("c", "d"), Visitor("e"), Visitor("ü", kind="address")]
+    hits = [
+        Hit(visitor, at, (subject,), stand_in=stand_in)
+        for at in (buckets.now(), buckets.now() + timedelta(minutes=1))
+        for visitor in visitors
+        for subject in ("site.post:1", "site.post:22", "site.page:%C3%A9")
+        for stand_in in ("", "f")
+    ]
+
+    def left(*calls: scripts.Call[Any]) -> dict[str, Any]:
+        redis.flushdb()
+        scripts.run_all(*calls)
+        listed = {name for name in redis.zrange(keys.unsettled(""), 0, -1) if not name.startswith("epoch")}
+        names = set(redis.keys()) - {keys.unsettled("")}  # whose scores are times
+        return {"unsettled": listed, **{name: redis.dump(name) for name in names}}
+
+    alone = left(*map(recording.count_views, hits))
+    assert left(recording.count_plain([hit.plain for hit in hits])) == alone
+    assert len(alone) > 20
 
 
 def test_a_page_queues_its_view_sets_the_cookie_and_says_so(redis: Redis) -> None:
