@@ -32,7 +32,7 @@ from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
 BATCH = 250  # hits of one script, because a script blocks the server
-EACH, PAUSE = 20, 0.00001  # each 20th page that comes while the thread sends sleeps for that many seconds
+EACH, PAUSE = 20, 0.00001  # each 20th page that comes while too many hits wait sleeps for that many seconds
 ENOUGH = 50 * EACH  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
@@ -113,10 +113,10 @@ class HitBuffer:
         return Outcome._make((*NO_OUTCOME[:-1], hit.views))
 
     def _help_thread(self, number: int) -> None:
-        """Wakes the thread when enough hits wait, and lets it run while it sends."""
-        if number == ENOUGH:
+        """Wakes the thread when enough hits wait, and lets it run when too many do."""
+        if number >= ENOUGH:
             self._soon.set()
-        if number >= ENOUGH or self._plain or self._batch:
+        if number >= 2 * ENOUGH:
             # CPython gives the GIL back to a thread that has just released it, as the only thread of a server does for
             # each request. Without the sleep the sending thread waits for up to half a second, and the queue fills up.
             sleep(PAUSE)

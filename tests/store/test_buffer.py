@@ -100,15 +100,16 @@ def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(redis: Redis, setting
         for stand_in in ("", "f")
     ]
 
-    def left(*calls: scripts.Call[Any]) -> dict[str, Any]:
+    def left_by(*calls: scripts.Call[Any]) -> dict[str, Any]:
         redis.flushdb()
         scripts.run_all(*calls)
-        listed = {name for name in redis.zrange(keys.unsettled(""), 0, -1) if not name.startswith("epoch")}
-        names = set(redis.keys()) - {keys.unsettled("")}  # whose scores are times
-        return {"unsettled": listed, **{name: redis.dump(name) for name in names}}
+        listed = {str(name) for name in redis.zrange(keys.unsettled(""), 0, -1)}
+        names = {str(name) for name in redis.keys()} - {keys.unsettled("")}  # whose scores are times
+        left = {name: redis.dump(name) for name in names}
+        return {"unsettled": {name for name in listed if not name.startswith("epoch")}, **left}
 
-    alone = left(*map(recording.count_views, hits))
-    assert left(recording.count_plain([hit.plain for hit in hits])) == alone
+    alone = left_by(*map(recording.count_views, hits))
+    assert left_by(recording.count_plain([hit.plain for hit in hits])) == alone
     assert len(alone) > 20
 
 
