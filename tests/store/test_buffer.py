@@ -104,7 +104,7 @@ def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(redis: Redis, setting
         redis.flushdb()
         scripts.run_all(*calls)
         listed = {str(name) for name in redis.zrange(keys.unsettled(""), 0, -1)}
-        names = {str(name) for name in redis.keys()} - {keys.unsettled("")}  # whose scores are times
+        names = {str(name) for name in redis.keys("*")} - {keys.unsettled("")}  # whose scores are times
         left = {name: redis.dump(name) for name in names}
         return {"unsettled": {name for name in listed if not name.startswith("epoch")}, **left}
 
