@@ -232,23 +232,23 @@ def reader_of(context: Any) -> Reader | None:
 
 def text_of(response: Any) -> bytes | None:
     """Returns the response's bytes if a template may have left placeholders in it, b"" for a stream, else None."""
-    if response.streaming:
-        is_file = getattr(response, "file_to_stream", None) is not None  # the server may send it by itself
-        return None if is_file or not _is_text(response) else b""
-    content: bytes = response.content
-    is_packed = content.startswith(GZIP) and response.get("Content-Encoding") == "gzip"  # by Django's gzip_page
-    if is_packed and _is_text(response):
+    is_stream, content = response.streaming, b""
+    if not is_stream:
+        content = response.content
+        # Before the header, because to look that up takes longer than to look through a page.
+        if MARK not in content and not content.startswith(GZIP):
+            return None
+    elif getattr(response, "file_to_stream", None) is not None:  # the server may send the file by itself
+        return None
+    kind = response.headers.get("Content-Type", "")
+    if not ("text/" in kind or "json" in kind or "xml" in kind):
+        return None
+    if content.startswith(GZIP) and response.get("Content-Encoding") == "gzip":  # by Django's gzip_page decorator
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error):  # the header is wrong
             return None
-    # The header comes last, because to look it up takes longer than to look through a page.
-    return content if MARK in content and _is_text(response) else None
-
-
-def _is_text(response: Any) -> bool:
-    kind = response.headers.get("Content-Type", "")
-    return "text/" in kind or "json" in kind or "xml" in kind
+    return content if is_stream or MARK in content else None
 
 
 def script(context: Any) -> str:
