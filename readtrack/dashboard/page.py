@@ -79,7 +79,7 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
 
     A page with fixed filters has none of the whole site, which its reader may not see.
     """
-    by = tuple(f"by-{name}" for name in _dimensions())
+    by = tuple(f"by-{name}" for name in dimension_names())
     reading = TABS["reading"].tables if conf.FUNNEL else ("really-read",)
     if "object" in scope.chosen:
         return {"numbers": TABS["numbers"]._replace(tables=("over-time", *by, *reading, "now"))}
@@ -92,10 +92,6 @@ def _tabs(scope: Scope) -> dict[str, Tab]:
         for name, tab in TABS.items()
         if not missing.get(name) and not (scope.fixed and tab.is_of_site)
     }
-
-
-def _dimensions() -> list[str]:
-    return sorted(dimension_names(), key=lambda name: name != "referrer")  # sources come first
 
 
 def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any) -> dict[str, Any]:
@@ -127,7 +123,7 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
         ],
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
-        "chips": list(_chips(found, scope, here)),
+        "chips": _chips(found, scope, here),
         **(_chart(found, chart, now) if chart and now else {}),
         "tables": [_shown(table, scope, site) for table in shown.values()],
         "has_period": tab != "sections",  # which is of now
@@ -218,7 +214,8 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
 def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
     """Returns a table as the template needs it: its first rows with the values as text, and with links."""
     rows = []
-    sources = _dimensions()[:1] if table.name == "grew-most" else ()  # of others the page is two clicks away already
+    # In other tables the file is two clicks away already.
+    sources = dimension_names()[:1] if table.name == "grew-most" else ()
     for row in table.head:
         cells: list[dict[str, Any]] = [
             {"column": column, "text": text(value, column.kind)}

@@ -172,9 +172,9 @@ class Scope:
 
 
 def dimension_names() -> list[str]:
-    """Returns the names of the site's dimensions that can be filters."""
-    names = map(dimensions.name_of, conf.DIMENSIONS)
-    return [name for name in names if name not in FILTERS and name not in OTHERS]
+    """Returns the names of the site's dimensions that can be filters; sources come first."""
+    names = [name for name in map(dimensions.name_of, conf.DIMENSIONS) if name not in (*FILTERS, *OTHERS)]
+    return sorted(names, key=lambda name: name != "referrer")
 
 
 def _is_valid(name: str, value: str) -> bool:
