@@ -160,13 +160,12 @@ class Numbers:
 
     @cached_property
     def _trending(self) -> list[tuple[str, int]]:
-        """Subjects of the scope that are trending, and their views of the last hour."""
+        """Subjects of the scope's models that are trending, and their views of the last hour."""
         heads, limit = self._answers[1], self._heads
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
-        some = [(name, views) for name, views in found if name.partition(":")[0] in self.labels]
-        return [one for one in some if one[0] in self.objects.stored] if self.asked.is_listed else some
+        return [(name, views) for name, views in found if name.partition(":")[0] in self.labels]
 
     @cached_property
     def skips(self) -> list[Counter[Any]]:
@@ -363,8 +362,10 @@ class Numbers:
     @cached_property
     def known_until(self) -> datetime:
         """The time until which the views are known: now, or without Redis the last flush that ended well."""
-        good = None if self.is_live else runs.last_good()
-        return buckets.now() if self.is_live else good.began if good else buckets.hour_start(0)
+        if self.is_live:
+            return buckets.now()
+        good = runs.last_good()
+        return good.began if good else buckets.hour_start(0)
 
     @cached_property
     def flush_and_notes(self) -> tuple[FlushRun | None, list[tuple[date, str]]]:

@@ -51,7 +51,7 @@ class Objects:
             for model in scope.models if not best else ():
                 viewed = row_counts.most_viewed(scope.rows(model), CANDIDATES)
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
-            self._load(name for name in (*best, *islice(self._trending(), CANDIDATES)) if name not in self._rows)
+            self.load([*best, *islice(self._trending(), CANDIDATES)])
         return {subject: loaded(row) for subject, row in self._rows.items()}
 
     def _linked(self) -> dict[str, int | None]:
@@ -152,11 +152,8 @@ class Objects:
         return [*self.stored][:MOST]
 
     def load(self, subjects: Iterable[str]) -> None:
-        """Loads those of the rows that will be shown."""
-        self._load(name for name in subjects if name in self.stored and name not in self._rows)
-
-    def _load(self, subjects: Iterable[str]) -> None:
-        for model, pks in rows_by_model(dict.fromkeys(subjects)).items():
+        """Loads the rows of those of the subjects that are not loaded yet."""
+        for model, pks in rows_by_model(name for name in dict.fromkeys(subjects) if name not in self._rows).items():
             links = [link.name for name in ("category", "author") for link in self._links(name, model)]
             rows = self.scope.rows(model).filter(pk__in=pks)
             rows = rows.defer(None).select_related(*links) if links else rows
