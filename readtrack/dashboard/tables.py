@@ -180,7 +180,7 @@ def _of_objects(
     """Returns the columns with these names, and the rows of objects; `of` is the number that is compared."""
     names = tuple(name for name in names if found.is_compared or name not in COMPARED)
     rows = []
-    for one in entries:
+    for one in islice(entries, found.shown):
         now, before = getattr(one.now, of), getattr(one.before, of)
         reading = found.hashes.get(("reading", one.subject), Counter())
         numbers = {
@@ -200,14 +200,14 @@ def most_viewed(found: Numbers) -> Table:
     """Returns the objects with the most views in the period; of a chosen value of a dimension, those of all time."""
     if found.scope.values:
         return _with_values(found)
-    viewed = islice((one for one in found.entries if one.now.views), found.shown)
+    viewed = (one for one in found.entries if one.now.views)
     table = _of_objects(found, viewed, "views", *COMPARED, "visitors", "reads", "trend")
     return Table("most-viewed", _("Most viewed"), _among(found), *table, _("No views in this period."))
 
 
 def grew_most(found: Numbers) -> Table:
     """Returns the objects with the most views more than in the period before."""
-    grown = islice((one for one in found.entries if one.growth > 0), found.shown)
+    grown = (one for one in found.entries if one.growth > 0)
     table = _of_objects(found, grown, "growth", "views", *COMPARED, "trend")
     caption = _among(found)
     # The list of all time has no first day, and where it is not cut it has all objects.
