@@ -315,10 +315,18 @@ class Numbers:
         """The notes of editors on the days of each point of the chart; "" for none."""
         days = [timezone.localtime(start).date() for start in self.starts]
         found: list[list[str]] = [[] for _ in days]
-        for day, text in self.flush_and_notes[1] if self.has_notes else ():
+        for day, text in self.notes_by_day.items():
             # The first hour of the day, or the week or month that the day is in.
             found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
         return ["; ".join(texts) for texts in found]
+
+    @property
+    def notes_by_day(self) -> dict[date, str]:
+        """The notes of editors in the period by day, the first day first."""
+        found: dict[date, list[str]] = {}
+        for day, text in self.flush_and_notes[1] if self.has_notes else ():
+            found.setdefault(day, []).append(text)
+        return {day: "; ".join(texts) for day, texts in found.items()}
 
     @property
     def is_summed(self) -> bool:

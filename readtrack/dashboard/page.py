@@ -207,7 +207,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
             }
         ),
         "zone": timezone.get_current_timezone_name(),
-        "notes": [(start, note) for start, note in zip(starts, found.notes, strict=True) if note],
+        "notes": [(date_format(day, "DATE_FORMAT"), words) for day, words in found.notes_by_day.items()],
     }
 
 

@@ -918,6 +918,8 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admi
         rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", **given))))
         assert len(rows) == points
         assert [place for place, row in enumerate(rows) if "Sale" in row["Notes"]] == [expected]
+        # Before: the first day of the week, or the first hour of the day.
+        assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(admin_client, **given).context["notes"]
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
