@@ -12,7 +12,8 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.formats import date_format
+from django.utils.formats import date_format, get_format
+from django.utils.functional import lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
@@ -31,9 +32,17 @@ from readtrack.subjects import counted_models, enters_funnel, label_of, parse_su
 
 TEMPLATE = "admin/readtrack/dashboard.html"
 FILES = ("csv", "json")
-# Of the chart's axis, in the letters of Django's template filter `date`.
-_DAY, _MONTH = pgettext_lazy("format of a day", "j N"), pgettext_lazy("format of a month", "N Y")
-FORMATS: Mapping[str, Any] = {"hour": "H:i", "day": _DAY, "week": _DAY, "month": _MONTH}
+
+
+def _day_format() -> str:
+    """Returns the format of a day without its year. In some languages, as in American English, the month is first."""
+    return "N j" if get_format("MONTH_DAY_FORMAT").startswith("F") else pgettext("format of a day", "j N")
+
+
+# Of the chart's axis, in the letters of Django's template filter `date` or by the name of a setting.
+_DAY, _MONTH = lazy(_day_format, str)(), pgettext_lazy("format of a month", "N Y")
+FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, "month": _MONTH}
+WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}  # of its table
 
 
 class Tab(NamedTuple):
@@ -169,7 +178,10 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
 def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
     run = found.flush_and_notes[0]
-    starts = [date_format(timezone.localtime(start), str(FORMATS[found.scope.by])) for start in found.starts]
+    starts, first_column = (
+        [date_format(timezone.localtime(start), str(formats[found.scope.by])) for start in found.starts]
+        for formats in (FORMATS, WITH_YEAR)
+    )
     series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
         **{name: exact(number) for name, number in found.total._asdict().items()},
@@ -181,7 +193,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     ]
     rows = [
         (start, [text(value, column.kind) for value, column in zip(row.values, table.columns, strict=True)][1:])
-        for start, row in zip(starts, table.rows, strict=True)
+        for start, row in zip(first_column, table.rows, strict=True)
     ]
     return {
         "figures": _figures(found),

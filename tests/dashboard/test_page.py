@@ -13,12 +13,14 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils.formats import date_format
+from django.utils.translation import override
 from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
 from readtrack.dashboard import numbers, objects, tables
-from readtrack.dashboard.page import TABS
+from readtrack.dashboard.page import FORMATS, TABS
 from readtrack.dashboard.scope import PERIODS, Scope
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
@@ -920,6 +922,25 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admi
         assert [place for place, row in enumerate(rows) if "Sale" in row["Notes"]] == [expected]
         # Before: the first day of the week, or the first hour of the day.
         assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(admin_client, **given).context["notes"]
+
+
+def test_the_chart_and_its_table_write_days_and_times_as_the_rest_of_the_page(admin_client: Client) -> None:
+    # Before: 1 March, 00:00 and 13:00 beside March 1, 2026 and 1 p.m.
+    week = opened(admin_client, **{"from": "2026-03-01", "to": "2026-03-07"}).context
+    assert [week["chart_rows"][place][0] for place in (0, -1)] == ["March 1, 2026", "March 7, 2026"]
+    assert "March 7</text>" in week["charts"][0]
+    day = opened(admin_client, **{"from": "2026-03-05", "to": "2026-03-05"}).context
+    assert [day["chart_rows"][hour][0] for hour in (0, 13)] == ["midnight", "1 p.m."]
+    long = opened(admin_client, **{"from": "2025-03-03", "to": "2026-03-07"}).context["chart_rows"]
+    assert len({start for start, _ in long}) == len(long)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"), [("en", "March 5"), ("en-gb", "5 March"), ("de", "5. März"), ("ja", "3月5日")]
+)
+def test_a_day_on_the_axis_is_written_in_the_order_of_the_language(language: str, expected: str) -> None:
+    with override(language):
+        assert date_format(date(2026, 3, 5), str(FORMATS["day"])) == expected  # before: 5 March in en
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
