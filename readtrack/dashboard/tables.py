@@ -278,10 +278,14 @@ def of_all_time(title: str) -> str:
 
 
 def really_read(found: Numbers) -> Table:
-    """Returns the objects with the most reads in the period."""
+    """Returns the objects with the most reads in the period, and those that were only begun in it."""
     names = ("reads", *COMPARED, "views", "ratio", "median")
-    none = Counter[str]()
-    read = (one for one in found.entries if one.now.reads or found.hashes.get(("reading", one.subject), none)[ENGAGED])
+    none, is_one = Counter[str](), "object" in found.asked.chosen  # whose median time is worth a row in any period
+    read = (
+        one
+        for one in found.entries
+        if one.now.reads or ((one.now.views or is_one) and found.hashes.get(("reading", one.subject), none)[ENGAGED])
+    )
     table = _of_objects(found, read, *names, of="reads")
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
     return Table("really-read", _("Really read"), caption, *table, _("No text was read in this period."))

@@ -852,6 +852,20 @@ def test_really_read_has_reads_their_share_and_the_median_time(admin_client: Cli
     assert all(row[6].endswith(" s") for row in found)
 
 
+def test_a_period_in_which_nothing_was_opened_has_nothing_that_was_really_read(
+    admin_client: Client, redis: Any
+) -> None:
+    post = factories.post()
+    counts.view(post)
+    redis.hset(f"reading:site.post:{post.pk}", mapping={"read": 1, "engaged": 1, "10": 1})
+    flush()
+    # Before: rows of zeros, because the time that people spent is stored without a day.
+    past = opened(admin_client, tab="reading", **{"from": "2020-01-01", "to": "2020-01-05"})
+    assert (past.context["tables"][0]["rows"], "No text was read in this period." in past.text) == ([], True)
+    one = shown(admin_client, object=subject_of(post), period="yesterday")["really-read"]
+    assert [row[1:2] + row[4:5] for row in one] == [["0", "0"]]
+
+
 def test_the_funnel_has_its_rates(admin_client: Client, settings: Settings) -> None:
     for has_funnels in (True, False):
         settings.READTRACK = {"FUNNELS": has_funnels}
