@@ -191,8 +191,9 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         charts.lines(table.title, starts, series, description=summary, notes=found.notes, shape=shape)
         for shape in (charts.WIDE, charts.NARROW)
     ]
+    places = [place for place, one in enumerate(table.columns) if one.name != "before" or found.is_compared]
     rows = [
-        (start, [text(value, column.kind) for value, column in zip(row.values, table.columns, strict=True)][1:])
+        (start, [text(row.values[place], table.columns[place].kind) for place in places[1:]])
         for start, row in zip(first_column, table.rows, strict=True)
     ]
     return {
@@ -205,7 +206,9 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "charts": drawn,
         "summary": summary,
         "chart": table,
+        "chart_columns": [table.columns[place] for place in places],
         "chart_rows": rows,
+        "is_compared": found.is_compared,
         "chart_values": json.dumps(
             {
                 "labels": [_("Period"), *(column.heading for column in table.columns[1:])],

@@ -938,6 +938,15 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admi
         assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(admin_client, **given).context["notes"]
 
 
+def test_all_time_has_no_column_and_no_line_of_a_period_before(admin_client: Client) -> None:
+    counts.view(factories.post())
+    words = "Views, the period before</"
+    for period, expected in (("7", 2), ("all", 0)):  # before: in the legend, and in the table with dashes only
+        page = opened(admin_client, period=period)
+        assert page.text.count(words) == expected
+        assert {len(values) for _, values in page.context["chart_rows"]} == {len(page.context["chart_columns"]) - 1}
+
+
 def test_the_chart_and_its_table_write_days_and_times_as_the_rest_of_the_page(admin_client: Client) -> None:
     # Before: 1 March, 00:00 and 13:00 beside March 1, 2026 and 1 p.m.
     week = opened(admin_client, **{"from": "2026-03-01", "to": "2026-03-07"}).context

@@ -351,6 +351,16 @@ def test_pointing_at_the_chart_shows_its_values(tab: Callable[[str], Page]) -> N
     assert (heard, page.evaluate("violations")) == ([], [])
 
 
+def test_the_chart_of_all_time_has_no_period_before(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    page.goto("/post/2/")
+    names = page.locator(".readtrack-live-chart .u-legend .u-label")
+    for period, expected in (("7", ["Period", "Views, the period before"]), ("all", ["Period", "Views"])):
+        page.goto(f"{DASHBOARD}?period={period}")
+        expect(names).to_have_count(5 if period == "7" else 4)  # before: 5, and a dash that stayed
+        assert names.all_text_contents()[:2] == expected
+
+
 def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(newcomer: Callable[[], BrowserContext]) -> None:
     page, asked = newcomer().new_page(), list[str]()
     chromium.sign_in(page, "admin")

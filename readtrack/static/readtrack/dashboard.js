@@ -24,7 +24,8 @@
     const { lines, text, grid } = colours(host);
     const labels = data.labels;
     const times = data.rows.map((row) => Date.parse(row[0]) / 1000);
-    const columns = NAMES.map((name) => data.rows.map((row) => row[data.columns.indexOf(name)]));
+    const shown = NAMES.filter((name, line) => line || data.totals[1] != null); // there may be no period before
+    const columns = shown.map((name) => data.rows.map((row) => row[data.columns.indexOf(name)]));
     const notes = data.rows.map((row) => row[data.columns.indexOf("notes")]);
     const hasHours = times.length > 1 && times[1] - times[0] < 86_000;
     const formatted = (parts) => new Intl.DateTimeFormat(language, { timeZone: host.dataset.zone, ...parts });
@@ -60,7 +61,7 @@
           dash: DASHES[line],
           points: { show: times.length === 1 },
           value: (_, count, __, place) => written(place == null ? data.totals[line + 1] : count),
-        })),
+        })).slice(-shown.length),
       ],
       axes: [
         { ...axis, values: (_, splits) => splits.map((time) => tick.format(time * 1000)), space: 80 },
