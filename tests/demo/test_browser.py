@@ -32,6 +32,14 @@ window.violations = [];
 addEventListener("securitypolicyviolation", event =>
   violations.push(`${event.effectiveDirective} ${event.target.getAttribute?.("style") ?? event.blockedURI}`));
 """
+WRITE = """
+window.written = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  window.written.push(text);
+  return write.call(this, text, ...rest);
+};
+"""
 EDGES = "chart => [chart.getBoundingClientRect().left, chart.getBoundingClientRect().right]"
 BOXES = "texts => texts.map(text => text.getBoundingClientRect()).map(box => [box.left, box.right, box.height])"
 COLOURS = """chart => [...chart.querySelectorAll("*")].map(element => {
@@ -359,6 +367,18 @@ def test_the_chart_of_all_time_has_no_period_before(tab: Callable[[str], Page]) 
         page.goto(f"{DASHBOARD}?period={period}")
         expect(names).to_have_count(5 if period == "7" else 4)  # before: 5, and a dash that stayed
         assert names.all_text_contents()[:2] == expected
+
+
+def test_each_day_is_written_once_on_the_axis_of_a_few_days(newcomer: Callable[[], BrowserContext]) -> None:
+    page = newcomer().new_page()
+    chromium.sign_in(page, "admin")
+    page.add_init_script(WRITE)
+    page.goto(f"{DASHBOARD}?from=2020-01-01&to=2020-01-05")
+    page.wait_for_function("written.length")
+    days = [word for word in page.evaluate("written") if word.startswith("Jan")]
+    # Before: twice, at midnight and at noon.
+    assert [days.count(f"Jan {day}") for day in range(1, 6)] == [days.count("Jan 1")] * 5
+    assert days[:5] == [f"Jan {day}" for day in range(1, 6)]
 
 
 def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(newcomer: Callable[[], BrowserContext]) -> None:

@@ -34,6 +34,7 @@
     const day = formatted({ ...date, ...(hasHours ? hour : { year: "numeric" }) });
     const tick = formatted(hasHours ? hour : date);
     const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+    const once = (words) => words.map((word, place) => (word === words[place - 1] ? "" : word)); // of few days there are more lines
     const mark = (plot) => {
       const { left, top, width, height } = plot.bbox;
       plot.ctx.fillStyle = text;
@@ -64,7 +65,7 @@
         })).slice(-shown.length),
       ],
       axes: [
-        { ...axis, values: (_, splits) => splits.map((time) => tick.format(time * 1000)), space: 80 },
+        { ...axis, values: (_, splits) => once(splits.map((time) => tick.format(time * 1000))), space: 80 },
         { ...axis, values: (_, splits) => splits.map((count) => (Number.isInteger(count) ? numbers.format(count) : "")), size: 64 },
       ],
     };
