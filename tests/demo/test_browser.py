@@ -40,6 +40,11 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
   return write.call(this, text, ...rest);
 };
 """
+BEYOND = """table => {
+  const caption = table.createCaption();
+  caption.textContent = "word ".repeat(40);
+  return caption.getBoundingClientRect().right - table.parentElement.getBoundingClientRect().right;
+}"""
 EDGES = "chart => [chart.getBoundingClientRect().left, chart.getBoundingClientRect().right]"
 BOXES = "texts => texts.map(text => text.getBoundingClientRect()).map(box => [box.left, box.right, box.height])"
 COLOURS = """chart => [...chart.querySelectorAll("*")].map(element => {
@@ -379,6 +384,15 @@ def test_each_day_is_written_once_on_the_axis_of_a_few_days(newcomer: Callable[[
     # Before: twice, at midnight and at noon.
     assert [days.count(f"Jan {day}") for day in range(1, 6)] == [days.count("Jan 1")] * 5
     assert days[:5] == [f"Jan {day}" for day in range(1, 6)]
+
+
+def test_a_caption_is_no_wider_than_its_table_on_a_phone(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{DASHBOARD}object/blog.post:1/")
+    page.get_by_text("Values", exact=True).click()
+    beyond = page.locator(".readtrack-numbers table").evaluate(BEYOND)
+    assert beyond <= 0  # before: 20
 
 
 def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(newcomer: Callable[[], BrowserContext]) -> None:
