@@ -50,6 +50,7 @@ REASONS: Mapping[Reason, Any] = {
     "excluded": gettext_lazy("left out by the site's settings, or a link of the admin"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
+OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
 
 class Column(NamedTuple):
@@ -327,6 +328,8 @@ def sections(found: Numbers) -> Table:
             rows.append(Row((row, count, unread, _percent(unread, accounts)), {"category": subject}))
         rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
+    if found.asked.chosen.keys() & {"category", "author"}:  # which stay in force for the other tabs
+        caption = f"{caption} {OF_THE_SITE}"
     columns, empty = _columns("section", "readers", "unread", "share"), _("No model is a category.")
     return Table("sections", _("Categories"), caption, columns, rows, empty, shown=50)
 
@@ -364,9 +367,9 @@ def not_counted(found: Numbers) -> Table:
 def robots(found: Numbers) -> Table:
     """Returns the hits of robots in the period, by the names in their user agents; of the hours that Redis keeps."""
     others = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
-    caption = _("By the names that they give themselves: some 50 an hour. Of the whole site, whatever the filters.")
+    caption = _("By the names that they give themselves: some 50 names an hour.")
     empty = _("No refused robot is known of this period. They are kept for 48 hours.")
-    table = Table("robots", _("Robots"), caption, _columns("robot", *REFUSED), [], empty, 2 * SHOWN)
+    table = Table("robots", _("Robots"), f"{caption} {OF_THE_SITE}", _columns("robot", *REFUSED), [], empty, 2 * SHOWN)
     return _refused(found, table, lambda name: name.startswith(NAMED) and others.get(name, name.removeprefix(NAMED)))
 
 

@@ -938,6 +938,15 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admi
         assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(admin_client, **given).context["notes"]
 
 
+def test_tables_of_the_whole_site_say_that_filters_do_not_change_them(admin_client: Client) -> None:
+    category, words = factories.category(name="News"), "Of the whole site, whatever the filters."
+    given: dict[str, str]
+    for given in ({}, {"category": subject_of(category)}, {"author": str(factories.user().pk)}):
+        for tab, expected in (("refused", True), ("sections", bool(given))):  # before: all categories below "News"
+            captions = [one["table"].caption for one in opened(admin_client, tab=tab, **given).context["tables"]]
+            assert [words in caption for caption in captions] == [expected] * len(captions)
+
+
 def test_all_time_has_no_column_and_no_line_of_a_period_before(admin_client: Client) -> None:
     counts.view(factories.post())
     words = "Views, the period before</"
