@@ -1,7 +1,6 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Any
 
 import django
@@ -16,7 +15,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]  # missing in the stubs
 from django.utils.translation import gettext
@@ -159,11 +158,14 @@ class FlushRunAdmin(ReadOnlyAdmin):
     def began(self, run: FlushRun) -> str:
         """Returns the start with seconds, because flushes of one minute differ by them only."""
         started = template_localtime(run.started)
-        return f"{date_format(started, 'SHORT_DATE_FORMAT')} {date_format(started, 'H:i:s')}"
+        return f"{date_format(started, 'DATE_FORMAT')}, {date_format(started, 'H:i:s')}"
 
     @admin.display(description=_("took"))
-    def time_taken(self, run: FlushRun) -> timedelta | None:
-        return run.took
+    def time_taken(self, run: FlushRun) -> str | None:
+        if run.took is None:
+            return None
+        words = gettext("%(seconds)s s") % {"seconds": number_format(round(run.took.total_seconds(), 2), decimal_pos=2)}
+        return words.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @admin.register(Dashboard)

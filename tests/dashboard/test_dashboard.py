@@ -1,7 +1,7 @@
 """The admin's pages of readtrack besides the dashboard's numbers, and the count column."""
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -54,6 +54,16 @@ def test_flushes_of_one_minute_are_told_apart(admin_client: Client) -> None:
     for second in (5, 20):
         FlushRun.objects.create(started=datetime(2026, 11, 20, 9, 15, second, tzinfo=timezone.utc))
     assert re.findall(r"09:15:\d\d", admin_client.get(FLUSHES).text) == ["09:15:20", "09:15:05"]
+
+
+def test_a_flush_has_the_date_of_the_other_pages_and_its_seconds(admin_client: Client) -> None:
+    started = datetime(2026, 11, 20, 9, 15, 5, tzinfo=timezone.utc)
+    FlushRun.objects.create(started=started, ended=started + timedelta(milliseconds=4_257))
+    FlushRun.objects.create(started=started - timedelta(days=1))
+    page = admin_client.get(FLUSHES).text
+    assert "Nov. 20, 2026, 09:15:05" in page  # before: 11/20/2026
+    # Before: 0:00:04.257000
+    assert re.findall(r'"field-time_taken[^>]*>([^<]+)<', page) == ["4.26\N{NO-BREAK SPACE}s", "-"]
 
 
 def test_the_sites_own_list_has_a_sortable_count_column(admin_client: Client) -> None:
