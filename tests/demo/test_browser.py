@@ -40,6 +40,11 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
   return write.call(this, text, ...rest);
 };
 """
+ALONE = """arrow => [...Array(40).keys()].filter(step => {
+  const title = arrow.parentElement;
+  title.style.cssText = `display: block; width: ${150 + 4 * step}px`;
+  return arrow.getBoundingClientRect().top > [...title.firstElementChild.getClientRects()].at(-1).bottom - 4;
+})"""
 BEYOND = """table => {
   const caption = table.createCaption();
   caption.textContent = "word ".repeat(40);
@@ -393,6 +398,14 @@ def test_a_caption_is_no_wider_than_its_table_on_a_phone(tab: Callable[[str], Pa
     page.get_by_text("Values", exact=True).click()
     beyond = page.locator(".readtrack-numbers table").evaluate(BEYOND)
     assert beyond <= 0  # before: 20
+
+
+def test_the_arrow_to_the_site_is_beside_the_last_word_of_the_title(tab: Callable[[str], Page], manage: Manage) -> None:
+    page = tab("admin")
+    page.goto("/post/2/")
+    manage("readtrack", "flush")
+    page.goto(DASHBOARD)
+    assert page.locator(".readtrack-out").first.evaluate(ALONE) == []  # before: alone on a line in some widths
 
 
 def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(newcomer: Callable[[], BrowserContext]) -> None:
