@@ -92,20 +92,14 @@ def most(
     own = databases.of(History)
     is_own = own.vendor == "postgresql" and all(one.db == own.alias for one in rows)
     if rows and is_own and all(isinstance(one.model._meta.pk, (IntegerField, UUIDField)) for one in rows):
-        named = [_names(one, label) for one, label in zip(rows, labels, strict=True)]
+        subjects = [Concat(Value(f"{label}:"), Cast("pk", CharField())) for label in labels]
+        first, *others = (one.order_by().values_list(named) for one, named in zip(rows, subjects, strict=True))
         # One array, because PostgreSQL reads the hours of all subjects for two.
-        among = f"subject = ANY(ARRAY({' UNION ALL '.join(statement for statement, _ in named)}))"
-        values = [value for _, given in named for value in given]
+        statement, given = first.union(*others, all=True).query.get_compiler(using=own.alias).as_sql()
+        among, values = f"subject = ANY(ARRAY({statement}))", [*given]
     values += (pattern for pattern in patterns for _ in range(2))
     best_ones = _gains(f"WITH gains AS ({{}}) {both}", among, values, since=since, until=until)
     return [(subject, counts) for subject, _, counts in best_ones]
-
-
-def _names(rows: "QuerySet[Any]", label: str) -> tuple[str, Sequence[Any]]:
-    """Returns the query of the subjects of rows, and its parameters."""
-    names = rows.order_by().values_list(Concat(Value(f"{label}:"), Cast("pk", CharField())))
-    statement, values = names.query.get_compiler(using=rows.db).as_sql()
-    return statement, values
 
 
 def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowCounts]:
