@@ -1,6 +1,6 @@
 """The SQL view `readtrack_daily`: what each object gained by the day, for tools that read SQL and know no Django."""
 
-from itertools import pairwise
+from itertools import groupby
 
 from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -50,8 +50,7 @@ def _day(vendor: str) -> str:
     if vendor == "postgresql":
         return f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
     # SQLite knows no zones, and MySQL only those that somebody has loaded.
-    offsets = zip(HOURS, map(_ahead, HOURS), strict=True)
-    changes = [(HOURS[0], _ahead(HOURS[0])), *(new for old, new in pairwise(offsets) if new[1] != old[1])]
+    changes = [(next(hours), ahead) for ahead, hours in groupby(HOURS, key=_ahead)]
     whens = "".join(f" WHEN hour >= {hour} THEN {ahead}" for hour, ahead in reversed(changes))
     local = f"hour * 3600 + CASE{whens} ELSE {_ahead(HOURS[0])} END"
     return f"DATE({local}, 'unixepoch')" if vendor == "sqlite" else f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))"
