@@ -1,7 +1,6 @@
 """The counts that SQL stores, in a Tracked model's own rows or in SubjectCount: reading and raising them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from heapq import nlargest
 from typing import Any, NamedTuple
 
@@ -135,14 +134,13 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
 
 
 def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
-    """Raises the rows that store less, in one short transaction. Waits for no row that is locked elsewhere."""
+    """Raises the rows that store less. Waits for no row that is locked elsewhere. A conflict is the caller's."""
     if not issubclass(model, Tracked):
         return _write_portable(model, snapshots)
-    connection = databases.of(model)
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = {pk: snapshots[pk] for pk in sorted(snapshots)}
-    statement = _write_postgresql if connection.vendor == "postgresql" else _write_portable
-    return databases.retried(connection, partial(statement, model, ordered))
+    write_all = _write_postgresql if databases.of(model).vendor == "postgresql" else _write_portable
+    return write_all(model, ordered)
 
 
 def _write_postgresql(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
