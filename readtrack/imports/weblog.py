@@ -31,6 +31,7 @@ from readtrack.imports import ledger
 from readtrack.imports.ledger import Report
 from readtrack.imports.logs import Line, LogFile, parser
 from readtrack.models import FlushRun, Import
+from readtrack.store import imports
 from readtrack.store.imports import Batch
 from readtrack.subjects import is_counted, subject_of, subject_of_row
 
@@ -188,7 +189,7 @@ class Importer:
             self.report.read += len(some)
             self.progress(file.read() - read)
             read, unsaved, is_over = file.read(), unsaved + len(some), len(some) < LINES
-            if is_over or self._batch.is_full or unsaved >= PATIENCE:
+            if is_over or self._batch.views.total() >= imports.VIEWS or unsaved >= PATIENCE:
                 batch, self._batch, unsaved = self._batch, Batch(), 0
                 if not self.dry_run and end > file.record.position:
                     ledger.add(file.record, batch, position=end, digest=file.state.hexdigest())

@@ -28,11 +28,6 @@ class Batch:
     visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     present: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
 
-    @property
-    def is_full(self) -> bool:
-        """Returns True if the batch has to be added before more views come."""
-        return self.views.total() >= VIEWS
-
     def add(self, subject: str, *, visitor: str, at: datetime) -> None:
         """Adds one view. A time out of range, which a log may hold, counts in the first hour or in the present one."""
         self.views[subject] += 1
