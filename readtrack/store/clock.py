@@ -48,7 +48,7 @@ def ask() -> None:
 
 def question() -> Call[None]:
     """Compares the clocks by the answer to a call that goes along with others, and so may come late."""
-    return Call("time", (), (), lambda answer: _compare(int(answer[0]) * 1_000_000 + int(answer[1])), None)
+    return Call("TIME", (), (), lambda answer: _compare(int(answer[0]) * 1_000_000 + int(answer[1])), None)
 
 
 def learn(now: int) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from operator import methodcaller
@@ -33,6 +33,7 @@ REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'|Link with
 REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedError is an AskError
 
 Address = tuple[str, int]
+Command = tuple[Any, ...]
 Result = TypeVar("Result")
 
 
@@ -137,7 +138,7 @@ class Cluster(Redis):
         self._known.rotate()
         for address in sorted(self._known, key=lambda one: self.server(one)[1].opened or 0):
             try:
-                found = self.at(address, lambda client: client.execute_command("CLUSTER", "SLOTS"))  # type: ignore[no-untyped-call]
+                found = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
             except RedisError:
                 continue
             slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
@@ -163,25 +164,22 @@ class Cluster(Redis):
             self._servers[address] = self._client_of(address), Circuit("Redis at {}:{}".format(*address))
         return self._servers[address]
 
-    def served(
-        self,
-        key: str | bytes | None,
-        ask: Callable[[Redis], Result],
-        redirect: Callable[[Redis], Result] | None = None,
-    ) -> Result:
-        """Returns the answer of the key's server, wherever the key is by now. Raises redis.RedisError.
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Returns the answer of the key's server, wherever the key is by now. Raises redis.RedisError."""
 
-        `redirect` asks a server to which the slot of the key is on its way.
-        """
+        def redirect(client: Redis) -> Any:
+            pipeline: Any = client.pipeline(transaction=False)
+            return pipeline.execute_command("ASKING").execute_command(*args, **options).execute()[1]
+
         until, tries = monotonic() + PATIENCE, 1
         while True:
             try:
                 try:
-                    return self.at(self.address(key), ask)
+                    return self.at(self.address(_key_of(args)), methodcaller("execute_command", *args, **options))
                 except AskError as error:
-                    if redirect is None or isinstance(error, MovedError):
+                    if isinstance(error, MovedError):
                         raise
-                    return self.at(self._named(error), redirect)
+                    return self.at(self._named(error), redirect)  # the slot of the key is on its way there
             except REDIRECTED as error:
                 is_last = monotonic() > until if self.is_patient else tries == TRIES
                 if is_last or not self._follow(error):
@@ -190,20 +188,21 @@ class Cluster(Redis):
 
     def spread(
         self,
-        names: Sequence[str | bytes | None],
-        ask: Callable[[Redis, Sequence[int], Callable[[], None]], Sequence[Any]],
-        ask_again: Callable[[int], Any],
+        commands: Sequence[Command],
+        ask: Callable[[Redis, Sequence[Command], Callable[[], None]], Sequence[Any]],
     ) -> list[Any]:
-        """Returns the answers to commands with these keys; an error is the answer to the command that it concerns.
+        """Returns the answers to the commands; an error is the answer to the command that it concerns.
 
-        `ask` takes a client of a server, the places of its commands and a function that asks the other servers, which
-        it may call once it has sent them. `ask_again` takes the place of a command that was redirected or not served.
+        `ask` takes a client of a server, the commands for it and a function that asks the other servers, which it
+        calls once it has sent them, so that all are sent before any answer is waited for.
         """
-        answers: list[Any] = [None] * len(names)
+        answers: list[Any] = [None] * len(commands)
         groups = defaultdict[Address, list[int]](list)
+        names = [_key_of(command) for command in commands]
+        anywhere = next(filter(None, names), None)
         for place, name in enumerate(names):
             try:
-                groups[self.address(name)].append(place)
+                groups[self.address(name or anywhere)].append(place)
             except SilentError as error:
                 answers[place] = error
         waiting = list(groups.items())
@@ -211,8 +210,9 @@ class Cluster(Redis):
         def ask_next() -> None:
             if waiting:
                 address, places = waiting.pop()
+                some = [commands[place] for place in places]
                 try:
-                    found = self.at(address, lambda client: ask(client, places, ask_next))
+                    found = self.at(address, lambda client: ask(client, some, ask_next))
                 except SilentError as error:
                     found = [error] * len(places)
                 for place, answer in zip(places, found, strict=True):
@@ -222,12 +222,12 @@ class Cluster(Redis):
             ask_next()
         for place, answer in enumerate(answers):
             if isinstance(answer, REDIRECTED):
-                answers[place] = self._repeated(place, ask_again)
+                answers[place] = self._repeated(commands[place])
         return answers
 
-    def _repeated(self, place: int, ask_again: Callable[[int], Any]) -> Any:
+    def _repeated(self, command: Command) -> Any:
         try:
-            return ask_again(place)
+            return self.execute_command(*command)
         except RedisError as error:
             if self.is_patient and isinstance(error, SilentError):
                 raise  # without the others, each of which would wait as long
@@ -238,17 +238,8 @@ class Cluster(Redis):
         for client, _ in list(self._servers.values()):  # other threads may meet new ones
             client.connection_pool.disconnect(inuse_connections)
 
-    def execute_command(self, *args: Any, **options: Any) -> Any:
-        def redirect(client: Redis) -> Any:
-            pipeline: Any = client.pipeline(transaction=False)
-            return pipeline.execute_command("ASKING").execute_command(*args, **options).execute()[1]
-
-        place = 3 if args[0] in {"EVAL", "EVALSHA"} else 1  # of the first key
-        key = args[place] if len(args) > place else None
-        return self.served(key, lambda client: client.execute_command(*args, **options), redirect)  # type: ignore[no-untyped-call]
-
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> "ClusterPipeline":  # noqa: FBT001, FBT002
-        return ClusterPipeline(self, transaction=transaction)
+        return ClusterPipeline(self.connection_pool, self.response_callbacks, transaction, self)
 
     def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
         """Returns a cursor and keys of one server. Those of one that fails come again, from the one that takes over."""
@@ -284,31 +275,15 @@ class Cluster(Redis):
 
 
 class ClusterPipeline(Pipeline):
-    """Commands for several servers; a transaction is for one slot."""
-
-    def __init__(self, cluster: Cluster, *, transaction: bool) -> None:
-        super().__init__(cluster.connection_pool, cluster.response_callbacks, transaction, None)
-        self._cluster: Cluster = cluster
+    """Commands of a site's cache, one after the other and in no transaction: each may be for another server."""
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:  # noqa: FBT001, FBT002
         stack: list[Any] = self.command_stack
-        is_transaction: Any = self.transaction
         self.command_stack = []
+        return [self.shard_hint.execute_command(*args, **options) for args, options in stack]
 
-        def ask(client: Redis, some: Iterable[int] = range(len(stack)), **options: Any) -> list[Any]:
-            pipeline: Any = client.pipeline(transaction=is_transaction)
-            pipeline.command_stack = [stack[place] for place in some]
-            answers: list[Any] = pipeline.execute(**options)
-            return answers
 
-        if is_transaction and stack:
-            return self._cluster.served(stack[0][0][1], ask)
-
-        answers = self._cluster.spread(
-            [args[1] for args, _ in stack],
-            lambda client, places, _: ask(client, places, raise_on_error=False),
-            lambda place: self._cluster.execute_command(*stack[place][0], **stack[place][1]),
-        )
-        if errors := [answer for answer in answers if isinstance(answer, Exception) and raise_on_error]:
-            raise errors[0]
-        return answers
+def _key_of(command: Command) -> Any:
+    """Returns the first key of a command; None for one without keys."""
+    place = {"EVAL": 3, "EVALSHA": 3, "MEMORY": 2}.get(command[0], 1)
+    return command[place] if len(command) > place else None

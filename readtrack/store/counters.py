@@ -6,7 +6,6 @@ from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
-from math import inf
 from secrets import randbits
 from typing import Any, NamedTuple, TypeVar
 
@@ -120,22 +119,23 @@ def by_model(answers: Iterable[Mapping[tuple[str, int], Total]]) -> defaultdict[
 def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
     """Reads the sketches of unique visitors; empty bytes for a subject without one."""
     decode = lambda found: dict(zip(subjects, [sketch or b"" for sketch in found], strict=True))  # noqa: E731
-    return Call("read", list(map(keys.hll, subjects)), (), decode)
+    return Call("MGET", list(map(keys.hll, subjects)), (), decode)
 
 
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
     kinds = keys.hash_kinds()
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for some in scripts.parted(subjects, scripts.SLICE // len(kinds)):
-        pipeline.exists(*[keys.counter(kind, subject) for subject in some for kind in kinds])
-    return any(pipeline.execute())
+    calls = [
+        Call("EXISTS", [keys.counter(kind, subject) for subject in some for kind in kinds], (), bool)
+        for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
+    ]
+    return any(scripts.run_all(*calls, patient=True))
 
 
 def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
     """Returns the views of one subject in each of those hours. Raises redis.RedisError."""
     names = [keys.hour(buckets.hour_bucket(time), subject) for time in times]
-    return scripts.run(Call("read", names, (), lambda found: [int(count or 0) for count in found])) if names else []
+    return scripts.run(Call("MGET", names, (), lambda found: [int(count or 0) for count in found])) if names else []
 
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
@@ -149,42 +149,29 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
 
 def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
     """Yields the subjects viewed in each of those minutes in each partition, out of the minute buckets."""
-    client: Any = connect(patient=True)
     for some in scripts.sliced(minutes, BUCKETS_AT_ONCE):
-        pipeline = client.pipeline(transaction=False)
-        for slot in map(buckets.minute_bucket, some):
-            for tag in tags or keys.tags():
-                pipeline.zrange(keys.trending_bucket(tag, slot), 0, -1)
-        for found in pipeline.execute():
-            yield [member.decode() for member in found]
+        slots = map(buckets.minute_bucket, some)
+        names = [keys.trending_bucket(tag, slot) for slot in slots for tag in tags or keys.tags()]
+        yield from scripts.run_all(*(Call("ZRANGE", [name], (0, -1), scripts.names) for name in names), patient=True)
 
 
 def change(subjects: Iterable[str]) -> None:
     """Enters the subjects into the present minute's bucket with no further view, so that the next flush finds them."""
     present = datetime.fromtimestamp(server_time(patient=True) / 1_000_000, timezone.utc)
     minute = buckets.minute_bucket(present.replace(second=0, microsecond=0))
-    for tag, some in keys.by_tag(subjects).items():
-        bucket = keys.trending_bucket(tag, minute)
-        # A transaction, so that the bucket is never without its expiry.
-        pipeline: Any = connect(patient=True).pipeline()
-        pipeline.zadd(bucket, dict.fromkeys(some, 0), nx=True)
-        pipeline.expire(bucket, keys.trending_bucket.ttl)
-        pipeline.execute()
+    for some in scripts.parted([*subjects]):
+        words = [word for subject in some for word in (0, subject)]
+        bucket = keys.trending_bucket(keys.tag(some[0]), minute)
+        scripts.run(Call[int]("write", [bucket], (keys.trending_bucket.ttl, "ZADD", "NX", *words)), patient=True)
 
 
 def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], Epoch]]:
     """Returns the next counters to settle that began until then (µs), and the epoch, of each partition."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
     tags = tags or keys.tags()
-    most = max(1, scripts.SLICE // len(tags))
-    for tag in tags:
-        pipeline.zrange(keys.unsettled(tag), "-inf", until, byscore=True, offset=0, num=most)
-        pipeline.zrange(keys.unsettled(tag), -1, -1, withscores=True)
-    answers = pipeline.execute()
-    return [
-        ([name.decode() for name in found], _epoch(tag, last[0][0] if last and last[0][1] == inf else None))
-        for tag, found, last in zip(tags, answers[::2], answers[1::2], strict=True)
-    ]
+    args = ("-inf", until, "BYSCORE", "LIMIT", 0, max(1, scripts.SLICE // len(tags)))
+    begun = [Call("ZRANGE", [keys.unsettled(tag)], args, scripts.names) for tag in tags]
+    answers = scripts.run_all(*begun, *map(epoch, tags), patient=True)
+    return list(zip(answers[: len(tags)], answers[len(tags) :], strict=True))
 
 
 def settle(stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None) -> Call[tuple[int, Epoch]]:

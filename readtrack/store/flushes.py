@@ -1,6 +1,7 @@
 """Redis's side of flushes: their times, requested full ones, resets, and subjects without a row."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from readtrack.conf import conf
@@ -26,7 +27,7 @@ class FlushMemory(NamedTuple):
 def memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
     """Returns what each of these partitions knows, by tag. Raises redis.RedisError, and LayoutError before a move."""
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
-    calls = [Call("read", [row(tag) for row in rows], (), list) for tag in tags]
+    calls = [Call("MGET", [row(tag) for row in rows], (), list) for tag in tags]
     layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
     known, *answers = scripts.run_all(layout, *calls, patient=True)
     if known != conf.PARTITIONS:
@@ -59,19 +60,17 @@ def begin_anew(tag: str, *, newest: int) -> int:
 
 def note_full(started: int, *, tags: Sequence[str]) -> None:
     """Notes a full flush that began at this time (µs) and ended well. Deletes notes of orphans older than 30 days."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag in tags:
-        pipeline.set(keys.flush_full(tag), started)
-        pipeline.zremrangebyscore(keys.flush_orphans(tag), "-inf", started - ORPHAN_NOTE)
-    pipeline.execute()
+    notes = [Call("SET", [keys.flush_full(tag)], (started,), bool) for tag in tags]
+    args = ("-inf", started - ORPHAN_NOTE)
+    old = [Call("ZREMRANGEBYSCORE", [keys.flush_orphans(tag)], args, int) for tag in tags]
+    scripts.run_all(*notes, *old, patient=True)
 
 
 def resets(tags: Sequence[str] = ()) -> dict[str, int]:
     """Returns the subjects that were reset lately, and when (µs)."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag in tags or keys.tags():
-        pipeline.zrange(keys.reset(tag), 0, -1, withscores=True)
-    return {subject.decode(): int(time) for found in pipeline.execute() for subject, time in found}
+    args = (0, -1, "WITHSCORES")
+    calls = [Call("ZRANGE", [keys.reset(tag)], args, scripts.pairs) for tag in tags or keys.tags()]
+    return dict(chain(*scripts.run_all(*calls, patient=True)))
 
 
 def delete_reset(subject: str, *, at: int) -> None:
@@ -85,4 +84,4 @@ def delete_reset(subject: str, *, at: int) -> None:
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
     """Notes that subjects of a partition have no row; the answer is those noted at least `age` seconds ago."""
     names = [keys.flush_orphans(keys.tag(subjects[0]))]
-    return Call("orphan", names, (age * 1_000_000, *subjects), lambda found: [name.decode() for name in found])
+    return Call("orphan", names, (age * 1_000_000, *subjects), scripts.names)

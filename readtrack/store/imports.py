@@ -9,8 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.store import keys
-from readtrack.store.connection import connect
+from readtrack.store import keys, scripts
 from readtrack.store.counters import MODEL_HOURS
 from readtrack.store.scripts import Call
 from readtrack.store.uniques import strategy_of
@@ -58,13 +57,14 @@ def first_hour(at: datetime) -> int:
 
 def states(source: str, tags: Iterable[str]) -> list[ImportState]:
     """Returns what these partitions know of the import."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag in tags:
-        pipeline.hmget(keys.importing(tag, source), ["begun", "done", "totals"])
-    return [
-        ImportState(begun and int(begun), done and int(done), [*map(int, (totals or b"").split())])
-        for begun, done, totals in pipeline.execute()
-    ]
+
+    def decode(found: list[bytes | None]) -> ImportState:
+        begun, done = (None if position is None else int(position) for position in found[:2])
+        return ImportState(begun, done, [*map(int, (found[2] or b"").split())])
+
+    fields = ("begun", "done", "totals")
+    calls = [Call("HMGET", [keys.importing(tag, source)], fields, decode) for tag in tags]
+    return scripts.run_all(*calls, patient=True)
 
 
 def totals(source: str, subjects: Iterable[str], *, done: int) -> dict[str, int]:
@@ -105,8 +105,9 @@ def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -
 
 def add_visitors(batch: Batch) -> None:
     """Adds the visitors to the subjects whose strategy can add them later. Idempotent. Raises redis.RedisError."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for subject, visitors in batch.visitors.items():
-        if (strategy := strategy_of(subject)).adds:
-            pipeline.execute_command(strategy.adds, strategy.key(subject), *visitors)
-    pipeline.execute()
+    calls = [
+        Call[int](strategy.adds, [strategy.key(subject)], [*visitors])
+        for subject, visitors in batch.visitors.items()
+        if (strategy := strategy_of(subject)).adds
+    ]
+    scripts.run_all(*calls, patient=True)

@@ -121,10 +121,8 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
 
 
 def _unlink(names: Sequence[str]) -> int:
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for name in names:  # alone, because those of a cluster may be in different slots
-        pipeline.unlink(name)
-    return sum(pipeline.execute())
+    # Each alone, because those of a cluster may be in different slots.
+    return sum(scripts.run_all(*(Call("UNLINK", [name]) for name in names), patient=True))
 
 
 def _erase_from(names: Sequence[str], kind: str, who: str | int | None) -> int:
@@ -188,7 +186,7 @@ def move(before: int, *, progress: Progress = int) -> int:
                 _divide(client, name, start + len(row.family))
             if new := [one for one in places if one != name]:
                 moved[name] = new
-        copied += _copy(client, moved)
+        copied += _copy(moved)
         for name in (name for name in moved if rows.get(keys.kind_of(name)) is keys.readers):
             renumbered.update(keys.tag_in(one) for one in moved[name] if not _has_numbers(client, one, of=name))
     client.set(keys.flush_layout(""), conf.PARTITIONS)
@@ -197,16 +195,16 @@ def move(before: int, *, progress: Progress = int) -> int:
     return copied
 
 
-def _copy(client: Any, moved: Mapping[str, Sequence[str]]) -> int:
+def _copy(moved: Mapping[str, Sequence[str]]) -> int:
     """Copies each key to its places, but not over others. Returns the number of copies."""
-    pipeline = client.pipeline(transaction=False)
-    for name in moved:
-        pipeline.dump(name).pttl(name)
-    answers = pipeline.execute()
-    for places, content, life in zip(moved.values(), answers[::2], answers[1::2], strict=True):
-        for place in places if content else ():
-            pipeline.restore(place, max(life, 0), content)
-    return sum(answer == b"OK" for answer in pipeline.execute(raise_on_error=False))
+    calls = (Call[Any](command, [name]) for name in moved for command in ("DUMP", "PTTL"))
+    answers = scripts.run_all(*calls, patient=True)
+    restore = [
+        ("RESTORE", place, max(life, 0), content)
+        for places, content, life in zip(moved.values(), answers[::2], answers[1::2], strict=True)
+        for place in (places if content else ())
+    ]
+    return sum(answer == b"OK" for answer in scripts.sender(True)(restore))  # noqa: FBT003
 
 
 def _has_numbers(client: Any, place: str, *, of: str) -> bool:
@@ -222,14 +220,13 @@ def _has_numbers(client: Any, place: str, *, of: str) -> bool:
 def _divide(client: Any, name: str, family: int) -> None:
     """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays."""
     found, life, plain = client.zrange(name, 0, -1, withscores=True), client.pttl(name), keys.TAG.sub("", name)
-    pipeline = client.pipeline(transaction=False)
     for tag, entries in keys.by_tag(found, lambda entry: keys.tag(entry[0].decode())).items():
         place = plain[:family] + tag + plain[family:]
         for some in scripts.sliced(entries) if place != name else ():
-            pipeline.zadd(place, dict(some), gt=True).zrem(name, *dict(some))
+            client.zadd(place, dict(some), gt=True)
+            client.zrem(name, *dict(some))
         if life > 0:
-            pipeline.pexpire(place, life)
-    pipeline.execute()
+            client.pexpire(place, life)
 
 
 def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:

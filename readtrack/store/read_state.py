@@ -16,7 +16,7 @@ from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import digest
 from readtrack.store import clock, keys, scripts
-from readtrack.store.connection import checked, connect
+from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publication is kept
@@ -117,11 +117,8 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     states = [keys.state(subject, kind) for subject in subjects]
     if conf.READ_STATE == "sequence":  # always patient, because a key may have megabytes
         return {one: _up_to_date(connect(patient=True).get(state)) for one, state in zip(subjects, states, strict=True)}
-    pipeline: Any = connect(patient=patient).pipeline(transaction=False)
-    for state in states:
-        pipeline.bitcount(state)
-    with checked():
-        return scripts.by_subject(subjects, pipeline.execute())
+    calls = [Call("BITCOUNT", [state], (), int) for state in states]
+    return scripts.by_subject(subjects, scripts.run_all(*calls, patient=patient))
 
 
 def _up_to_date(content: Any) -> int:
@@ -133,10 +130,7 @@ def _up_to_date(content: Any) -> int:
 
 def begin(at: int) -> None:
     """Tells an empty Redis since when it knows publications (µs), so that pages from then on mark categories read."""
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for tag in keys.tags():
-        pipeline.set(keys.reads_began(tag), at, nx=True)
-    pipeline.execute()
+    scripts.run_all(*(Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in keys.tags()), patient=True)
 
 
 def remove(subject: str) -> None:

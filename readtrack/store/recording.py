@@ -15,7 +15,6 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.readers import Reader
 from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques
-from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
 from readtrack.store.uniques import Effect, Strategy
@@ -82,13 +81,12 @@ def will_count(hit: Hit) -> list[str]:
     """Returns those of the hit's views that would count now, in one round trip. Raises redis.RedisError."""
     visitor = day_keys.resolve(hit.visitor, at=hit.at)
     identities = [who for who in (visitor.id, visitor.fallback_id) if who]
-    pipeline: Any = connect().pipeline(transaction=False)
-    pipeline.get(keys.rate(visitor.rate_id))
+    calls = [Call("GET", [keys.rate(visitor.rate_id)], (), lambda found: int(found or 0))]
     for subject in hit.views:
         for name, member in keys.windows(subject, identities=identities, hit=hit):
-            pipeline.exists(name) if member == "" else pipeline.sismember(name, member)
-    hits, *seen = pipeline.execute()
-    if int(hits or 0) >= (conf.RATE_LIMIT or NO_LIMIT):
+            calls.append(Call("EXISTS", [name], (), int) if member == "" else Call("SISMEMBER", [name], (member,), int))
+    hits, *seen = scripts.run_all(*calls)
+    if hits >= (conf.RATE_LIMIT or NO_LIMIT):
         return []
     answers = scripts.sliced(seen, len(seen) // len(hit.views))
     return [subject for subject, found in zip(hit.views, answers, strict=True) if not any(found)]

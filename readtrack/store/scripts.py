@@ -1,4 +1,4 @@
-"""Runs the Lua scripts in `lua/`, by their digest; several in one round trip."""
+"""Runs the Lua scripts in `lua/`, by their digest, and plain commands; several in one round trip."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha1
 from importlib.resources import files
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from django.core.signals import setting_changed
@@ -20,25 +21,24 @@ from redis.sentinel import MasterNotFoundError
 from readtrack.conf import cached_setting, conf
 from readtrack.store import keys
 from readtrack.store.circuit import SilentError
-from readtrack.store.cluster import Cluster
+from readtrack.store.cluster import Cluster, Command
 from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
 NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
-Command = tuple[Any, ...]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 @dataclass(slots=True)  # not frozen, which would cost a hit as much as one command costs the server
 class Call(Generic[Result]):
-    """One run of a script, and the function that decodes its answer."""
+    """One run of a script or of a plain command, and the function that decodes its answer."""
 
-    script: str
+    script: str  # the name of its file, or a plain command in capitals; keys and arguments follow it
     keys: Sequence[str]
-    args: Sequence[str | int | bytes]
-    decode: Callable[[Any], Result]
+    args: Sequence[str | int | bytes] = ()
+    decode: Callable[[Any], Result] = lambda answer: answer
     absent: Any = ...  # a page's result where one server of a cluster is silent; without one the call fails
 
 
@@ -116,9 +116,12 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     """Returns the calls' results in their order, in one round trip. Raises redis.RedisError."""
     if not calls:
         return []
-    ask = _ask(patient)
+    ask = sender(patient)
     commands: list[Command] = [
-        ("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args) for call in calls
+        ("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args)
+        if call.script.islower()
+        else (call.script, *call.keys, *call.args)
+        for call in calls
     ]
     answers = ask(commands)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
@@ -143,11 +146,11 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
 
 
 @cached_setting("CACHES")
-def _ask(patient: bool, server: Redis | None = None) -> Callable[..., list[Any]]:  # noqa: FBT001 - a keyword is slow
+def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any]]:  # noqa: FBT001 - a keyword is slow
     """Returns the function that gets the answers of Redis, of all servers of a cluster, or of that one, to commands."""
     client = server or connect(patient=patient)
     if isinstance(client, Cluster):
-        return partial(_spread, client)
+        return partial(client.spread, ask=lambda one, some, others: sender(patient, one)(some, others))
     connections = Connections(client.connection_pool)
     _made.append(connections)
     return connections.answers
@@ -165,7 +168,7 @@ def _close(*, setting: str, **kwargs: Any) -> None:
 setting_changed.connect(_close)
 
 with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=_ask.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
+    os.register_at_fork(after_in_child=sender.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
 
 
 def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
@@ -187,8 +190,14 @@ def by_subject(subjects: Sequence[str], numbers: Sequence[int]) -> dict[str, int
     return dict(zip(subjects, map(int, numbers), strict=True))
 
 
-def pairs(answer: Sequence[bytes]) -> list[tuple[str, int]]:
-    """Returns the names and numbers that alternate in an answer."""
+def names(answer: Sequence[bytes]) -> list[str]:
+    """Returns the names in an answer."""
+    return [name.decode() for name in answer]
+
+
+def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
+    """Returns the names and numbers of an answer, where they alternate, or by RESP3 are in pairs."""
+    answer = [*chain(*answer)] if answer and isinstance(answer[0], list) else answer
     return [(name.decode(), int(number)) for name, number in zip(answer[::2], answer[1::2], strict=True)]
 
 
@@ -208,16 +217,3 @@ def _source(script: str) -> bytes:
 @cache
 def _digest(script: str) -> str:
     return sha1(_source(script), usedforsecurity=False).hexdigest()
-
-
-def _spread(cluster: Cluster, commands: Sequence[Command]) -> list[Any]:
-    """Returns the answer to each command by the server of its keys; all are sent before any answer is waited for."""
-
-    def ask(server: Redis, places: Sequence[int], meanwhile: Callable[[], None]) -> list[Any]:
-        return _ask(cluster.is_patient, server)([commands[place] for place in places], meanwhile)
-
-    names = [command[3] if command[2] else None for command in commands]
-    anywhere = next(filter(None, names), None)
-    return cluster.spread(
-        [name or anywhere for name in names], ask, lambda place: cluster.execute_command(*commands[place])
-    )

@@ -16,6 +16,7 @@ from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import connect, servers
 from readtrack.store.counters import Total
 from readtrack.store.keys import Key
+from readtrack.store.scripts import Call
 
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
 
@@ -26,7 +27,7 @@ TOTALS = 1_000_000  # that are looked at, at most: two seconds
 STEP = 1_000  # keys in one SCAN, and in one command
 
 # The command that adds a member to a key of that type, and what it takes.
-MEMBERS: dict[str, tuple[str, Callable[[int], tuple[object, ...]]]] = {
+MEMBERS: dict[str, tuple[str, Callable[[int], tuple[str | int, ...]]]] = {
     "HyperLogLog": ("PFADD", lambda number: (f"{number:016}",)),
     "set": ("SADD", lambda number: (f"{number:016}",)),
     "set of integers": ("SADD", lambda number: (number * 2_654_435_761 % 2**31,)),
@@ -70,7 +71,6 @@ def try_scripts() -> None:
 
 def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
     """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from a sample."""
-    client: Any = connect(patient=True)
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
     nodes: Any = servers(patient=True)
     scans = (islice(one.scan_iter(count=STEP), limit // len(nodes)) for one in nodes)
@@ -80,39 +80,35 @@ def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
     scale = max(1.0, sum(one.dbsize() for one in nodes) / len(scanned)) if scanned else 1.0
     found, overheads = {}, {row.pattern: row.overhead for row in keys.KEYS}
     for name, group in groups.items():
-        each, count = _weigh(client, group[:WEIGHED]) + overheads.get(name, 0), round(len(group) * scale)
+        each, count = _weigh(group[:WEIGHED]) + overheads.get(name, 0), round(len(group) * scale)
         found[name] = KeyKind(count, round(each, 1), round(each * count))
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
 
 
-def _weigh(client: Any, some: Sequence[bytes]) -> float:
+def _weigh(some: Sequence[bytes]) -> float:
     """Returns the average size of the keys (bytes)."""
-    pipeline = client.pipeline(transaction=False)
-    for key in some:
-        pipeline.memory_usage(key)
-    return fmean(list(filter(None, pipeline.execute())) or [0])  # None: it expired meanwhile
+    calls = [Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in some]
+    return fmean(list(filter(None, scripts.run_all(*calls, patient=True))) or [0])  # None: it expired meanwhile
 
 
 def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
     """Returns the bytes of a key of each row, by lengths of name and members: writes such keys for a moment."""
-    client: Any = connect(patient=True)
     nonce, sizes = secrets.token_hex(4), {}
     for row, (length, count) in wanted.items():
         name = keys.budget("", nonce, row.type[0]).ljust(length, "0")
-        pipeline = client.pipeline(transaction=True)  # so that the key is never without its expiry
+        writes: list[tuple[str | int, ...]] = [("SET", 10**6)]
         if row.type in BITS:
-            pipeline.setbit(name, max(1, count) * BITS[row.type] - 1, 1)
+            writes = [("SETBIT", max(1, count) * BITS[row.type] - 1, 1)]
         elif row.type in MEMBERS:
             command, member = MEMBERS[row.type]
-            for some in scripts.sliced(range(max(1, count)), STEP):
-                pipeline.execute_command(command, name, *chain.from_iterable(map(member, some)))
-        else:
-            pipeline.set(name, 10**6)
-        pipeline.expire(name, keys.budget.ttl).memory_usage(name, samples=0)
+            portions = scripts.sliced(range(max(1, count)), STEP)
+            writes = [(command, *chain.from_iterable(map(member, some))) for some in portions]
+        calls = [Call[int]("write", [name], (keys.budget.ttl, *words)) for words in writes]
+        weigh = Call("MEMORY", ["USAGE"], (name, "SAMPLES", 0), lambda size: size or 0)
         try:
-            sizes[row] = (pipeline.execute()[-1] or 0) + row.overhead
+            sizes[row] = scripts.run_all(*calls, weigh, patient=True)[-1] + row.overhead
         finally:
-            client.unlink(name)
+            connect(patient=True).unlink(name)
     return sizes
 
 

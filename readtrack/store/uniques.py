@@ -119,11 +119,9 @@ class Bitmaps(Strategy):
     def together(self, subjects: Sequence[str]) -> int:
         bits = 0
         for some in scripts.sliced(subjects, AT_ONCE):
-            pipeline: Any = connect().pipeline(transaction=False)
-            for subject in some:
-                pipeline.get(self.key(subject))
+            calls = [Call("GET", [self.key(subject)], (), lambda found: found or b"") for subject in some]
             # Here, because BITOP would write the union to a key of its own.
-            bits = reduce(or_, (int.from_bytes(found or b"", "little") for found in pipeline.execute()), bits)
+            bits = reduce(or_, (int.from_bytes(found, "little") for found in scripts.run_all(*calls)), bits)
         return bits.bit_count()
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
@@ -146,7 +144,7 @@ def count_sketches(names: Sequence[str]) -> int:
     if len(groups) == 1:
         return int(connect().pfcount(*names))
     parts = (some for group in groups.values() for some in scripts.sliced(group))
-    found = scripts.run_all(*(Call("read", some, (), list) for some in parts))
+    found = scripts.run_all(*(Call("MGET", some, (), list) for some in parts))
     return scripts.run(count_together(names[0], [sketch for sketch in chain.from_iterable(found) if sketch]))
 
 

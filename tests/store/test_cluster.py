@@ -31,7 +31,9 @@ from readtrack.page import panel
 from readtrack.store import clock, connection, counters, keys, lifecycle, read_state, recording, scripts, server
 from readtrack.store.buffer import HitBuffer, _alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
+from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect, server_time
+from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer, skips_by_reason
 from readtrack.subjects import subject_of
 from tests.conftest import Start
@@ -207,7 +209,7 @@ def test_what_a_silent_server_does_not_count_is_told_as_an_error(cluster: Valkey
         outcome = tracker.record(factories.hit(subject_of(post)))
         assert outcome.skipped == {subject_of(post): "error"}
         with pytest.raises(SilentError):
-            scripts.run(scripts.Call("time", [keys.total(subject_of(post))], (), int))
+            scripts.run(Call("INCR", [keys.total(subject_of(post))], (), int))
 
 
 def test_a_slot_that_moved_is_followed_at_once(cluster: ValkeyCluster, posts: list[Post]) -> None:
@@ -254,28 +256,29 @@ def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_i
     assert tracker.record(factories.hit(subject)).counted == (subject,)
 
 
-def test_a_transaction_waits_for_a_slot_on_its_way(
+def test_long_work_with_two_keys_waits_for_a_slot_on_its_way(
     cluster: ValkeyCluster, posts: list[Post], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.2)
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
     with cluster.importing(slot_of(post), 0, 1), pytest.raises(SilentError):
-        counters.change([subject_of(post)])
-    counters.change([subject_of(post)])
+        counters.have_hashes([subject_of(post)])
+    assert not counters.have_hashes([subject_of(post)])
 
 
-def test_a_transaction_of_a_page_does_not_wait_for_a_slot_on_its_way(
+def test_a_page_does_not_wait_for_two_keys_in_a_slot_on_its_way(
     cluster: ValkeyCluster, posts: list[Post], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 600.0)
     monkeypatch.setattr("readtrack.store.cluster.PAUSE", 600.0)
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
-    pipeline: Any = connect().pipeline()
-    with cluster.importing(slot_of(post), 0, 1), Page(None, 1.0), pytest.raises(SilentError, match="AskError"):
-        pipeline.incr(keys.total(subject_of(post))).incr(keys.total(subject_of(post))).execute()
+    names = [row(subject_of(post)) for row in (keys.total, keys.hll)]
+    client: Any = connect()
+    with cluster.importing(slot_of(post), 0, 1), Page(None, 1.0), pytest.raises(SilentError, match="TryAgainError"):
+        client.exists(*names)
 
 
-def test_a_pipeline_follows_a_slot_and_raises_what_one_server_refuses(
+def test_plain_commands_follow_a_slot_and_raise_what_one_server_refuses(
     cluster: ValkeyCluster, posts: list[Post]
 ) -> None:
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
@@ -284,10 +287,8 @@ def test_a_pipeline_follows_a_slot_and_raises_what_one_server_refuses(
     with cluster.moved(slot_of(post), 0, 1):
         assert not counters.have_hashes([subject_of(one) for one in posts])
     view(post)
-    pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    pipeline.zrange(keys.total(subject), 0, 1)
     with pytest.raises(ResponseError, match="WRONGTYPE"):
-        pipeline.execute()
+        scripts.run(Call("ZRANGE", [keys.total(subject)], (0, 1)), patient=True)
 
 
 @pytest.mark.usefixtures("patient_pages")
@@ -367,25 +368,34 @@ def test_long_work_asks_a_server_that_pages_do_without(cluster: ValkeyCluster, p
     assert client.get(keys.total(subject_of(posts[0]))) is None
 
 
-def test_long_work_waits_for_a_server_once_and_a_page_sends_each_command_again(cluster: ValkeyCluster) -> None:
-    def again(place: int) -> None:
-        sent.append(place)
+def test_long_work_waits_for_a_server_once_and_a_page_sends_each_command_again(
+    cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def again(self: Cluster, *command: str) -> None:
+        sent.append(command[1])
         raise SilentError
 
-    sent: list[int] = []
+    sent: list[str] = []
+    commands = [("GET", "{a}"), ("GET", "{b}")]
+    monkeypatch.setattr(Cluster, "execute_command", again)
     client: Any = connect(patient=True)
     with pytest.raises(SilentError):
-        client.spread(["{a}", "{b}"], lambda _, places, __: [SilentError()] * len(places), again)
-    assert sent == [0]
+        client.spread(commands, lambda _, some, __: [SilentError()] * len(some))
+    assert sent == ["{a}"]
     client = connect()
-    client.spread(["{a}", "{b}"], lambda _, places, __: [SilentError()] * len(places), again)
-    assert sent == [0, 0, 1]
+    client.spread(commands, lambda _, some, __: [SilentError()] * len(some))
+    assert sent == ["{a}", "{a}", "{b}"]
 
 
 def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster) -> None:
     django_cache: Any = caches["default"]
     django_cache.set("a", 1)
     assert django_cache.get("a") == 1
+    many = {f"many:{number}": number for number in range(20)}
+    django_cache.set_many(many)
+    assert django_cache.get("many:7") == 7
+    assert django_cache.delete_pattern("many:*") == 20
+    assert django_cache.get("many:7") is None
     django_cache.client.connection_factory.disconnect(django_cache.client.get_client())
 
 

@@ -55,8 +55,8 @@ def test_an_empty_redis_has_no_kinds() -> None:
     assert server.key_kinds() == {}
 
 
-def test_a_key_that_is_gone_weighs_nothing(redis: Redis) -> None:
-    assert server._weigh(redis, [b"gone"]) == 0
+def test_a_key_that_is_gone_weighs_nothing() -> None:
+    assert server._weigh([b"gone"]) == 0
 
 
 def test_the_measured_size_equals_that_of_a_new_key_and_no_key_remains(redis: Redis) -> None:

@@ -1,2 +1,0 @@
--- Reads strings. KEYS: strings. Returns: the content of each, nil for one that is missing
-return redis.call('MGET', unpack(KEYS))
