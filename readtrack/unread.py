@@ -138,9 +138,8 @@ def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> 
 
 
 def _send(publications: Sequence[Publication]) -> bool:
-    for group in keys.by_tag(publications, lambda one: keys.tag(one.subject)).values():
-        for some in scripts.sliced(group):
-            scripts.run(read_state.publish(some))
+    for some in scripts.parted(publications, tag_of=lambda one: keys.tag(one.subject)):
+        scripts.run(read_state.publish(some))
     return True
 
 

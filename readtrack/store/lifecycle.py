@@ -6,6 +6,7 @@ Also moves keys to their partitions after PARTITIONS was multiplied. What has be
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -15,11 +16,10 @@ from readtrack.conf import conf
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
-from readtrack.store.counters import SCAN_COUNT
 from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 
-ERASE_COUNT = 1000  # keys looked at in one SCAN step of erasing
+SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
 
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
 OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
@@ -79,19 +79,17 @@ def _call(script: str, shared: Sequence[Key], rows: Mapping[str, dict[str, Any]]
 
 def subjects(label: str) -> Iterator[str]:
     """Yields the subjects of that model which have counts or read state, unordered and some more than once."""
-    client: Any = connect(patient=True)
     start = len(keys.prefix())
     between = ":{rt*}:" if len(keys.tags()) > 1 else ":"
     for family, place in (("views:total", 2), ("category", 1)):
-        for name in client.scan_iter(match=keys.matching(f"{family}{between}{label}:*"), count=SCAN_COUNT):
-            yield ":".join(keys.TAG.sub("", name.decode()[start:]).split(":")[place : place + 2])
+        for name in chain.from_iterable(_scan(keys.matching(f"{family}{between}{label}:*"))):
+            yield ":".join(keys.TAG.sub("", name[start:]).split(":")[place : place + 2])
 
 
 def clear() -> None:
     """Removes every key with our prefix."""
-    client: Any = connect(patient=True)
-    for some in scripts.sliced(list(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT))):
-        _unlink(some)
+    for names in _scan(keys.matching("*")):
+        _unlink(names)
 
 
 def erase(pk: Any, *, progress: Progress = int) -> Erased:
@@ -128,16 +126,16 @@ def _unlink(names: Sequence[str]) -> int:
 def _erase_from(names: Sequence[str], kind: str, who: str | int | None) -> int:
     if who is None:
         return 0
-    groups = keys.by_tag(names, keys.tag_in)
-    return sum(scripts.run_all(*(Call("erase", some, (kind, who), int) for some in groups.values()), patient=True))
+    portions = scripts.parted(names, tag_of=keys.tag_in)
+    return sum(scripts.run_all(*(Call[int]("erase", some, (kind, who)) for some in portions), patient=True))
 
 
-def _scan(pattern: str, progress: Progress) -> Iterator[list[str]]:
+def _scan(pattern: str, progress: Progress = int) -> Iterator[list[str]]:
     client: Any = connect(patient=True)
     cursor: Any = None
     while cursor != 0:
-        cursor, names = client.scan(cursor or 0, match=pattern, count=ERASE_COUNT)
-        progress(ERASE_COUNT)
+        cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
+        progress(SCAN_COUNT)
         yield [name.decode() for name in names]
 
 
@@ -168,7 +166,7 @@ def move(before: int, *, progress: Progress = int) -> int:
     copied, start = 0, len(keys.prefix())
     old: list[str] = []
     rows = {row.pattern: row for row in keys.KEYS}
-    names = [*map(bytes.decode, dict.fromkeys(client.scan_iter(match=keys.matching("*"), count=SCAN_COUNT)))]
+    names = dict.fromkeys(chain.from_iterable(_scan(keys.matching("*"))))
     ordinals = [name for name in names if name.endswith(":ordinal")]
     others = [name for name in names if not name.endswith(":ordinal")]
     renumbered: set[str] = set()  # tags of partitions in which a process of the new number gives readers others

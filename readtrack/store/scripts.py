@@ -177,11 +177,11 @@ def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def parted(subjects: Collection[str], size: int = 0) -> list[Sequence[str]]:
-    """Returns the subjects in such portions, each of one partition."""
-    if len(subjects) < 2:
-        return [[*subjects]] if subjects else []
-    groups = keys.by_tag(subjects).values() if conf.PARTITIONS > 1 else [[*subjects]]
+def parted(items: Collection[Item], size: int = 0, *, tag_of: Callable[[Any], str] = keys.tag) -> list[Sequence[Item]]:
+    """Returns the subjects, or other items, in such portions, each of one partition."""
+    if len(items) < 2:
+        return [[*items]] if items else []
+    groups = keys.by_tag(items, tag_of).values() if conf.PARTITIONS > 1 else [[*items]]
     return [some for group in groups for some in sliced(group, size)]
 
 
