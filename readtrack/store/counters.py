@@ -215,7 +215,8 @@ def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[
 
 def epoch(tag: str) -> Call[Epoch]:
     """Reads the epoch of a partition."""
-    return Call("epoch", [keys.unsettled(tag)], (), partial(_epoch, tag))
+    newest = ("inf", "inf", "BYSCORE")
+    return Call("ZRANGE", [keys.unsettled(tag)], newest, lambda found: _epoch(tag, found[0] if found else None))
 
 
 def _epoch(tag: str, answer: bytes | None) -> Epoch:

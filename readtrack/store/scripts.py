@@ -25,6 +25,7 @@ from readtrack.store.cluster import Cluster, Command
 from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
+ONCE = {"rate", "record", "record_batch", "skip", "step"}  # scripts whose second answer would be that nothing is new
 NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
 Item = TypeVar("Item")
@@ -126,8 +127,12 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     answers = ask(commands)
     unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
-        again = ask([("EVAL", _source(calls[index].script), *commands[index][2:]) for index in unknown])
-        answers = [again.pop(0) if index in unknown else answer for index, answer in enumerate(answers)]
+        for index in unknown:
+            commands[index] = ("EVAL", _source(calls[index].script), *commands[index][2:])
+        # Calls after the first of them run again, because they are to see what it writes.
+        last = [at for at in range(unknown[0], len(calls)) if at in unknown or calls[at].script not in ONCE]
+        for index, answer in zip(last, ask([commands[index] for index in last]), strict=True):
+            answers[index] = answer
     results = []
     try:
         for call, answer in zip(calls, answers, strict=True):

@@ -65,6 +65,7 @@ def try_scripts() -> None:
     """Loads every script and runs one, by its text and by its digest. Raises RefusedError where the user may not."""
     for client in servers(patient=True):
         client.eval("return 1", 0)
+        client.evalsha(client.script_load("return 1"), 0)
         scripts.load(client)
     scripts.run_all(*map(counters.epoch, keys.tags()), patient=True)
 

@@ -51,6 +51,22 @@ def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> Non
     assert scripts.run_all(counters.totals(["a.b:1"]))[0]["a.b:1"].views == 1
 
 
+def test_calls_see_what_a_forgotten_script_before_them_writes(redis: Redis) -> None:
+    post, exists = "a.b:1", scripts.Call[int]("EXISTS", [keys.total("a.b:1")])
+    redis.script_flush()
+    connect().script_load(scripts._source("totals").decode())
+    found = scripts.run_all(recording.count_views(factories.hit(post)), counters.totals([post]), exists)
+    assert (found[0].counted, found[1][post].views, found[2]) == ((post,), 1, 1)
+
+
+def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was_forgotten(redis: Redis) -> None:
+    scripts.run(recording.count_views(factories.hit("a.b:2")))
+    redis.script_flush()
+    connect().script_load(scripts._source("record").decode())
+    _, outcome = scripts.run_all(counters.totals(["a.b:1"]), recording.count_views(factories.hit("a.b:1")))
+    assert outcome.counted == ("a.b:1",)
+
+
 def test_a_script_that_exists_nowhere_is_an_error(redis: Redis) -> None:
     with pytest.raises((NoScriptError, FileNotFoundError)):
         scripts.run(scripts.Call("nothing", [], [], lambda answer: answer))

@@ -17,7 +17,7 @@
 --       JSON: per counter {name, subject, life (s, 0: stays), counts: {{field ("" is a total), count}, ...},
 --       sketch: number of the argument that holds it, or visitors: {number, command that counts those at their key},
 --       or neither}; then the sketches
--- Returns: {number of counters settled or lifted, epoch as epoch.lua returns it}
+-- Returns: {number of counters settled or lifted, epoch: "epoch origin current previous until"}
 local call = redis.call
 local unsettled, resets = KEYS[1], KEYS[2]
 local is_settling, name, asked, known, known_until = ARGV[1] == 'settle', ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])

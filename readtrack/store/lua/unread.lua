@@ -1,4 +1,3 @@
--- unread
 -- Counts what is new to one reader in many categories.
 -- Guarantees: a page that comes after this one can mark categories read (see mark_read.lua).
 -- KEYS: when this Redis began to know publications; state of each category[, readers, if the reader is given by name]
