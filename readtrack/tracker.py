@@ -63,7 +63,7 @@ def view(obj: Model, *, visitor: Visitor) -> bool:
     Rate and window hold as for a page; robots are for the caller to leave out. Takes one round trip. Returns True if
     the view counted. Raises TypeError for an object whose views are not counted, and redis.RedisError.
     """
-    return bool(record(Hit(visitor, buckets.now() + clock.skew, views=(counted_subject_of(obj),))).counted)
+    return bool(record(Hit(visitor, clock.now(), views=(counted_subject_of(obj),))).counted)
 
 
 def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
@@ -72,7 +72,7 @@ def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
     check_stage(stage)
-    hit = Hit(visitor, buckets.now() + clock.skew, steps=((subject_of(obj), stage),))
+    hit = Hit(visitor, clock.now(), steps=((subject_of(obj), stage),))
     return bool(record(hit).steps)
 
 

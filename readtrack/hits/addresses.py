@@ -34,14 +34,19 @@ NOTICES: dict[Notice, str] = {
 logger = logging.getLogger("readtrack")
 
 
-def network(meta: Mapping[str, Any], *, agent: str | None = None) -> str:
+def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the address of a request's connection, and X-Forwarded-For."""
+    return str(meta.get("REMOTE_ADDR", ""))[:LONGEST], str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
+
+
+def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
     """Returns the client's IPv4 address or IPv6 /64 network, or "". With an agent, the watch sees the address, too."""
-    direct, forwarded = str(meta.get("REMOTE_ADDR", "")), str(meta.get("HTTP_X_FORWARDED_FOR", ""))[-LONGEST:]
     believed = _believed(forwarded, direct) if forwarded else []
     client = believed[-1] if believed else network_of(direct)
     if agent is not None:
         # A site that says 0 knows that anybody may have sent the header.
-        watch.see(client, agent, is_doubtful=bool(forwarded and conf.PROXY_COUNT and len({*believed}) != 1))
+        doubtful = forwarded and conf.PROXY_COUNT and (not believed or believed.count(client) < len(believed))
+        watch.see(client, agent, is_doubtful=bool(doubtful))
     return client
 
 

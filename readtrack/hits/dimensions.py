@@ -58,7 +58,7 @@ def country(request: HttpRequest) -> str:
     if conf.COUNTRY_HEADER:
         code = request.headers.get(conf.COUNTRY_HEADER, "").strip().upper()
         return code if len(code) == 2 and code.isascii() and code.isalpha() and code != "XX" else ""
-    return str(import_module("iptocc").country_code(addresses.network(request.META)) or "")
+    return str(import_module("iptocc").country_code(addresses.network(*addresses.hops(request.META))) or "")
 
 
 def referrer(request: HttpRequest) -> str:

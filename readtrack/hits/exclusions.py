@@ -78,7 +78,7 @@ def _is_named(request: HttpRequest, user: Any | None) -> bool:
         or (own.groups and user.groups.filter(name__in=own.groups).exists())
     ):
         return True
-    client = addresses.network(request.META) if own.networks else ""
+    client = addresses.network(*addresses.hops(request.META)) if own.networks else ""
     is_within = is_excluded_line(request.path, client)
     return is_within or any(import_string(function)(request) is True for function in own.function)
 

@@ -54,6 +54,11 @@ class Hit(NamedTuple):
     as_of: int | None = None  # Redis's clock, in microseconds
 
     @property
+    def named(self) -> "Hit":
+        """The hit of the visitor with both ids."""
+        return self if self.visitor.caller is None else self._replace(visitor=self.visitor.named)
+
+    @property
     def plain(self) -> tuple[Any, ...]:
         """The fields of the visitor and the hit in one tuple, which the garbage collector stops looking at."""
         return self.visitor + self[1:]
@@ -64,7 +69,7 @@ class Hit(NamedTuple):
         return cls._make((Visitor._make(plain[:AT]), *plain[AT:]))
 
 
-AT, KIND = len(Visitor._fields), Visitor._fields.index("kind")  # places in a plain hit
+AT, KIND, CALLER = len(Visitor._fields), *map(Visitor._fields.index, ("kind", "caller"))  # places in a plain hit
 
 
 class Outcome(NamedTuple):

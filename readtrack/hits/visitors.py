@@ -31,6 +31,11 @@ CACHING = ("Cache-Control", "private")
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
 
+# What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user agent. A plain
+# tuple, which the garbage collector stops looking at.
+Caller = tuple[str, str, str]
+
+
 class Visitor(NamedTuple):
     """A visitor, whose repeats are found by both ids."""
 
@@ -41,11 +46,17 @@ class Visitor(NamedTuple):
     # known by the hash that stands in for a cookie.
     kind: Literal["user", "cookie", "hash", "day", "address"] = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
+    caller: Caller | None = None  # whose id `named` makes the fallback_id
 
     @property
     def rate_id(self) -> str:
         """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in is no robot."""
         return self.id if self.kind == "user" else self.fallback_id or self.id
+
+    @property
+    def named(self) -> "Visitor":
+        """The visitor with both ids."""
+        return self if self.caller is None else self._replace(fallback_id=id_of(self.caller), caller=None)
 
 
 def signed_in(request: HttpRequest) -> Any | None:
@@ -81,8 +92,11 @@ def _loader_of(user: Any) -> str | None:
     return getattr(state.get("_setupfunc"), "__module__", "") if state.get("_wrapped") is empty else None
 
 
-def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
-    """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
+def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
+    """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none.
+
+    With `named` False a visitor with a new cookie may lack the fallback_id (see `Visitor.named`).
+    """
     meta = request.META
     asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
     opted_out = conf.HONOUR_OPT_OUT and asks
@@ -100,7 +114,8 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None) -> Visitor:
     if cookie_id:
         return Visitor(cookie_id)
     new, new_id = _new_cookie()
-    return Visitor(new_id, address_id(request), new)
+    found = Visitor(new_id, "", new, caller=_caller(request))
+    return found.named if named else found
 
 
 _unused: dict[tuple[blake2b, int], list[tuple[str, str]]] = {}  # cookies and their visitors' ids
@@ -128,8 +143,22 @@ def _new_cookie() -> tuple[str, str]:
 
 def address_id(request: HttpRequest) -> str:
     """Returns the id that stands in for the cookie of a visitor who brings none."""
-    agent = bots.user_agent_of(request)
-    return _keyed(f"address:{addresses.network(request.META, agent=agent)}:{agent}", _key("visitor"))
+    return id_of(_caller(request))
+
+
+def _caller(request: HttpRequest) -> Caller:
+    return *addresses.hops(request.META), bots.user_agent_of(request)
+
+
+def id_of(caller: Caller) -> str:
+    """Returns the id that stands in for the caller's cookie, and shows the caller's address to the watch."""
+    address, forwarded, agent = caller
+    return _keyed(addresses.network(address, forwarded, agent=agent), _browser_key(agent))
+
+
+@cached_setting("SECRET_KEY", maxsize=1024)  # of an agent, which many visitors have, most of the hash is computed once
+def _browser_key(agent: str) -> blake2b:
+    return _taken_in(f"address:{agent}:", _key("visitor"))
 
 
 @cached_setting("SECRET_KEY", maxsize=1024)  # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache
@@ -149,10 +178,14 @@ def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
     return blake2b(key=key, digest_size=size)
 
 
-def _keyed(text: str, key: blake2b) -> str:
+def _taken_in(text: str, key: blake2b) -> blake2b:
     begun = key.copy()
     begun.update(text.encode("utf-8", "replace"))
-    return b2a_base64(begun.digest(), newline=False).translate(URL_SAFE).decode()
+    return begun
+
+
+def _keyed(text: str, key: blake2b) -> str:
+    return b2a_base64(_taken_in(text, key).digest(), newline=False).translate(URL_SAFE).decode()
 
 
 def user_id(pk: Any) -> str:
@@ -162,11 +195,10 @@ def user_id(pk: Any) -> str:
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
     """Returns the visitor of a line in a log; `fallback_id` is the same on every day. The address may be any name."""
-    source = f"{addresses.network_of(address) or address}:{agent[: bots.LONGEST]}"
-    always = digest("visitor", f"address:{source}")
+    always = _keyed(addresses.network_of(address) or address, _browser_key(agent[: bots.LONGEST]))
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
         return Visitor(always, fallback_id=always)
-    return Visitor(digest("visitor", f"{at.date()}:{source}"), fallback_id=always, kind="hash")
+    return Visitor(digest("visitor", f"{at.date()}:{always}"), fallback_id=always, kind="hash")
 
 
 def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reader | None:
@@ -189,11 +221,24 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     response.cookies[conf.COOKIE] = cookie
     # Because a shared cache would give it to everybody. Most pages lack the header, and to look for it and set it by
     # Django's functions takes as long as all else here.
-    headers: dict[str, tuple[str, str]] | None = getattr(response.headers, HEADERS, None)
+    headers = _headers(response)
     if headers is not None and "cache-control" not in headers:
         headers["cache-control"] = CACHING
     else:
         patch_cache_control(response, private=True)
+
+
+def cache_control(response: HttpResponseBase) -> str:
+    """Returns the response's Cache-Control, "" for none."""
+    headers = _headers(response)
+    if headers is None:
+        return str(response.headers.get("Cache-Control", ""))
+    return headers["cache-control"][1] if "cache-control" in headers else ""
+
+
+def _headers(response: HttpResponseBase) -> dict[str, tuple[str, str]] | None:
+    """Returns the response's headers as Django keeps them, by their names in small letters."""
+    return getattr(response.headers, HEADERS, None)
 
 
 class _Cookie(Morsel[str]):

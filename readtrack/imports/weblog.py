@@ -228,7 +228,7 @@ class Importer:
     def _visit(self, line: Line, subject: str, *, is_new: bool) -> str:
         address = line.address
         if line.forwarded:
-            address = addresses.network({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": line.forwarded}) or address
+            address = addresses.network(address, line.forwarded) or address
         if not address or (line.agent is None and not self.count_robots):
             return "no agent" if address else "no address"
         if is_new:

@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import partial
 from math import inf
 from multiprocessing.util import Finalize
@@ -23,7 +23,8 @@ from redis.exceptions import ResponseError
 
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
-from readtrack.hits.hit import AT, KIND, NO_OUTCOME, Hit, Outcome, Reason
+from readtrack.hits.hit import AT, CALLER, KIND, NO_OUTCOME, Hit, Outcome, Reason
+from readtrack.hits.visitors import id_of
 from readtrack.store import clock, day_keys, keys, recording, scripts
 from readtrack.store.circuit import SilentError, fail_open
 from readtrack.store.cluster import REFUSAL
@@ -35,6 +36,8 @@ BATCH = 250  # hits of one script, because a script blocks the server
 EACH, PAUSE = 20, 0.00001  # each 20th page that comes while too many hits wait sleeps for that many seconds
 ENOUGH = 50 * EACH  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
 LAST = 2.0  # seconds that the end of a process waits for the last sending
+
+NOTHING_ELSE = NO_OUTCOME[:-1]  # of an outcome, before what is queued
 
 logger = logging.getLogger("readtrack")
 
@@ -100,7 +103,7 @@ class HitBuffer:
         if watch.found:
             skip_buffer.add((), at=hit.at)
         # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3 µs.
-        waiting = hit.plain if keys.tenant_function() is None else Waiting.of(hit)
+        waiting = hit.plain if keys.tenant_function() is None else Waiting.of(hit.named)
         with self._lock:
             if self._is_closed or len(self._queue) >= MOST:
                 return None
@@ -110,7 +113,7 @@ class HitBuffer:
             self._work.set()
         if number % EACH == 0:
             self._help_thread(number)
-        return Outcome._make((*NO_OUTCOME[:-1], hit.views))
+        return tuple.__new__(Outcome, (*NOTHING_ELSE, hit.views))
 
     def _help_thread(self, number: int) -> None:
         """Wakes the thread when enough hits wait, and lets it run when too many do."""
@@ -178,7 +181,7 @@ class HitBuffer:
             try:
                 if not self._batch:
                     now = monotonic()
-                    hits = self._plain = [self._queue.popleft() for _ in range(min(BATCH, left))]
+                    hits = self._plain = [_named(self._queue.popleft()) for _ in range(min(BATCH, left))]
                     left -= len(hits)
                     is_sent = bool(hits) and fail_open(_send_plain, False, hits, self._work)  # noqa: FBT003
                     self._batch, self._plain = ([] if is_sent else list(map(_waiting, hits))), []
@@ -280,13 +283,20 @@ def _send_plain(hits: Sequence[Any], work: Event) -> bool:
     return True
 
 
+def _named(hit: "tuple[Any, ...] | Waiting") -> "tuple[Any, ...] | Waiting":
+    """Returns a plain hit with the fallback_id of its visitor."""
+    if isinstance(hit, Waiting) or hit[CALLER] is None:
+        return hit
+    return (hit[0], id_of(hit[CALLER]), *hit[2:CALLER], None, *hit[CALLER + 1 :])
+
+
 def _waiting(hit: "Sequence[Any] | Waiting") -> Waiting:
     return hit if isinstance(hit, Waiting) else Waiting.of(Hit.of_plain(hit))
 
 
 def _rate_began() -> datetime:
     """Returns the start of the rate window that ends now."""
-    return datetime.now(timezone.utc) + clock.skew - timedelta(seconds=conf.RATE_WINDOW or 1)
+    return clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
 
 
 def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:

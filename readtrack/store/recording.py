@@ -28,9 +28,9 @@ ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user age
 
 LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 
-# Of a hit of a batch: the keys that hits of one model and minute share, none for a hit of several views or with
-# options; its other keys; its arguments.
-Part = tuple[Sequence[str], Sequence[str], Sequence[str | int | bytes]]
+# Of a hit of a batch: what it shares with hits of its model and minute that have its shape (keys, and what
+# record_batch.lua is told of each), None for a hit of several views or with options; its other keys; its arguments.
+Part = tuple[tuple[Sequence[str], str] | None, Sequence[str], Sequence[str | int | bytes]]
 
 _LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl, keys.minute_visitors.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
@@ -168,7 +168,7 @@ def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
     """Yields what `_part` makes of the `count_views` of each hit, mostly without making that."""
     prefix, known, began, until = keys.prefix(), "", LONG_AGO, LONG_AGO
     for hit in hits:
-        own, fallback_id, new_cookie, kind, _, at, views, _, dimensions, _, _, by_script, stand_in, _, _, _ = hit
+        own, fallback_id, new_cookie, kind, _, _, at, views, _, dimensions, _, _, by_script, stand_in, _, _, _ = hit
         subject = views[0]
         label = subject.partition(":")[0]
         if len(views) > 1 or dimensions or _profile(label):
@@ -179,48 +179,55 @@ def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
             began = datetime.fromtimestamp(minute * keys.MINUTE, timezone.utc)
             until = began + timedelta(seconds=keys.MINUTE)
             rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(minute, prefix, "", label)
-            shared = (mark, bucket, model, people)
-        other, rate_id = fallback_id or stand_in, own if kind == "user" else fallback_id or own
+            alike: dict[tuple[Any, ...], tuple[Sequence[str], str]] = {}
+        rate_id = own if kind == "user" else fallback_id or own
         names = [rates + rate_id, totals + subject, hours + subject, hlls + subject, f"{seen}{own}:{subject}"]
-        if other:
+        if other := fallback_id or stand_in:
             names.append(f"{seen}{other}:{subject}")
-        newcomers, script, width = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script), len(names) + 1
-        shape = _shape(0, prefix, newcomers, script, width, 1, SHARED + width, 2)
-        yield shared, names, (shape, own, subject)
+        traits = not new_cookie, not stand_in, by_script, not other
+        if traits not in alike:
+            newcomers, script = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script)
+            shape = _shape(0, prefix, newcomers, script, len(names) + 1, 1, SHARED + len(names) + 1, 2)
+            alike[traits] = _alike((mark, bucket, model, people), totals, seen, shape)
+        yield alike[traits], names, ()
 
 
 def _part(call: Call[Outcome]) -> Part:
     if len(call.args) > ARGS_OF_ONE_VIEW:
-        return (), call.keys, call.args[1:]
+        return None, call.keys, call.args[1:]
     rate, mark, bucket, total, hour, model, people, *others = call.keys
-    return (mark, bucket, model, people), (rate, total, hour, *others), call.args[1:]
+    _, shape, visitor, subject = map(str, call.args)
+    totals, seen = total.removesuffix(subject), others[1].removesuffix(f"{visitor}:{subject}")
+    return _alike((mark, bucket, model, people), totals, seen, shape), (rate, total, hour, *others), ()
+
+
+def _alike(names: Sequence[str], totals: str, seen: str, shape: str) -> tuple[Sequence[str], str]:
+    """Returns what hits share whose totals begin with that text, and whose windows with that one."""
+    return names, f"{len(totals.encode()) + 1} {len(seen.encode()) + 1} {shape}"
 
 
 def _batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
     names: list[str] = []
     args: list[str | int | bytes] = [_common()]
-    for shared, run in groupby(parts, itemgetter(0)):
-        names += shared
-        place, hits = len(args), 0
+    shared: Sequence[str] = ()
+    for alike, run in groupby(parts, itemgetter(0)):
+        place, hits, kind = len(args), 0, "other"
         args.append("")
+        if alike:
+            kind = "same" if alike[0] == shared else "alike"
+            names += alike[0] if kind == "alike" else ()
+            shared = alike[0]
         for _, own_names, own_args in run:
             names += own_names
-            args += own_args[:1] if shared else own_args
+            args += own_args
             hits += 1
-        args[place] = f"alike {hits} {_places(own_names, own_args)}" if shared else f"other {hits}"
+        args[place] = f"{kind} {hits} {alike[1] if alike else ''}"
 
     def decode(answers: Sequence[Any]) -> list[Sequence[Reason]]:
         several = ([codes] if isinstance(codes, int) else codes for codes in answers)
         return [() if codes == [1] else [_SKIPPED[code] for code in codes if code != 1] for codes in several]
 
     return Call("record_batch", names, args, decode, absent=None)
-
-
-def _places(names: Sequence[str], args: Sequence[Any]) -> str:
-    """Returns where the subject begins in a total's key, and the visitor in a window's."""
-    (_, total, _, _, own, *_), (_, visitor, subject) = names, args
-    ends = ((total, subject), (own, f"{visitor}:{subject}"))
-    return " ".join(str(len(name.encode()) - len(end.encode()) + 1) for name, end in ends)
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports
-from readtrack.hits.addresses import MANY, NOTICES, SAMPLE, Notice, Watch, bad_proxies, network, watch
+from readtrack.hits.addresses import MANY, NOTICES, SAMPLE, Notice, Watch, bad_proxies, hops, network, watch
 from readtrack.hits.hit import REASONS
 from readtrack.store.skips import skip_buffer
 from tests.doctor.conftest import found
@@ -38,14 +38,14 @@ TWO_PROXIES = {"TRUSTED_PROXIES": ["10.0.0.0/8", "192.0.2.7"]}
     ],
 )
 def test_a_network_is_an_address_or_a_household(address: str, known_as: str) -> None:
-    assert network({"REMOTE_ADDR": address}) == known_as
+    assert network(*hops({"REMOTE_ADDR": address})) == known_as
 
 
 @pytest.mark.parametrize(
     "header", ["HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_FORWARDED", "HTTP_CF_CONNECTING_IP"]
 )
 def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str) -> None:
-    assert network({"REMOTE_ADDR": "203.0.113.9", header: "198.51.100.1"}) == "203.0.113.9"
+    assert network(*hops({"REMOTE_ADDR": "203.0.113.9", header: "198.51.100.1"})) == "203.0.113.9"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str
 def test_by_default_the_last_public_address_that_a_private_peer_forwards_is_believed(
     peer: str, forwarded: str, client: str
 ) -> None:
-    assert network({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded}) == client
+    assert network(*hops({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded})) == client
 
 
 PRIVATE_NETWORKS = [
@@ -87,7 +87,7 @@ def test_a_private_network_ends_where_its_standard_says(name: str) -> None:
     private: Any = ip_network(name)
 
     def has_public_client(address: Any) -> bool:
-        return network({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": str(address)}) != ""
+        return network(*hops({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": str(address)})) != ""
 
     assert not has_public_client(private[0])
     assert not has_public_client(private[-1])
@@ -98,18 +98,18 @@ def test_a_private_network_ends_where_its_standard_says(name: str) -> None:
 
 @pytest.mark.parametrize("forwarded", ["", " ", ",", "unknown", "10.1.2.3", "10.1.2.3, 192.168.0.1", "::1", "[::1]:80"])
 def test_by_default_a_peer_that_forwards_no_public_address_is_the_client(forwarded: str) -> None:
-    assert network({"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": forwarded}) == "10.0.0.1"
-    assert network({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": forwarded}) == ""
+    assert network(*hops({"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": forwarded})) == "10.0.0.1"
+    assert network(*hops({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": forwarded})) == ""
 
 
 def test_an_address_that_is_forged_beside_the_own_one_changes_nothing() -> None:
     for forwarded in ("203.0.113.9, 198.51.100.1", "198.51.100.1, 203.0.113.9"):
-        assert network({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": forwarded}) == "203.0.113.9"
+        assert network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": forwarded})) == "203.0.113.9"
 
 
 def test_a_site_may_believe_no_header(settings: Settings) -> None:
     settings.READTRACK = {"PROXY_COUNT": 0}
-    assert network({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "198.51.100.1"}) == "127.0.0.1"
+    assert network(*hops({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "198.51.100.1"})) == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_configured_proxies_are_believed(
     settings: Settings, options: dict[str, object], forwarded: str, direct: str, client: str
 ) -> None:
     settings.READTRACK = options
-    assert network({"REMOTE_ADDR": direct, "HTTP_X_FORWARDED_FOR": forwarded}) == client
+    assert network(*hops({"REMOTE_ADDR": direct, "HTTP_X_FORWARDED_FOR": forwarded})) == client
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_configured_proxies_are_believed(
 def test_unusable_settings_are_named_and_no_header_is_trusted(settings: Settings, options: dict[str, object]) -> None:
     settings.READTRACK = options
     assert bad_proxies()
-    assert network({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": "1.1.1.1"}) == "203.0.113.9"
+    assert network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": "1.1.1.1"})) == "203.0.113.9"
 
 
 def test_the_defaults_can_be_used() -> None:
@@ -172,7 +172,7 @@ def test_a_thousand_new_readers_behind_a_proxy_count_with_default_settings() -> 
 def see(addresses: Iterable[str], agents: Iterable[str] = AGENTS[:1], *, peer: str = "203.0.113.9") -> None:
     """Shows the watch one visitor for each address and agent, who came through this peer."""
     for address, agent in product(addresses, agents):
-        network({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": address}, agent=agent)
+        network(*hops({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": address}), agent=agent)
 
 
 SAME = ["198.51.100.1"]

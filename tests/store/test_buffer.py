@@ -20,11 +20,12 @@ from redis import Redis
 
 from demo_project.engines.valkey import Valkey
 from readtrack import buckets, reports, tracker
+from readtrack.hits import visitors
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.store import buffer, clock, day_keys, keys, recording, scripts
+from readtrack.store import buffer, clock, counters, day_keys, keys, recording, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import circuit
 from readtrack.store.skips import skip_buffer
@@ -123,6 +124,30 @@ def test_a_page_queues_its_view_sets_the_cookie_and_says_so(redis: Redis) -> Non
     send()
     assert views(redis) == {f"site.post:{post.pk}": 1}
     assert reports.skips()["repeat"] == 1
+
+
+@pytest.mark.parametrize("way", ["queued", "queued as an object", "recorded directly", "without a cookie"])
+def test_who_brings_no_cookie_is_known_by_address_and_browser(
+    rf: Any, redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "recorded directly":
+        monkeypatch.setattr(buffer, "MOST", 0)
+    elif way == "queued as an object":
+        settings.READTRACK = {**BUFFERED, "PREFIX": f"{__name__}.tenant"}
+    subject = "site.post:1"
+
+    def page(request: Any) -> HttpResponse:
+        request.readtrack.views[subject] = None
+        return HttpResponse(headers={"Cache-Control": "public"} if way == "without a cookie" else {})
+
+    for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
+        for agent in (factories.BROWSER, factories.BROWSER.replace("Linux", "FreeBSD")):
+            request = rf.get("/", REMOTE_ADDR=address, headers={"User-Agent": agent})
+            response: Any = ReadTrackMiddleware(page)(request)
+            assert ("queued" in response["X-Readtrack"]) == (way != "recorded directly")
+    send()
+    assert scripts.run(counters.totals([subject]))[subject].views == 4
+    assert redis.get(keys.rate(visitors.address_id(request))) == "1"
 
 
 def test_an_async_page_queues_its_view(redis: Redis) -> None:

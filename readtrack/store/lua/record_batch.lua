@@ -2,10 +2,11 @@
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
 -- KEYS and ARGV: what all hits have in common, as in common.lua; then runs of hits, each after an argument that says
 --   what they are:
---   "alike N S V": N hits of one view without options. KEYS of all: unsettled, trending bucket, model's hour,
---     model's visitors of the minute; of each: rate, total, hour, hll, window[, other window].
---     The subject begins at the byte S of its total's key, the visitor at the byte V of the window's.
---     ARGV of each: shape as in record.lua
+--   "alike N S V …": N hits of one view without options, and behind the V their shape as in record.lua. KEYS of all:
+--     unsettled, trending bucket, model's hour, model's visitors of the minute; of each: rate, total, hour, hll,
+--     window[, other window]. The subject begins at the byte S of its total's key, the visitor at the byte V of the
+--     window's. No ARGV.
+--   "same N S V …": the same, with the KEYS of all that the run before has
 --   "other N": N hits with the KEYS of record.lua and its ARGV from the second
 -- Returns: per hit what record.lua returns; of those alike a number
 -- common.lua
@@ -13,29 +14,29 @@ local function record(KEYS, ARGV)
 -- record.lua
 end
 
-local outcomes, shapes, key, position, slices = {}, {}, 0, 2, 0
+local outcomes, key, position, slices = {}, 0, 2, 0
+local unsettled, bucket, model_hour, minute_visitors
 while position <= #ARGV do
-  local kind, many, subject_at, visitor_at = string.match(ARGV[position], '(%a+) (%d+) ?(%d*) ?(%d*)')
+  local kind, many, numbers = string.match(ARGV[position], '(%a+) (%d+) ?(.*)')
   position = position + 1
-  if kind == 'alike' then
-    local unsettled, bucket, model_hour, minute_visitors = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4]
-    key = key + 4
+  if kind ~= 'other' then
+    local subject_at, visitor_at, counted_hits, prefix, newcomers, script, width =
+      string.match(numbers, string.rep('(%d+) ', 7))
+    prefix, newcomers, script = tonumber(prefix), tonumber(newcomers), tonumber(script)
+    width = tonumber(width) - 1
+    if kind == 'alike' then
+      unsettled, bucket, model_hour, minute_visitors = unpack(KEYS, key + 1, key + 4)
+      key = key + 4
+    end
     for _ = 1, many do
-      local shape = shapes[ARGV[position]]
-      if not shape then
-        local hits, prefix, newcomers, script, width = string.match(ARGV[position], string.rep('(%d+) ', 5))
-        shape = {hits, tonumber(prefix), tonumber(newcomers), tonumber(script), width == '7'}
-        shapes[ARGV[position]] = shape
-      end
-      local counted_hits, prefix, newcomers, script, has_other = unpack(shape)
       local rate, total, hour, hll, own = unpack(KEYS, key + 1, key + 5)
-      local other, hits = has_other and KEYS[key + 6], nil
+      local other, hits = width > 5 and KEYS[key + 6], nil
       local subject = string.sub(total, subject_at)
       local visitor = string.sub(own, visitor_at, -#subject - 2)
 -- view.lua
       if script > 0 and newcomers == 0 and outcome ~= COUNTED and rate ~= unsettled then call('DECR', rate) end
       outcomes[#outcomes + 1] = outcome
-      key, position = key + (has_other and 6 or 5), position + 1
+      key = key + width
     end
   else
     for _ = 1, many do
