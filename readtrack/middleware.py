@@ -71,7 +71,9 @@ class ReadTrackMiddleware:
 def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
     """Looks through a page that is made. Returns True if there is anything to record, to fill in or to explain."""
     seen, content = request.readtrack, filling.text_of(response)
-    has_seen = seen.see(getattr(response, "context_data", None))
+    if context := getattr(response, "context_data", None):
+        seen.see(context)
+    has_seen = seen.has_seen
     if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
         has_seen = filling.recall(content, seen, path=request.path)
     if has_seen and seen.is_shared and conf.COUNT_BY != "server":

@@ -51,15 +51,14 @@ class Recorder:
         check_stage(stage)
         self.steps[subject_of(obj), stage] = None
 
-    def see(self, context: Any) -> bool:
-        """Adds a view and a read of the object that a DetailView renders. Returns True if there is a hit to record."""
-        obj = context.get("object") if context and isinstance(context.get("view"), DetailView) else None
+    def see(self, context: Any) -> None:
+        """Adds a view and a read of the object that a DetailView renders."""
+        obj = context.get("object") if isinstance(context.get("view"), DetailView) else None
         if isinstance(obj, Model) and obj.pk is not None:  # a preview shows an object that is not saved yet
             if is_counted(obj.__class__):
                 self.view(obj)
             if has_read_state(obj.__class__):
                 self.read(obj)
-        return self.has_seen
 
     @property
     def has_seen(self) -> bool:

@@ -21,7 +21,6 @@ from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
 from readtrack.store import clock, counters, keys, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
-from readtrack.store.counters import Total
 from readtrack.store.recording import will_count
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skips_by_reason
@@ -128,7 +127,13 @@ def page_state(
     ask: Callable[..., list[Any]] = run or scripts.run_all
     answers = fail_open(ask, [], *totals, *read, *others)
     first, end = len(totals), len(totals) + len(read)
-    return PageState(_shown(stored, ChainMap(*answers[:first])), dict(ChainMap(*answers[first:end])), answers[end:])
+    asked = cache(is_sound)
+    for subject, total in ChainMap(*answers[:first]).items():
+        count = stored[subject]
+        is_whole = total.is_settled or not count or not asked(keys.tag(subject))
+        # By Redis's total and SQL's count, never less than either.
+        stored[subject] = max(total.views, count) if is_whole else total.views + count
+    return PageState(stored, dict(ChainMap(*answers[first:end])), answers[end:])
 
 
 def _read(subjects: Sequence[str]) -> dict[str, int]:
@@ -140,16 +145,6 @@ def _read(subjects: Sequence[str]) -> dict[str, int]:
         if not all(subject in live and live[subject].is_settled for subject in subjects):
             raise
         return {}
-
-
-def _shown(stored: dict[str, int], live: Mapping[str, Total]) -> dict[str, int]:
-    """Returns the views to show of each subject: by Redis's total and SQL's count, never less than either."""
-    asked = cache(is_sound)
-    for subject, total in live.items():
-        count = stored[subject]
-        is_whole = total.is_settled or not count or not asked(keys.tag(subject))
-        stored[subject] = max(total.views, count) if is_whole else total.views + count
-    return stored
 
 
 def visitors(objs: Iterable[AnyModel], *, days: int | None = None, at: datetime | None = None) -> dict[AnyModel, int]:
