@@ -239,7 +239,7 @@ class Cluster(Redis):
             client.connection_pool.disconnect(inuse_connections)
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> "ClusterPipeline":  # noqa: FBT001, FBT002
-        return ClusterPipeline(self.connection_pool, self.response_callbacks, transaction, self)
+        return ClusterPipeline(self)
 
     def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
         """Returns a cursor and keys of one server. Those of one that fails come again, from the one that takes over."""
@@ -277,10 +277,22 @@ class Cluster(Redis):
 class ClusterPipeline(Pipeline):
     """Commands of a site's cache, one after the other and in no transaction: each may be for another server."""
 
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.connection_pool, cluster.response_callbacks, transaction=False, shard_hint=None)
+        self.owner = cluster
+
     def execute(self, raise_on_error: bool = True) -> list[Any]:  # noqa: FBT001, FBT002
         stack: list[Any] = self.command_stack
-        self.command_stack = []
-        return [self.shard_hint.execute_command(*args, **options) for args, options in stack]
+        self.command_stack, answers, errors = [], list[Any](), list[ResponseError]()
+        for args, options in stack:
+            try:
+                answers.append(self.owner.execute_command(*args, **options))
+            except ResponseError as error:
+                answers.append(error)
+                errors.append(error)
+        if errors and raise_on_error:
+            raise errors[0]
+        return answers
 
 
 def _key_of(command: Command) -> Any:

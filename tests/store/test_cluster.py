@@ -387,6 +387,21 @@ def test_long_work_waits_for_a_server_once_and_a_page_sends_each_command_again(
     assert sent == ["{a}", "{a}", "{b}"]
 
 
+@pytest.mark.parametrize("raise_on_error", [True, False])
+def test_an_error_of_one_command_of_a_pipeline_is_told_after_the_others_ran(
+    cluster: ValkeyCluster, *, raise_on_error: bool
+) -> None:
+    pipeline = connect().pipeline().set("a", "text").incr("a").set("b", 1)
+    if raise_on_error:
+        with pytest.raises(ResponseError, match="not an integer"):
+            pipeline.execute()
+    else:
+        answers = pipeline.execute(raise_on_error=False)
+        assert [isinstance(answer, ResponseError) for answer in answers] == [False, True, False]
+    assert connect().get("b") == b"1"
+    assert pipeline.execute() == []
+
+
 def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster) -> None:
     django_cache: Any = caches["default"]
     django_cache.set("a", 1)
