@@ -68,7 +68,7 @@ _NOBODY = {"", "-", "unknown", "unix:", "(null)"}  # in place of an address
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 _TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _EPOCH_YEARS = 1e11  # seconds since 1970 stay below this; what is above counts milli-, micro- or nanoseconds
 
 
@@ -165,7 +165,7 @@ def clock(value: Any) -> datetime | None:
             text = str(value).strip()
             if found := _TIME.fullmatch(text):
                 day, month, year, time, zone = found.groups()
-                text = f"{year}-{_MONTHS.find(month) // 3 + 1:02}-{day}T{time}{zone}"
+                text = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{time}{zone}"
             at = parse_datetime(text)
         else:
             while math.isfinite(number) and abs(number) >= _EPOCH_YEARS:
