@@ -30,7 +30,6 @@ HEADERS = "_store"  # the attribute that Django keeps headers in; without it its
 CACHING = ("Cache-Control", "private")
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
-
 # What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user agent. A plain
 # tuple, which the garbage collector stops looking at.
 Caller = tuple[str, str, str]
@@ -114,8 +113,8 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
     if cookie_id:
         return Visitor(cookie_id)
     new, new_id = _new_cookie()
-    found = Visitor(new_id, "", new, caller=_caller(request))
-    return found.named if named else found
+    caller = _caller(request)
+    return Visitor(new_id, id_of(caller), new) if named else Visitor(new_id, "", new, caller=caller)
 
 
 _unused: dict[tuple[blake2b, int], list[tuple[str, str]]] = {}  # cookies and their visitors' ids

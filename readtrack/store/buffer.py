@@ -181,7 +181,8 @@ class HitBuffer:
             try:
                 if not self._batch:
                     now = monotonic()
-                    hits = self._plain = [_named(self._queue.popleft()) for _ in range(min(BATCH, left))]
+                    hits = self._plain = [self._queue.popleft() for _ in range(min(BATCH, left))]
+                    hits = self._plain = [*map(_named, hits)]
                     left -= len(hits)
                     is_sent = bool(hits) and fail_open(_send_plain, False, hits, self._work)  # noqa: FBT003
                     self._batch, self._plain = ([] if is_sent else list(map(_waiting, hits))), []
