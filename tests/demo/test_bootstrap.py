@@ -106,6 +106,16 @@ def test_an_active_environment_with_everything_is_used_as_it_is(
     bootstrap.enter("demo")
 
 
+def test_a_pytest_plugin_of_another_package_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distribution(tmp_path, name="stranger")
+    (tmp_path / "stranger-1.0.dist-info" / "entry_points.txt").write_text("[pytest11]\nstranger = stranger\n")
+    (tmp_path / "stranger.py").write_text("raise RuntimeError('a stranger was loaded')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/test_buckets.py"]
+    run = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_the_checkouts_own_environment_counts_by_its_stamp(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "HOME", home)
     monkeypatch.setattr(sys, "prefix", str(home))
