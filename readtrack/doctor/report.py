@@ -1,6 +1,6 @@
 """Examines the Redis server, what web processes noted in it, and the flushes; a failing server is a finding, too."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import chain
 from operator import itemgetter
@@ -15,17 +15,8 @@ from readtrack.conf import conf
 from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
+from readtrack.store import connection as redis
 from readtrack.store import counters, server
-from readtrack.store.connection import (
-    CLUSTER_FACTORY,
-    AuthenticationError,
-    RedisError,
-    UnusableError,
-    address,
-    check_configuration,
-    is_cluster,
-    servers,
-)
 from readtrack.store.flushes import LayoutError
 from readtrack.store.keys import DAY, HOUR, MINUTE
 from readtrack.store.server import RefusedError
@@ -34,12 +25,9 @@ from readtrack.subjects import rows_by_model, tracked_models
 
 OLDEST = (6, 2)
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
-NEARLY_FULL = 0.9  # of maxmemory
 SHOWN = 3  # subjects
 SAMPLE = 1_000  # totals that are compared with SQL, at most
-STATEMENT = 200  # characters of a statement that are shown
 UNITS = ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (1, "s"))
-REMEMBERED = timedelta(hours=1)  # for which the minute buckets hold the views of each subject
 
 
 class Finding(NamedTuple):
@@ -79,17 +67,18 @@ def finding(name: str, *words: Any) -> Finding:
     return Finding(section["level"], message, hint, name.partition(".")[0])
 
 
-def failure(error: RedisError | Error) -> Finding:
+def failure(error: redis.RedisError | Error) -> Finding:
     """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses to."""
-    kinds = {LayoutError: "layout", UnusableError: "unusable", Error: "database", AuthenticationError: "password"}
-    kind = next((kind for of, kind in kinds.items() if isinstance(error, of)), "redis")
-    where = address() if kind == "redis" else ""
+    kinds = {LayoutError: "layout", redis.UnusableError: "unusable", redis.AuthenticationError: "password"}
+    other = "redis" if isinstance(error, redis.RedisError) else "database"
+    kind = next((kind for of, kind in kinds.items() if isinstance(error, of)), other)
+    where = redis.address() if kind == "redis" else ""
     return finding(f"failure.{kind}", str(error).strip(), conf.CACHE, type(error).__name__, where)
 
 
 def connection() -> Finding:
     """Measures how long a page waits for an answer."""
-    check_configuration()
+    redis.check_configuration()
     took = server.ping()
     return finding("connection.slow" if took > SLOW else "connection.ok", took * 1000)
 
@@ -110,15 +99,12 @@ def role(client: Any) -> Finding:
     """Examines whether the server takes writes and holds all keys."""
     info = client.info()
     is_in_cluster, replicas = int(info.get("cluster_enabled", 0)) > 0, int(info.get("connected_slaves", 0))
-    if is_in_cluster and not is_cluster():
-        return finding("role.cluster", conf.CACHE, CLUSTER_FACTORY)
+    if is_in_cluster and not redis.is_cluster():
+        return finding("role.cluster", conf.CACHE, redis.CLUSTER_FACTORY)
     if info.get("role") == "slave":
         return finding("role.replica", conf.CACHE)
-    kind = "ok"
-    if is_in_cluster and not replicas:
-        kind = "alone"
-    elif is_in_cluster and server.configured("cluster-require-full-coverage", client) == "yes":
-        kind = "covering"
+    is_covering = is_in_cluster and server.configured("cluster-require-full-coverage", client) == "yes"
+    kind = "alone" if is_in_cluster and not replicas else "covering" if is_covering else "ok"
     return finding(f"role.{kind}", counted(replicas, "replica"))
 
 
@@ -127,62 +113,51 @@ def eviction(client: Any) -> Finding:
     info = client.info()
     policy = str(info.get("maxmemory_policy", ""))
     limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
-    kind = "full" if limit and used > limit * NEARLY_FULL else "ok"
+    kind = "full" if limit and used > limit * 0.9 else "ok"
     if policy != "noeviction":
         kind = "unknown" if not policy else "all" if policy.startswith("allkeys") else "some"
     return finding(f"eviction.{kind}", policy, size(used), size(limit))
 
 
-def persistence(client: Any) -> Iterator[Finding]:
+def persistence(client: Any) -> list[Finding]:
     """Examines what is left after a restart of Redis."""
-    info = client.info()
+    info, saves = client.info(), server.configured("save", client)
     failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
-    for field, what in failed.items():
-        if info.get(field, "ok") != "ok":
-            yield finding("persistence.failed", what)
-    saves = server.configured("save", client)
-    if info.get("aof_enabled"):
-        yield finding("persistence.log")
-    elif saves:
-        yield finding("persistence.dumps", saves)
-    else:
-        yield finding("persistence.unknown" if saves is None else "persistence.none")
+    found = [finding("persistence.failed", what) for field, what in failed.items() if info.get(field, "ok") != "ok"]
+    kind = "dumps" if saves else "unknown" if saves is None else "none"
+    return [*found, finding(f"persistence.{'log' if info.get('aof_enabled') else kind}", saves)]
 
 
 def scripts() -> Finding:
     """Examines whether the Redis user may run the Lua scripts."""
     try:
         server.try_scripts()
-    except server.RefusedError as error:
+    except RefusedError as error:
         return finding("scripts.refused", error)
     return finding("scripts.ok")
 
 
-def addresses() -> Iterable[Finding]:
+def addresses() -> Finding | list[Finding]:
     """Reports what the web processes noticed about the addresses of new visitors."""
     found = skips_by_reason(24, at=buckets.now())
-    noticed = [finding("addresses.shared", NOTICES[notice]) for notice in NOTICES if found[notice]]
-    return noticed or [finding("addresses.ok")]
+    noticed = [finding("addresses.shared", text) for notice, text in NOTICES.items() if found[notice]]
+    return noticed or finding("addresses.ok")
 
 
-def flushes() -> Iterator[Finding]:
+def flushes() -> Finding | list[Finding]:
     """Examines when flushes ran, how they ended and how long they took."""
     now, last, good = buckets.now(), FlushRun.objects.first(), runs.last_good()
     if last is None:
-        yield finding("flushes.none")
-        return
-    if last.error:
-        yield finding("flushes.failed", last.error)
+        return finding("flushes.none")
+    found = [finding("flushes.failed", last.error)] if last.error else []
     if good is None:
-        yield finding("flushes.never")
-        return
+        return [*found, finding("flushes.never")]
     age, interval = now - good.began, timedelta(seconds=conf.FLUSH_INTERVAL)
-    if age > runs.late_after():
-        yield finding("flushes.late", duration(age))
-        return
-    yield finding("flushes.ok", duration(age))
-    if good.took and good.took > interval:
-        yield finding("flushes.slow", duration(good.took), duration(interval))
+    is_late = age > runs.late_after()
+    found.append(finding("flushes.late" if is_late else "flushes.ok", duration(age)))
+    if not is_late and good.took and good.took > interval:
+        found.append(finding("flushes.slow", duration(good.took), duration(interval)))
+    return found
 
 
 def outbox() -> Finding:
@@ -209,22 +184,21 @@ def locks() -> Finding:
     if not found:
         return finding("locks.waiting", left)
     session, age, statement = max(found, key=itemgetter(1))
-    return finding("locks.held", left, session, duration(age), statement[:STATEMENT])
+    return finding("locks.held", left, session, duration(age), statement[:200])
 
 
 def totals() -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
     number, broken = server.broken_totals()
-    if not broken:
-        return finding("totals.ok", counted(number, "total"))
-    return finding("totals.broken", counted(len(broken), "total"), ", ".join(broken[:SHOWN]))
+    words = counted(len(broken) or number, "total"), ", ".join(broken[:SHOWN])
+    return finding("totals.broken" if broken else "totals.ok", *words)
 
 
 def drift() -> Finding:
     """Compares some totals with SQL. They may differ by the views since the last flush."""
     # Read first, because views from here on may be in the totals, and then are in the minute buckets.
     now, good = buckets.now(), runs.last_good()
-    if good is None or now - good.began > REMEMBERED:
+    if good is None or now - good.began > timedelta(hours=1):  # for which the minute buckets hold each subject's views
         return finding("drift.unknown")
     totals = {subject: total for subject, total in server.some_totals(SAMPLE) if total and total.is_settled}
     stored: dict[str, int] = {}
@@ -240,7 +214,7 @@ def drift() -> Finding:
     return finding("drift.some" if different else "drift.none", *shown)
 
 
-Examination = Callable[..., Finding | Iterable[Finding]]
+Examination = Callable[..., Finding | list[Finding]]
 
 BY_SERVER: list[Examination] = [version, role, eviction, persistence]  # each server of a cluster has its own
 # Functions that look at one thing each, in the order of the report.
@@ -255,24 +229,18 @@ def examine() -> Iterator[Finding]:
     for look in EXAMINATIONS:
         if look in left_out:
             continue
+        places: dict[Finding, list[str]] = {}  # by finding: of servers in a cluster that are alike, one is told
         try:
-            yield from _each(look) if look in BY_SERVER else _listed(look())
+            for client in redis.servers() if look in BY_SERVER else [None]:
+                found = look() if client is None else look(client)
+                place = redis.address(client) if client is not None and redis.is_cluster() else ""
+                for one in found if isinstance(found, list) else [found]:
+                    places.setdefault(one, []).append(place)
         except RefusedError as error:
-            yield finding("refused.command", error)._replace(name=look.__name__)
-        except (RedisError, Error) as error:
-            left_out |= OF_REDIS if isinstance(error, RedisError) else OF_DATABASE
-            yield failure(error)._replace(name=look.__name__)
-
-
-def _each(look: Examination) -> Iterator[Finding]:
-    """Yields the findings about the server, or the primaries of a cluster; one for those that are alike."""
-    found: dict[Finding, list[str]] = {}
-    for client in servers():
-        for one in _listed(look(client)):
-            found.setdefault(one, []).append(address(client))
-    for one, places in found.items():
-        yield one._replace(message=f"{', '.join(places)}: {one.message}") if is_cluster() else one
-
-
-def _listed(found: Finding | Iterable[Finding]) -> Iterable[Finding]:
-    return [found] if isinstance(found, Finding) else found
+            places = {finding("refused.command", error): []}
+        except (redis.RedisError, Error) as error:
+            left_out |= OF_REDIS if isinstance(error, redis.RedisError) else OF_DATABASE
+            places = {failure(error): []}
+        for one, where in places.items():
+            start = f"{', '.join(where)}: " if any(where) else ""
+            yield one._replace(name=look.__name__, message=start + one.message)
