@@ -13,18 +13,14 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.sql import row_counts
 from readtrack.store import counters, keys, scripts, server
-from readtrack.store.counters import VALUES
-from readtrack.store.keys import DAY, HOUR, MINUTE, PART, Key
 from readtrack.store.server import BITS, KeyKind
 from readtrack.store.uniques import STRATEGIES, model_strategy
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 
 MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
 MOST_BITS = 8_000_000  # highest bit that is set: 1 MB; bitmaps grow evenly beyond that
-SLOTS = {"minute": MINUTE, "hour": HOUR, "date": DAY}  # seconds in which views enter the same key
+SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}  # seconds in which views enter the same key
 SMALL = 1_000  # bytes of a post, up to which counting exactly costs nothing worth saving
-SPARSE = 0.1  # a bitmap with a smaller share of its bits set is mostly empty
-MONTH = 30  # days in which the visitors of a new site are taken to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +80,8 @@ def budget(**given: Any) -> Budget:
     if not own.active and given.get("visitors"):
         own = replace(own, active=1.0)  # on a new site, whose posts have no views yet
     numbers = replace(own, **given)
-    if not own.views and "views" not in given:
-        numbers = replace(numbers, views=numbers.viewed * numbers.visitors // MONTH)
+    if not own.views and "views" not in given:  # the visitors of a new site are taken to come within a month
+        numbers = replace(numbers, views=numbers.viewed * numbers.visitors // 30)
     all_kinds = _weighed(numbers)
     used = [row for row in keys.KEYS if row not in _unused()]
     projected = {row.pattern: all_kinds[row] for row in sorted(used, key=lambda row: -all_kinds[row].total)}
@@ -95,7 +91,7 @@ def budget(**given: Any) -> Budget:
         ways[name] = KeyKind(numbers.viewed, round(total / max(1, numbers.viewed)), total)
     advised, reason = "", "no post has visitors that were flushed, so there is nothing to measure yet"
     if numbers.visitors:
-        is_sparse = numbers.visitors < numbers.readers * SPARSE
+        is_sparse = numbers.visitors < 0.1 * numbers.readers  # a bitmap would be mostly empty
         counts_all = conf.ANONYMOUS == "none" and not is_sparse  # a strategy of signed-in readers suffices
         fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
         least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
@@ -103,7 +99,7 @@ def budget(**given: Any) -> Budget:
     return Budget(server.key_kinds(), numbers, projected, ways, advised, reason)
 
 
-def _unused() -> set[Key]:
+def _unused() -> set[keys.Key]:
     """Returns the rows that settings leave out or do not tell, and those that exist for a moment or after a loss."""
     states = (keys.read_bits, keys.seen_counters, keys.ordinal_read_bits, keys.ordinal_seen_counters)
     return {
@@ -118,16 +114,16 @@ def _unused() -> set[Key]:
     }
 
 
-def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
+def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
     """Returns the number of keys of the row, and of members of each, by the parts of its pattern, lifetime and type."""
-    parts = set(PART.findall(row.pattern))
+    parts = set(keys.PART.findall(row.pattern))
     life = row.ttl
     if isinstance(life, str):  # 0 is one second there
-        life = max(1, getattr(conf, life) * (DAY if life.endswith("DAYS") else 1))
+        life = max(1, getattr(conf, life) * (keys.DAY if life.endswith("DAYS") else 1))
     # A list of the whole site holds an hour's subjects at least, as trending does.
-    whole = life if parts & {"subject", "visitor"} else max(life, HOUR)
+    whole = life if parts & {"subject", "visitor"} else max(life, keys.HOUR)
     slot = next((SLOTS[part] for part in parts if part in SLOTS), keys.slice_length() if "slice" in parts else whole)
-    views = numbers.views * slot / DAY if slot else numbers.viewed * max(1.0, numbers.visitors)
+    views = numbers.views * slot / keys.DAY if slot else numbers.viewed * max(1.0, numbers.visitors)
     subjects = numbers.categories if row.pattern.startswith("category:") else numbers.viewed
     # Views fall on posts by chance, so some posts get several in a slot, and some none.
     touched = subjects * (1 - exp(-views / subjects)) if slot and subjects else subjects
@@ -140,21 +136,22 @@ def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
         "set": min(numbers.visitors, share),
         "set of integers": share,
         "sorted set": 1 if "subject" in parts else touched,
-        "hash": min(numbers.visitors, VALUES) if "dimension" in parts else len(conf.FUNNEL),
+        "hash": min(numbers.visitors, counters.VALUES) if "dimension" in parts else len(conf.FUNNEL),
     }
     return count * max(1, -(-life // slot) if slot else 1), members.get(row.type, numbers.readers + 1)
 
 
-def _weighed(numbers: Numbers) -> dict[Key, KeyKind]:
+def _weighed(numbers: Numbers) -> dict[keys.Key, KeyKind]:
     """Returns the rows' numbers of keys and their sizes, by keys that are written for a moment."""
     amounts = {row: _amounts(row, numbers) for row in keys.KEYS}
     label = label_of(counted_models()[0]) if counted_models() else "app.model"
     example = {"subject": f"{label}:{numbers.posts}", "visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
     most = {row: MOST_BITS // BITS[row.type] if row.type in BITS else MOST for row in amounts}
-    start = keys.prefix() + keys.tags()[0]
-    lengths = {row: len(start + PART.sub(lambda part: example.get(part[1], part[1]), row.pattern)) for row in amounts}
-    wanted = {row: (lengths[row], min(round(members), most[row])) for row, (_, members) in amounts.items()}
-    sizes, found = server.measure(wanted), {}
+    wanted, found = {}, {}
+    for row, (_, members) in amounts.items():
+        name = keys.PART.sub(lambda part: example.get(part[1], part[1]), row.pattern)
+        wanted[row] = len(keys.prefix() + keys.tags()[0] + name), min(round(members), most[row])
+    sizes = server.measure(wanted)
     for row, (count, members) in amounts.items():
         each = sizes[row] * max(1, members / most[row] if row.type in {*BITS, *server.MEMBERS} else 1)
         found[row] = KeyKind(round(count), round(each, 1), round(each * count))
