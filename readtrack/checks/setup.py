@@ -6,45 +6,31 @@ from configparser import ConfigParser
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.checks import ERROR, WARNING, CheckMessage
 from django.core.exceptions import FieldDoesNotExist
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
 
+from readtrack import subjects
 from readtrack.conf import TYPES, conf, function_problem, patterns
 from readtrack.hits import addresses, dimensions, exclusions, readers
 from readtrack.models import KIND_LENGTH, CountField, Tracked
 from readtrack.models.tracked import COUNTS
 from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
-from readtrack.subjects import (
-    counted_models,
-    has_key_of_owner,
-    model_with_label,
-    news_links,
-    owner,
-    read_state_models,
-    tracked_models,
-)
 
 Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each problem
 
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
-PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
-FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
-FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
-UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
-CONDITIONAL = "django.middleware.http.ConditionalGetMiddleware"
 COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
 
 
@@ -54,21 +40,16 @@ def problem_if(condition: object, *words: Any) -> list[tuple[Any, ...]]:
 
 
 def wrong_types() -> Iterator[tuple[str, str, Any]]:
-    for name, value in vars(conf).items():
-        kind = TYPES.get(name, Any)
-        words, fits = EXPECTED.get(get_origin(kind) or kind, ("", bool))
-        if get_origin(kind) is Literal:
-            words, fits = f"one of {', '.join(map(repr, get_args(kind)))}", get_args(kind).__contains__
-        if name in TYPES and not fits(value):
+    for name in filter(TYPES.__contains__, vars(conf)):
+        kind, value = TYPES[name], getattr(conf, name)
+        one_of = f"one of {', '.join(map(repr, get_args(kind)))}", get_args(kind).__contains__
+        words, fits = EXPECTED.get(get_origin(kind) or kind, one_of)
+        if not fits(value):
             yield name, words, value
 
 
-def _is_size(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
 EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
-    int: ("a whole number, at least 0", _is_size),
+    int: ("a whole number, at least 0", lambda value: type(value) is int and value >= 0),
     float: ("a number above 0", lambda value: type(value) in (int, float) and value > 0),
     bool: ("True or False", lambda value: isinstance(value, bool)),
     str: ("a string", lambda value: isinstance(value, str)),
@@ -77,7 +58,7 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
         lambda value: isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
     ),
     Mapping: ("a dict", lambda value: isinstance(value, dict)),
-    Union: ("'auto' or a whole number, at least 0", lambda value: value == "auto" or _is_size(value)),
+    Union: ("'auto' or a whole number, at least 0", lambda value: value == "auto" or EXPECTED[int][1](value)),
 }
 
 
@@ -94,25 +75,15 @@ def unusable_dimensions() -> Iterator[tuple[str, str]]:
             yield path, f"another one is also called '{name}'"
 
 
-def unusable_functions() -> Iterator[tuple[str, str, str]]:
-    for name in FUNCTIONS:
-        path = getattr(conf, name)
-        is_path = path and (name != "PREFIX" or keys.PATH.fullmatch(path))
-        if is_path and (problem := function_problem(path)):
-            yield name, path, problem
-
-
-def shared_tenants() -> list[tuple[Any, ...]]:
+def shared_tenants() -> Iterator[tuple[str]]:
     """Schema tenants, of django-tenants or django-tenant-schemas, whose rows have the same ids."""
-    if not hasattr(settings, "TENANT_MODEL"):
-        return []
     own = {str(app).partition(".apps.")[0] for app in getattr(settings, "TENANT_APPS", ())}
-    counted = {model._meta.app_config.name for model in (*tracked_models(), *read_state_models())}
-    if not counted & own:
-        return []
-    problem = "readtrack is not in TENANT_APPS" if "readtrack" not in own else ""
-    is_path = keys.PATH.fullmatch(conf.PREFIX)
-    return problem_if(problem or not is_path, problem or "READTRACK['PREFIX'] names no function")
+    models = (*subjects.tracked_models(), *subjects.read_state_models())
+    if hasattr(settings, "TENANT_MODEL") and any(model._meta.app_config.name in own for model in models):
+        if "readtrack" not in own:
+            yield ("readtrack is not in TENANT_APPS",)
+        elif not keys.PATH.fullmatch(conf.PREFIX):
+            yield ("READTRACK['PREFIX'] names no function",)
 
 
 def _precedes(first: str, second: str) -> bool:
@@ -121,36 +92,34 @@ def _precedes(first: str, second: str) -> bool:
     return first in order and second in order[order.index(first) + 1 :]
 
 
-def missing_urls() -> list[tuple[Any, ...]]:
-    name = "SHARED_PATHS" if conf.SHARED_PATHS else "COUNT_BY"
+def missing_urls() -> Iterator[tuple[str]]:
     try:
         reverse("readtrack:page")
     except NoReverseMatch:
-        return problem_if(conf.SHARED_PATHS or conf.COUNT_BY == "script", name)
-    return []
+        if conf.SHARED_PATHS or conf.COUNT_BY == "script":
+            yield ("SHARED_PATHS" if conf.SHARED_PATHS else "COUNT_BY",)
 
 
 def unfollowed_news() -> Iterator[tuple[str, str]]:
     """Yields the settings and attributes that say what news is for, and what is wrong with them."""
-    named: dict[str, tuple[type[Model], Any]] = {
-        f"{model._meta.label}.news_for": (model, model.news_for)
-        for model in tracked_models()
-        if model.news_for is not Tracked.news_for
-    }
-    for label, names in conf.NEWS_FOR.items():
-        if model := model_with_label(str(label)):
-            named[f"READTRACK['NEWS_FOR']['{label}']"] = model, names
-    for where, (model, names) in named.items():
-        followed = {field.name for field in news_links(model)}
+    own = [(f"{model._meta.label}.news_for", model, model.news_for) for model in subjects.tracked_models()]
+    others = [
+        (f"READTRACK['NEWS_FOR']['{label}']", subjects.model_with_label(str(label)), names)
+        for label, names in conf.NEWS_FOR.items()
+    ]
+    for where, model, names in (*own, *others):
+        if model is None or names is Tracked.news_for:  # whose names a model may lack
+            continue
         if not isinstance(names, (list, tuple)):
             yield where, f"is {names!r} and no list, such as [{names!r}]"
             continue
+        followed = {field.name for field in subjects.news_links(model)}
         problem = "which is no foreign key or many-to-many field of the model"
         yield from ((where, f"names {name!r}, {problem}") for name in names if name not in followed)
 
 
 def unknown_fields() -> Iterator[tuple[str, str, str]]:
-    for model in tracked_models():
+    for model in subjects.tracked_models():
         author = (model.news_author,) if model.news_author else ()
         for attribute, names in (("news_fields", model.news_fields), ("news_author", author)):
             for name in names:
@@ -161,7 +130,7 @@ def unknown_fields() -> Iterator[tuple[str, str, str]]:
 
 
 def missing_migrations() -> Iterator[tuple[str, str, str]]:
-    models = tracked_models()
+    models = subjects.tracked_models()
     try:
         # As makemigrations does, before the app of a custom user has its first migration.
         loader = MigrationLoader(None, ignore_no_migrations=True)
@@ -180,7 +149,7 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
 def _strategies() -> Iterator[tuple[str, str]]:
     """Yields each place that names a strategy for unique visitors, and the name."""
     yield "READTRACK['UNIQUE']", conf.UNIQUE
-    for model in tracked_models():
+    for model in subjects.tracked_models():
         if model.unique_strategy:
             yield f"{model._meta.label}.unique_strategy", model.unique_strategy
 
@@ -209,38 +178,43 @@ CHECKS: dict[str, Problems] = {
     "readtrack.E016": lambda: [
         (path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and COMPRESSOR.search(path)
     ],
-    "readtrack.W017": lambda: problem_if(_precedes(UPDATE_CACHE, MIDDLEWARE)),
+    "readtrack.W017": lambda: problem_if(_precedes("django.middleware.cache.UpdateCacheMiddleware", MIDDLEWARE)),
     "readtrack.W028": missing_urls,
-    "readtrack.W018": lambda: problem_if(_precedes(MIDDLEWARE, CONDITIONAL)),
+    "readtrack.W018": lambda: problem_if(_precedes(MIDDLEWARE, "django.middleware.http.ConditionalGetMiddleware")),
     "readtrack.E014": lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
     "readtrack.E042": lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
     "readtrack.E043": lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
-    "readtrack.E020": lambda: [bad for name in PATTERNS for bad in patterns(name)[1]],
+    "readtrack.E020": lambda: [bad for name in ("BOTS", "NOT_BOTS", "SHARED_PATHS") for bad in patterns(name)[1]],
     "readtrack.E022": lambda: problem_if(error := addresses.bad_proxies(), error),
     "readtrack.E023": lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
-    "readtrack.E027": lambda: problem_if(not FILE.fullmatch(conf.SCRIPT), conf.SCRIPT),
+    "readtrack.E027": lambda: problem_if(not re.fullmatch(r"[\w.-]+(?:/[\w.-]+)*", conf.SCRIPT, re.ASCII), conf.SCRIPT),
     "readtrack.E032": lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
     "readtrack.E033": unusable_dimensions,
     "readtrack.E026": lambda: exclusions.rules().problems,
     "readtrack.E040": lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
-    "readtrack.E041": unusable_functions,
+    "readtrack.E041": lambda: [
+        (name, path, problem)
+        for name in ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
+        if (path := getattr(conf, name)) and (name != "PREFIX" or keys.PATH.fullmatch(path))
+        if (problem := function_problem(path))
+    ],
     "readtrack.E008": lambda: [
         (setting, name)
         for setting in ("COUNTED_MODELS", "READ_STATE_MODELS", "NEWS_FOR")
         for name in getattr(conf, setting)
-        if model_with_label(str(name)) is None
+        if subjects.model_with_label(str(name)) is None
     ],
     "readtrack.E009": unknown_fields,
     "readtrack.E044": unfollowed_news,
-    "readtrack.E010": lambda: [(model._meta.label,) for model in counted_models() if len(model._meta.pk_fields) > 1],
+    "readtrack.E010": lambda: [(one._meta.label,) for one in subjects.counted_models() if len(one._meta.pk_fields) > 1],
     "readtrack.E045": lambda: [
-        (model._meta.label, owner(model)._meta.label)
+        (model._meta.label, subjects.owner(model)._meta.label)
         for model in apps.get_models()
-        if issubclass(model, Tracked) and not has_key_of_owner(model)
+        if issubclass(model, Tracked) and not subjects.has_key_of_owner(model)
     ],
     "readtrack.W019": lambda: [
         (model._meta.label, name)
-        for model in tracked_models()
+        for model in subjects.tracked_models()
         for name in COUNTS
         if not isinstance(model._meta.get_field(name), CountField)
     ],

@@ -67,7 +67,7 @@ def test_a_composite_primary_key_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         class Meta:
             app_label = "site"
 
-    monkeypatch.setattr("readtrack.checks.setup.counted_models", lambda: [Chapter])
+    monkeypatch.setattr("readtrack.subjects.counted_models", lambda: [Chapter])
     assert "readtrack.E010" in found()
 
 
@@ -115,7 +115,7 @@ def test_a_count_field_of_ones_own_is_found(monkeypatch: pytest.MonkeyPatch) -> 
         class Meta:
             app_label = "site"
 
-    monkeypatch.setattr("readtrack.checks.setup.tracked_models", lambda: [Story])
+    monkeypatch.setattr("readtrack.subjects.tracked_models", lambda: [Story])
     assert [message.id for message in check_setup(None)] == ["readtrack.W019", "readtrack.W011"]
     message = the_message("readtrack.W019")
     assert message.msg == "site.Story.view_count is a field of the model's own, so save() can write an old count back."
@@ -191,7 +191,7 @@ def test_an_app_without_migrations_needs_none(settings: Settings) -> None:
 
 
 def test_a_site_without_tracked_models_has_nothing_to_migrate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.checks.setup.tracked_models", list)
+    monkeypatch.setattr("readtrack.subjects.tracked_models", list)
     assert found() == []
 
 
