@@ -3,7 +3,7 @@
 import json
 import sys
 from argparse import SUPPRESS, ArgumentTypeError, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import asdict
 from datetime import datetime
@@ -23,25 +23,18 @@ from readtrack import tracker, unread
 from readtrack.conf import conf
 from readtrack.doctor.budget import budget as measure
 from readtrack.doctor.report import counted, examine, failure, size
-from readtrack.flush import run
-from readtrack.flush.resets import reset_model
-from readtrack.imports.ledger import ImportRefusedError
-from readtrack.imports.logs import FIELDS
+from readtrack.flush import resets, run
+from readtrack.imports import ledger, logs, weblog
 from readtrack.imports.tables import take_hitcount, take_reads
-from readtrack.imports.weblog import Importer
 from readtrack.models import History
 from readtrack.sql import daily, databases
-from readtrack.store import lifecycle
-from readtrack.store.connection import RedisError, check_configuration
+from readtrack.store import connection, lifecycle
 from readtrack.store.server import KeyKind
 from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 
 TEXTS = files("readtrack.management.subcommands")
-FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")  # of a flush
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a budget
-ROW = "  {:36} {:>13} {:>9} {:>9}"
-SHOWN = 20  # reasons for skips of an import, and patterns of paths that did not resolve
 # Of the doctor's findings by their level: the exit status, and the style.
 LEVELS = {"ok": (0, "SUCCESS"), "note": (0, "NOTICE"), "warning": (1, "WARNING"), "error": (2, "ERROR")}
 
@@ -53,7 +46,8 @@ def flush(*, bar: Any, changed: bool, partition: str, **options: Any) -> str:
     with bar(desc="Flushing", unit=" totals") as shown:
         done = run.flush(only_changed=changed, part=partition, progress=shown.update)
     tracker.refresh_trending()
-    figures = [f"{name:8} {getattr(done, name):>12,}" for name in FIGURES]
+    names = ("read", "written", "settled", "lifted", "orphans", "locked")
+    figures = [f"{name:8} {getattr(done, name):>12,}" for name in names]
     return "\n".join([*figures, f"{'seconds':8} {done.took.total_seconds() if done.took else 0:>12.2f}"])
 
 
@@ -96,12 +90,12 @@ def budget(*, as_json: bool, **options: Any) -> str:
     return "\n".join([*lines, "", advice])
 
 
-def _kinds(found: Mapping[str, KeyKind]) -> Iterator[str]:
-    """Yields a table of kinds of keys."""
-    yield ROW.format("key", "keys", "each", "all")
-    for name, kind in found.items():
-        yield ROW.format(name, f"{kind.keys:,}", size(kind.each), size(kind.total))
-    yield ROW.format("", "", "", size(sum(kind.total for kind in found.values())))
+def _kinds(found: Mapping[str, KeyKind]) -> list[str]:
+    """Returns a table of kinds of keys."""
+    rows = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in found.items()]
+    total = size(sum(kind.total for kind in found.values()))
+    table = [("key", "keys", "each", "all"), *rows, ("", "", "", total)]
+    return ["  {:36} {:>13} {:>9} {:>9}".format(*row) for row in table]
 
 
 def import_(*, command: BaseCommand, bar: Any, dry_run: bool, **options: Any) -> str:
@@ -119,14 +113,14 @@ def import_(*, command: BaseCommand, bar: Any, dry_run: bool, **options: Any) ->
                 report = take_reads(table, user=options["user_field"], category=options["category_field"], **common)
             else:
                 wanted = {name: options[name] for name in ("form", "since", "until", "count_robots")}
-                report = Importer(**wanted, fields=dict(options["field"]), **common).run(paths)
-    except ImportRefusedError as error:
+                report = weblog.Importer(**wanted, fields=dict(options["field"]), **common).run(paths)
+    except ledger.ImportRefusedError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{error.filename or 'A log'} cannot be read: {error.strerror or error}") from error
     figures = [("read", report.read), ("counted", report.counted)]
     for name, parts in (("skipped", report.skipped), ("not resolved", report.not_resolved)):
-        largest = (+parts).most_common(SHOWN)
+        largest = (+parts).most_common(20)
         figures += [(name, parts.total()), *((f"  {part} ({n / report.read:.0%})", n) for part, n in largest)]
     start = ["Nothing was written. An import would say:"] if dry_run else []
     rows = (f"{count:>12,}  {name}" for name, count in figures)
@@ -138,7 +132,7 @@ def reset(*, bar: Any, model: str, **options: Any) -> str:
     if found is None or not (is_counted(found) or has_read_state(found)):
         raise CommandError(f"{model!r} is no model with counts or read state. Name it as app_label.ModelName.")
     with bar(desc="Resetting", unit=" objects") as shown:
-        done = reset_model(found, progress=shown.update)
+        done = resets.reset_model(found, progress=shown.update)
     return f"Reset {counted(done, 'object')} of {found._meta.label}."
 
 
@@ -213,8 +207,8 @@ def _number(text: str, *, kind: type[float], highest: int) -> float:
 
 def _field(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
-    if name not in FIELDS or not path:
-        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(FIELDS)}, then = and its path in the JSON")
+    if name not in logs.FIELDS or not path:
+        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(logs.FIELDS)}, then = and its path in the JSON")
     return name, path
 
 
@@ -266,9 +260,9 @@ class Command(BaseCommand):
         bar = partial(tqdm, delay=1, leave=False, disable=None if verbosity else True)
         try:
             if subcommand != "doctor":  # which reports that among its findings
-                check_configuration()
+                connection.check_configuration()
             said = SUBCOMMANDS[subcommand](command=self, bar=bar, verbosity=verbosity, **options)
-        except (RedisError, Error) as error:
+        except (connection.RedisError, Error) as error:
             finding = failure(error)
             raise CommandError(f"{finding.message}\n{finding.hint}\nWhat was done stays. Run it again.") from error
         return said if verbosity or options.get("as_json") else None
