@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
@@ -38,9 +37,7 @@ class ImportRefusedError(RuntimeError):
 
 
 def part_of(batch: Batch, *, at: datetime) -> str:
-    """Returns the batch as JSON, for the record; empty if neither history nor a partition may need it."""
-    if not conf.HISTORY and conf.PARTITIONS == 1:
-        return ""
+    """Returns the batch as JSON, for the record."""
     hours = [[*key, count] for key, count in batch.hours.items()]
     return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_hour(at)})
 
@@ -68,7 +65,7 @@ def resume(
     states = dict(zip(keys.tags(), imports.states(record.source, keys.tags()), strict=True))
     batch, at = batch_of(record.part)
     shares = [states[tag] for tag in keys.by_tag(batch.views) or states]
-    done = max((one.done for one in states.values() if one.done is not None), default=before)
+    done = max(before, *(one.done or 0 for one in states.values()))
     if done > before:
         lost = 0
         if not dry_run and (found := digest(done)) is not None:
@@ -97,7 +94,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         _check(all(scripts.run_all(*imports.intend(source, batch.views, before=before, after=position), patient=True)))
         at = buckets.now()
         part = part_of(batch, at=at)
-        _check(_update(record, intended=position, part=part))
+        _check(Import.objects.filter(pk=record.pk, position=before).update(intended=position, part=part))
         _check(_apply(source, batch, before=before, after=position, at=at))
         write_subjects(batch.views)
         totals = imports.totals(source, batch.views, done=position)
@@ -107,14 +104,9 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
 
 def _apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -> bool:
     """Adds the batch to the counts of all its partitions that lack it. Returns False if one refuses it."""
-    answers = set()
     calls = imports.apply(source, batch, before=before, after=after, at=at)
-    while calls:
-        found = scripts.run_all(*calls, patient=True)
-        answers.update(found)
-        calls = [call for call, answer in zip(calls, found, strict=True) if answer is imports.Applied.UNSETTLED]
-        if calls:
-            settle(SqlEpoch())
+    while imports.Applied.UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
+        settle(SqlEpoch())
     return imports.Applied.REFUSED not in answers
 
 
@@ -124,7 +116,8 @@ def _confirm(record: Import, position: int, *, digest: str, part: str = "", tota
 
     def confirm() -> None:
         with transaction.atomic(using=connection.alias):
-            _check(_update(record, **moved, since=record.since, until=record.until))
+            known = Import.objects.filter(pk=record.pk, position=record.position)
+            _check(known.update(**moved, since=record.since, until=record.until))
             if part and conf.HISTORY:
                 found = json.loads(part)
                 history.raise_hours(found["hours"], totals, first_live=found["first_live_hour"])
@@ -134,11 +127,6 @@ def _confirm(record: Import, position: int, *, digest: str, part: str = "", tota
     record.position = record.intended = position
 
 
-def _update(record: Import, **values: Any) -> bool:
-    """Updates the record if it still has the position that we know. Returns True if it had."""
-    return Import.objects.filter(pk=record.pk, position=record.position).update(**values) == 1
-
-
-def _check(is_ours: bool) -> None:  # noqa: FBT001 - the answer of a guard
+def _check(is_ours: object) -> None:
     if not is_ours:
         raise ImportRefusedError("Another import of this came first, or Redis lost its data meanwhile. Import again.")
