@@ -12,11 +12,9 @@ from django.db import transaction
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.flush.merging import settle
-from readtrack.flush.run import flush, write_subjects
+from readtrack.flush import merging, run
 from readtrack.models import Import
-from readtrack.sql import databases, history
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql import databases, history, runs
 from readtrack.store import imports, keys, scripts
 from readtrack.store.imports import Batch, first_hour
 
@@ -74,7 +72,7 @@ def resume(
             is_partial = part and any(one.done != done for one in shares)  # killed between two of several partitions
             if is_partial and not _apply(record.source, batch, before=before, after=done, at=at):
                 lost = done - before
-            flush()
+            run.flush()
             totals = imports.totals(record.source, batch.views, done=done) if part else {}
             _confirm(record, done, digest=found, part=part, totals=totals)
         return done, lost
@@ -96,7 +94,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         part = part_of(batch, at=at)
         _check(Import.objects.filter(pk=record.pk, position=before).update(intended=position, part=part))
         _check(_apply(source, batch, before=before, after=position, at=at))
-        write_subjects(batch.views)
+        run.write_subjects(batch.views)
         totals = imports.totals(source, batch.views, done=position)
         _check(len(totals) == len(batch.views))
     _confirm(record, position, digest=digest, part=part, totals=totals)
@@ -106,7 +104,7 @@ def _apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) 
     """Adds the batch to the counts of all its partitions that lack it. Returns False if one refuses it."""
     calls = imports.apply(source, batch, before=before, after=after, at=at)
     while imports.Applied.UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
-        settle(SqlEpoch())
+        merging.settle(runs.SqlEpoch())
     return imports.Applied.REFUSED not in answers
 
 

@@ -10,6 +10,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -22,7 +23,6 @@ from readtrack.hits import addresses
 from readtrack.imports import ledger
 from readtrack.models import Import
 
-GZIP = b"\x1f\x8b"
 _OTHERS = {  # what a file that is neither text nor gzip begins with, its form, and a command that makes a log of it
     b"BZh": ("bzip2", "bunzip2 --keep"),
     b"\xfd7zXZ\x00": ("xz", "unxz --keep"),
@@ -32,7 +32,6 @@ _OTHERS = {  # what a file that is neither text nor gzip begins with, its form, 
     b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
 }
 LONGEST = 65_536  # bytes of a line that are looked at; a longer one is malformed
-LONGEST_NAME = 255  # characters of a host name
 
 
 class Line(NamedTuple):
@@ -64,18 +63,19 @@ _TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
 _COMMON = re.compile(rf"(\S{{1,255}}) (?:([^\s\[]\S{{0,254}}) )?[^\[]*\[([^\]]{{1,40}})\] {_TEXT} (\d{{3}}) \S+")
 # nginx's own "main" has X-Forwarded-For behind the agent.
 _COMBINED = re.compile(rf"{_COMMON.pattern} {_TEXT} {_TEXT}(?: {_TEXT})?")
-_NOBODY = {"", "-", "unknown", "unix:", "(null)"}  # in place of an address
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 _TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-_EPOCH_YEARS = 1e11  # seconds since 1970 stay below this; what is above counts milli-, micro- or nanoseconds
 
 
 def parser(form: str, fields: Mapping[str, str] | None = None) -> Callable[[bytes], Line | None]:
     """Returns a parser of lines; None for a malformed one. `fields` are those of JSON: `{"address": "client.ip"}`."""
     if form == "json":
-        return partial(_json, {**FIELDS, **{name: (field,) for name, field in (fields or {}).items()}})
+        paths = {**FIELDS, **{name: (field,) for name, field in (fields or {}).items()}}
+        # A key may have dots itself.
+        places = {name: [way for path in of for way in ([path], path.split("."))] for name, of in paths.items()}
+        return partial(_json, places)
     return partial(_text, _COMBINED if form == "combined" else _COMMON)
 
 
@@ -100,18 +100,16 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda match: match[2] or chr(int(match[1], 16)), text)
 
 
-def _json(fields: Mapping[str, Sequence[str]], raw: bytes) -> Line | None:
+def _json(places: Mapping[str, Sequence[Sequence[str]]], raw: bytes) -> Line | None:
     try:
         entry = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(entry, dict):
-        return None
-    values = {name: _first(entry, paths) for name, paths in fields.items()}
+    values = {name: _first(entry, ways) for name, ways in places.items()}
+    address, forwarded = ("" if values[name] is None else values[name] for name in ("address", "forwarded"))
     request, status, agent = values["request"], str(values["status"]), values["agent"]
     if not isinstance(request, str):
         request = " ".join(str(values[name] or "") for name in ("method", "path")).rstrip()
-    address, forwarded = ("" if values[name] is None else values[name] for name in ("address", "forwarded"))
     # Lone surrogates, which JSON may hold, fit into no query.
     is_text = isinstance(address, str) and not _SURROGATE.search(request)
     if not is_text or not re.fullmatch("[0-9]{3}", status):
@@ -120,16 +118,14 @@ def _json(fields: Mapping[str, Sequence[str]], raw: bytes) -> Line | None:
     return _line(address, values["time"], request, status=status, agent=agent, forwarded=str(forwarded))
 
 
-def _first(entry: Mapping[str, Any], paths: Sequence[str]) -> Any:
-    """Returns the first value that the entry has at one of the dotted paths; of a list its first item."""
-    for path in paths:
-        value: Any = entry.get(path)
-        if value is None:
-            value = entry
-            for name in path.split("."):
-                value = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, list):
-            value = value[0] if value else None
+def _first(entry: Any, ways: Sequence[Sequence[str]]) -> Any:
+    """Returns the first value that the entry has at the end of one of the ways; of a list its first item."""
+    for names in ways:
+        value = entry
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, list) and value:
+            value = value[0]
         if isinstance(value, (str, int, float)):
             return value
     return None
@@ -143,22 +139,16 @@ def _line(address: str, time: Any, request: str, *, status: str, agent: str | No
     path = target.partition(" ")[0].partition("?")[0]
     if not path.startswith("/"):  # asked through a proxy: GET http://host/path
         path = "/" + path.partition("://")[2].partition("/")[2]
-    address = addresses.without_port(address[:LONGEST_NAME].lower())
-    return Line(
-        address="" if address in _NOBODY else address,
-        at=at,
-        method=method,
-        path=unquote(path),
-        status=int(status),
-        agent="" if agent == "-" else agent,
-        forwarded="" if forwarded == "-" else forwarded,
-    )
+    address = addresses.without_port(address[:255].lower())  # a host name is no longer
+    address = "" if address in {"-", "unknown", "unix:", "(null)"} else address
+    agent, forwarded = "" if agent == "-" else agent, "" if forwarded == "-" else forwarded
+    return Line(address, at, method, unquote(path), int(status), agent, forwarded)
 
 
 @lru_cache(maxsize=1024)  # because many lines share a second
 def clock(value: Any) -> datetime | None:
     """Returns a log's time, ISO 8601 with a zone, or a number since 1970 as aware UTC; None for no time."""
-    try:
+    with suppress(ValueError, OverflowError, OSError):
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -168,14 +158,13 @@ def clock(value: Any) -> datetime | None:
                 text = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{time}{zone}"
             at = parse_datetime(text)
         else:
-            while math.isfinite(number) and abs(number) >= _EPOCH_YEARS:
+            while math.isfinite(number) and abs(number) >= 1e11:  # milli-, micro- or nanoseconds
                 number /= 1000
             at = datetime.fromtimestamp(number, timezone.utc)
-        at = at.astimezone(timezone.utc) if at and at.tzinfo else None  # a time without a zone says nothing
-    except (ValueError, OverflowError, OSError):
-        return None
-    # To subtract a window from a time at the edge of the calendar would fail.
-    return at if at is not None and 1970 <= at.year < 9000 else None
+        # A time without a zone says nothing. To subtract a window from one at the edge of the calendar would fail.
+        if at and at.tzinfo and 1970 <= (at := at.astimezone(timezone.utc)).year < 9000:
+            return at
+    return None
 
 
 class LogFile:
@@ -186,20 +175,18 @@ class LogFile:
 
     def __init__(self, file: BinaryIO) -> None:
         """Raises ImportRefusedError for a file in another form than text and gzip."""
-        self.name = file.name
+        self.name, self._file = file.name, file
+        self.read = file.tell  # how many bytes of the file were read, compressed as they are
         head = file.read(max(map(len, _OTHERS)))
         for start, (form, command) in _OTHERS.items():
             if head.startswith(start):
                 raise ledger.ImportRefusedError(f"{self.name} is {form}. Convert it first: {command} {self.name}")
+        self._is_compressed = head.startswith(b"\x1f\x8b")
         self.is_damaged = False
         self.state = blake2b(digest_size=16)  # of everything up to the end of the last line that `lines` gave
-        self._file = file
-        self.read = file.tell  # how many bytes of the file were read, compressed as they are
-
-    def first(self) -> bytes:
-        """Returns the first line, or as much of it as is looked at; empty if there is no whole line."""
         raw = next(self._pieces(), b"")
-        return raw if len(raw) == LONGEST or raw[-1:] == b"\n" else b""
+        # The first line, or as much of it as is looked at; empty if there is no whole line.
+        self.first = raw if len(raw) == LONGEST or raw[-1:] == b"\n" else b""
 
     def lines(self) -> Iterator[tuple[bytes, int]]:
         """Yields each whole line, empty if it is too long, and where it ends among the log's uncompressed bytes."""
@@ -225,9 +212,8 @@ class LogFile:
 
     def identify(self, *, dry_run: bool = False) -> None:
         """Finds the record of an earlier import of the file, or makes one."""
-        first_line = blake2b(self.first(), digest_size=16).hexdigest()
-        own = {"first_line": first_line, "digest": self.state.hexdigest()}
-        new = Import(source=secrets.token_hex(8), name=self.name[-255:], **own)
+        first_line, digest = blake2b(self.first, digest_size=16).hexdigest(), self.state.hexdigest()
+        new = Import(source=secrets.token_hex(8), name=self.name[-255:], first_line=first_line, digest=digest)
         same_start = Import.objects.filter(first_line=first_line).order_by("-position")
         # A log that ends before the position cannot be compared, and is taken for an older copy.
         known = (record for record in same_start if self.digest_at(record.position) in {record.digest, None})
@@ -239,9 +225,7 @@ class LogFile:
     def _pieces(self) -> Iterator[bytes]:
         """Yields lines, a long one in pieces, up to where a gzip file is damaged."""
         self._file.seek(0)
-        is_compressed = self._file.read(2) == GZIP
-        self._file.seek(0)
-        stream = gzip.GzipFile(fileobj=self._file) if is_compressed else self._file
+        stream = gzip.GzipFile(fileobj=self._file) if self._is_compressed else self._file
         try:
             while raw := stream.readline(LONGEST):
                 yield raw

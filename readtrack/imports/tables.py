@@ -15,13 +15,11 @@ from django.db import connections, models
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.hits.visitors import digest
 from readtrack.imports import ledger
 from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.models import Import
 from readtrack.sql import databases, row_counts
-from readtrack.store import read_state, scripts
-from readtrack.store.connection import server_time
+from readtrack.store import connection, read_state, scripts
 from readtrack.store.imports import Batch
 from readtrack.subjects import has_read_state, is_counted, model_with_label, subject_of_row
 
@@ -127,10 +125,10 @@ def take_reads(label: str, *, user: str, category: str, dry_run: bool, progress:
     as_of, report = 0, Report()
     if not dry_run:
         # What was published after the first start of this import is not in the table.
-        now, source = server_time(patient=True), f"reads:{model._meta.label_lower}:{user}:{category}"
+        now, source = connection.server_time(patient=True), f"reads:{model._meta.label_lower}:{user}:{category}"
         read_state.begin(now)
         first = {"name": source, "position": now}
-        begun: Import = databases.rows(Import).get_or_create(source=digest("import", source), defaults=first)[0]
+        begun, _ = databases.rows(Import).get_or_create(source=visitors.digest("import", source), defaults=first)
         if now - begun.position > read_state.PUBLISHED_FOR:
             raise ImportRefusedError(
                 f"{begun} was imported on {begun.started:%Y-%m-%d}, and importing it again could hide what is new"

@@ -25,23 +25,17 @@ from django.views.generic.detail import SingleObjectMixin
 from readtrack.conf import conf
 from readtrack.doctor.report import counted
 from readtrack.flush.run import flush
-from readtrack.hits import addresses, exclusions, visitors
-from readtrack.hits.hit import judged
+from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger
-from readtrack.imports.ledger import Report
 from readtrack.imports.logs import Line, LogFile, parser
 from readtrack.models import FlushRun, Import
 from readtrack.store import imports
-from readtrack.store.imports import Batch
 from readtrack.subjects import is_counted, subject_of, subject_of_row
 
 LINES = 1_000  # between two looks at the progress
-KNOWN_PATHS = 200_000  # whose subjects are cached
 PATIENCE = 200_000  # lines after which the position is stored even if little counted
 LIMIT = 500_000  # visits in windows: they take some 100 MB
-LATEST = datetime.max.replace(tzinfo=timezone.utc)
 PATTERNS = 1_000  # of paths that did not resolve, counted one by one
-LONGEST_PATTERN = 80  # characters
 OTHERS = "(others)"
 
 OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in another order
@@ -49,12 +43,6 @@ OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in a
 MANY_LINES, FEW_ADDRESSES = 1_000, 10
 
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
-
-
-@lru_cache(maxsize=1024)
-def _pattern(path: str) -> str:
-    """Returns the path without its numbers, and without characters that a terminal obeys."""
-    return "".join(char if char.isprintable() else "?" for char in _NUMBERS.sub("…", path)[:LONGEST_PATTERN])
 
 
 def subject_at(path: str) -> str | None:
@@ -102,13 +90,13 @@ def _found(queryset: "QuerySet[Any]", *, field: str, value: Any) -> str | None:
     return "" if pk is None else subject_of_row(model, pk)
 
 
+@dataclass
 class Recent:
     """Counts hits in windows of `life` seconds, of which it remembers LIMIT."""
 
-    def __init__(self, life: float) -> None:
-        self.life = life
-        self.forgotten = 0  # entries dropped within their window, because there were too many
-        self._windows: OrderedDict[int, tuple[float, int]] = OrderedDict()  # the oldest first
+    life: float
+    forgotten: int = 0  # entries dropped within their window, because there were too many
+    _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)  # the oldest first
 
     def hit(self, *names: str, at: float) -> int:
         """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins."""
@@ -141,21 +129,21 @@ class Importer:
     progress: Callable[[int], object] = int  # called with the bytes just read
 
     def __post_init__(self) -> None:
-        self.report = Report()
+        self.report = ledger.Report()
         self._parse = parser(self.form, self.fields)
-        self._subject = lru_cache(maxsize=KNOWN_PATHS)(subject_at)
+        self._subject = lru_cache(maxsize=200_000)(subject_at)
         self._rates, self._views = (Recent(life or 1) for life in (conf.RATE_WINDOW, conf.WINDOW))
-        self._batch = Batch()
+        self._batch = imports.Batch()
         self._lines = 0  # new ones that show an object
         self._addresses: set[str] = set()  # of these lines, as long as there are few
 
-    def run(self, paths: Sequence[str]) -> Report:
+    def run(self, paths: Sequence[str]) -> ledger.Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
         with ExitStack() as stack:
             files = [LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
             # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
-            begins = {file: line.at for file in files if (line := self._parse(file.first().strip()))}
-            files = sorted(filter(LogFile.first, files), key=lambda file: begins.get(file, LATEST))
+            begins = {file: line.at.timestamp() for file in files if (line := self._parse(file.first.strip()))}
+            files = sorted((one for one in files if one.first), key=lambda one: begins.get(one, float("inf")))
             for file in files:
                 file.identify(dry_run=self.dry_run)
                 if file.lost:
@@ -190,7 +178,7 @@ class Importer:
             self.progress(file.read() - read)
             read, unsaved, is_over = file.read(), unsaved + len(some), len(some) < LINES
             if is_over or self._batch.views.total() >= imports.VIEWS or unsaved >= PATIENCE:
-                batch, self._batch, unsaved = self._batch, Batch(), 0
+                batch, self._batch, unsaved = self._batch, imports.Batch(), 0
                 if not self.dry_run and end > file.record.position:
                     ledger.add(file.record, batch, position=end, digest=file.state.hexdigest())
         if file.is_damaged:
@@ -215,13 +203,14 @@ class Importer:
             return "outside the times"
         second, record = int(line.at.timestamp()), file.record
         record.since, record.until = min(second, record.since or second), max(second, record.until)
-        if reason := judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
+        if reason := hit.judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
             return reason
         subject = self._subject(line.path)
         if subject:
             return self._visit(line, subject, is_new=is_new)
         if subject is None and is_new:
-            pattern, found = _pattern(line.path), self.report.not_resolved
+            path, found = _NUMBERS.sub("…", line.path)[:80], self.report.not_resolved
+            pattern = "".join(char if char.isprintable() else "?" for char in path)  # a terminal obeys some others
             found[pattern if pattern in found or len(found) < PATTERNS else OTHERS] += 1
         return "" if subject is None else "no such object"
 

@@ -35,7 +35,7 @@ def test_a_line_without_its_end_is_left_for_later(path: Path) -> None:
     path.write_bytes(b"tw")
     with path.open("rb") as file:
         log = LogFile(file)
-        assert (list(log.lines()), log.first()) == ([], b"")
+        assert (list(log.lines()), log.first) == ([], b"")
 
 
 def test_a_line_too_long_is_passed_over_in_pieces(path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_line_too_long_is_passed_over_in_pieces(path: Path) -> None:
     path.write_bytes(b"x" * size + b"\ntwo\n" + b"y" * size)
     assert read(path) == [(b"", size + 1), (b"two", size + 5)]
     with path.open("rb") as file:
-        assert LogFile(file).first() == b"x" * LONGEST
+        assert LogFile(file).first == b"x" * LONGEST
 
 
 def many(count: int = 20_000) -> bytes:
@@ -101,7 +101,7 @@ def test_of_a_damaged_file_the_sound_part_is_read(path: Path, harm: str) -> None
         log = LogFile(file)
         lines = list(log.lines())
         assert log.is_damaged
-        assert (log.first() == b"") == (harm == "head")
+        assert (log.first == b"") == (harm == "head")
         assert (len(lines) > 1000) == (harm != "head")
         assert log.digest_at(10_000_000) is None
         assert log.digest_at(1 << 40) is None
