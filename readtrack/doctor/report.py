@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from itertools import chain
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.db import Error
@@ -23,7 +21,6 @@ from readtrack.store.server import RefusedError
 from readtrack.store.skips import skips_by_reason
 from readtrack.subjects import rows_by_model, tracked_models
 
-OLDEST = (6, 2)
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 SHOWN = 3  # subjects
 SAMPLE = 1_000  # totals that are compared with SQL, at most
@@ -91,7 +88,7 @@ def version(client: Any) -> Finding:
     found = str(info.get(f"{name.lower()}_version", ""))
     if not found:
         return finding("version.unknown")
-    is_old = tuple(int(part) for part in found.split(".")[:2]) < OLDEST
+    is_old = tuple(int(part) for part in found.split(".")[:2]) < (6, 2)
     return finding("version.old" if is_old else "version.ok", name, found)
 
 
@@ -183,7 +180,7 @@ def locks() -> Finding:
     found = [lock for model in tracked_models() if (lock := databases.oldest_lock(model))]
     if not found:
         return finding("locks.waiting", left)
-    session, age, statement = max(found, key=itemgetter(1))
+    session, age, statement = max(found, key=lambda lock: lock[1])
     return finding("locks.held", left, session, duration(age), statement[:200])
 
 
@@ -206,7 +203,7 @@ def drift() -> Finding:
         stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
     now = buckets.now() + buckets.MINUTE  # because the web servers' clocks, which name the buckets, may be fast
     minutes = buckets.minute_starts(int((now - good.began) / buckets.MINUTE) + 2, until=now)
-    viewed = set(chain.from_iterable(counters.changed(minutes)))
+    viewed = {subject for subjects in counters.changed(minutes) for subject in subjects}
     behind = {subject: totals[subject].views - count for subject, count in stored.items()}
     # SQL may have less only of subjects that were viewed since.
     different = [one for one, views in behind.items() if views < 0 or (views > 0 and one not in viewed)]

@@ -5,7 +5,6 @@ No line, whatever it holds, raises.
 
 import gzip
 import json
-import math
 import re
 import secrets
 import zlib
@@ -158,7 +157,7 @@ def clock(value: Any) -> datetime | None:
                 text = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{time}{zone}"
             at = parse_datetime(text)
         else:
-            while math.isfinite(number) and abs(number) >= 1e11:  # milli-, micro- or nanoseconds
+            while 1e11 <= abs(number) < float("inf"):  # milli-, micro- or nanoseconds
                 number /= 1000
             at = datetime.fromtimestamp(number, timezone.utc)
         # A time without a zone says nothing. To subtract a window from one at the edge of the calendar would fail.
@@ -169,9 +168,6 @@ def clock(value: Any) -> datetime | None:
 
 class LogFile:
     """One file: a log, or a piece of one. Its content identifies it, so it may be renamed, rotated or compressed."""
-
-    record: Import
-    position = lost = 0  # where its import goes on, and the bytes before that which were passed over
 
     def __init__(self, file: BinaryIO) -> None:
         """Raises ImportRefusedError for a file in another form than text and gzip."""
@@ -218,6 +214,7 @@ class LogFile:
         # A log that ends before the position cannot be compared, and is taken for an older copy.
         known = (record for record in same_start if self.digest_at(record.position) in {record.digest, None})
         self.record = next(known, new)
+        # Where its import goes on, and the bytes before that which were passed over.
         self.position, self.lost = ledger.resume(self.record, digest=self.digest_at, dry_run=dry_run)
         if not dry_run and self.record.pk is None:
             self.record.save()

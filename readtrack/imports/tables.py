@@ -106,10 +106,11 @@ def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
             batch.views[subjects[row.pk]] += row.hits
             report.counted += row.hits
     hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
-    columns = ("hitcount_id", "ip", "user_agent", "user_id", "created")
-    for row_id, ip, agent, user, at in hits.values_list(*columns).iterator():
-        visitor = visitors.user_id(user) if user is not None else visitors.logged(ip, agent, at=buckets.now(at)).id
-        batch.visitors[subjects[row_id]].add(visitor)
+    for hit in hits.iterator():
+        by_agent = visitors.logged(hit.ip, hit.user_agent, at=buckets.now(hit.created)).id
+        batch.visitors[subjects[hit.hitcount_id]].add(
+            by_agent if hit.user_id is None else visitors.user_id(hit.user_id)
+        )
     return batch
 
 

@@ -1,7 +1,7 @@
 """Takes over the views in a web server's logs: judges lines as live hits are judged, by the times of the log."""
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -19,8 +19,7 @@ from django.db.models import Model, QuerySet
 from django.http import Http404
 from django.urls import Resolver404, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
-from django.views.generic import DetailView
-from django.views.generic.detail import SingleObjectMixin
+from django.views.generic.detail import DetailView, SingleObjectMixin
 
 from readtrack.conf import conf
 from readtrack.doctor.report import counted
@@ -134,8 +133,7 @@ class Importer:
         self._subject = lru_cache(maxsize=200_000)(subject_at)
         self._rates, self._views = (Recent(life or 1) for life in (conf.RATE_WINDOW, conf.WINDOW))
         self._batch = imports.Batch()
-        self._lines = 0  # new ones that show an object
-        self._addresses: set[str] = set()  # of these lines, as long as there are few
+        self._addresses: Counter[str] = Counter()  # of new lines that show an object, as long as there are few
 
     def run(self, paths: Sequence[str]) -> ledger.Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
@@ -149,10 +147,9 @@ class Importer:
                 if file.lost:
                     lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
                     self.report.notes.append(f"{file.name}: {lost}")
-            new = next((index for index, file in enumerate(files) if file.digest_at(file.position + 1)), None)
+            new = (index for index, file in enumerate(files) if file.digest_at(file.position + 1))
             # The windows of the last known file reach into the first new one.
-            known = len(files) if new is None else max(new - 1, 0)
-            if known:
+            if known := max(0, next(new, len(files) + 1) - 1):
                 self.report.notes.append(f"{counted(known, 'log')} imported before, with nothing new.")
                 self.progress(sum(file.read() for file in files[:known]))
             if files[known:] and not self.dry_run:
@@ -209,8 +206,9 @@ class Importer:
         if subject:
             return self._visit(line, subject, is_new=is_new)
         if subject is None and is_new:
+            # Without numbers, and without characters that a terminal obeys.
             path, found = _NUMBERS.sub("…", line.path)[:80], self.report.not_resolved
-            pattern = "".join(char if char.isprintable() else "?" for char in path)  # a terminal obeys some others
+            pattern = path if path.isprintable() else "".join(char if char.isprintable() else "?" for char in path)
             found[pattern if pattern in found or len(found) < PATTERNS else OTHERS] += 1
         return "" if subject is None else "no such object"
 
@@ -220,10 +218,8 @@ class Importer:
             address = addresses.network(address, line.forwarded) or address
         if not address or (line.agent is None and not self.count_robots):
             return "no agent" if address else "no address"
-        if is_new:
-            self._lines += 1
-            if len(self._addresses) <= FEW_ADDRESSES:
-                self._addresses.add(address)
+        if is_new and len(self._addresses) <= FEW_ADDRESSES:
+            self._addresses[address] += 1
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             return "excluded"
         visitor = visitors.logged(address, line.agent or "", at=line.at)
@@ -241,13 +237,13 @@ class Importer:
 
     def _note(self, files: Sequence[LogFile]) -> None:
         """Notes what may make the counts wrong."""
-        if self._lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
-            found = f"{counted(self._lines, 'line')} of {', '.join(sorted(self._addresses))} and of no other address"
-            self.report.notes.append(f"{found}. If that is a proxy's, people with the same browser are one visitor.")
+        note, lines = self.report.notes.append, self._addresses.total()
+        if lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
+            found = f"{counted(lines, 'line')} of {', '.join(sorted(self._addresses))} and of no other address"
+            note(f"{found}. If that is a proxy's, people with the same browser are one visitor.")
         if forgotten := self._views.forgotten:
-            visits = counted(forgotten, "visit")
-            self.report.notes.append(f"{visits} forgotten within the window, so reloads may count as views.")
+            note(f"{counted(forgotten, 'visit')} forgotten within the window, so reloads may count as views.")
         first = None if self.until else FlushRun.objects.order_by("started").first()
         if first and any(file.record.until >= int(first.began.timestamp()) for file in files):
             goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
-            self.report.notes.append(f"{goes_on} If views were counted live by then, give --until that moment.")
+            note(f"{goes_on} If views were counted live by then, give --until that moment.")

@@ -1,7 +1,6 @@
 """`manage.py readtrack`: everything there is to do outside of a request. Each subcommand is a function."""
 
 import json
-import sys
 from argparse import SUPPRESS, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -63,7 +62,7 @@ def doctor(*, command: BaseCommand, as_json: bool, verbosity: int, **options: An
             styled = getattr(command.style, LEVELS[level][1])(f"{level:8}")
             command.stdout.write(f"{styled}{name:12} {message}" + (f"\n{'':20} {hint}" if hint else ""))
     if status:
-        sys.exit(status)
+        raise SystemExit(status)
 
 
 def budget(*, as_json: bool, **options: Any) -> str:
