@@ -154,7 +154,8 @@ def _strategies() -> Iterator[tuple[str, str]]:
             yield f"{model._meta.label}.unique_strategy", model.unique_strategy
 
 
-TYPE_CHECKS: dict[str, Problems] = {
+TYPE_CHECKS = ("readtrack.E001", "readtrack.E002", "readtrack.W003")
+CHECKS: dict[str, Problems] = {
     "readtrack.E001": lambda: problem_if(
         not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__
     ),
@@ -164,10 +165,6 @@ TYPE_CHECKS: dict[str, Problems] = {
         for name in vars(conf)
         if name not in TYPES
     ],
-}
-
-CHECKS: dict[str, Problems] = {
-    **TYPE_CHECKS,
     "readtrack.E012": lambda: problem_if(error := connection.misconfiguration(), conf.CACHE, error),
     "readtrack.W013": lambda: problem_if(
         (prefix := settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")) and not conf.PREFIX, conf.CACHE, prefix
@@ -241,8 +238,8 @@ def texts(name: str, package: str = "readtrack.checks") -> Mapping[str, str]:
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Returns all problems. While a setting has a wrong type, only the types are checked."""
     found = []
-    for name, problems in (TYPE_CHECKS if any(wrong_types()) else CHECKS).items():
-        for words in problems():
+    for name in TYPE_CHECKS if any(wrong_types()) else CHECKS:
+        for words in CHECKS[name]():
             message, hint = (text.format(*words) for text in texts(name).values())
             found.append(CheckMessage(LEVELS[name[-4]], message, hint, id=name))
     return found

@@ -85,7 +85,7 @@ def _text(pattern: re.Pattern[str], raw: bytes) -> Line | None:
     first, second, time, request, status, *rest = found.groups()
     address = first if second in {None, "-"} else _client(first, second)
     agent, forwarded = (_unescaped(rest[1]), rest[2] or "") if rest else (None, "")
-    return _line(address, time, _unescaped(request), status=status, agent=agent, forwarded=forwarded)
+    return _line(address, time, _unescaped(request), status, agent, forwarded)
 
 
 @lru_cache(maxsize=4096)
@@ -113,8 +113,7 @@ def _json(places: Mapping[str, Sequence[Sequence[str]]], raw: bytes) -> Line | N
     is_text = isinstance(address, str) and not _SURROGATE.search(request)
     if not is_text or not re.fullmatch("[0-9]{3}", status):
         return None
-    agent = None if agent is None else str(agent)
-    return _line(address, values["time"], request, status=status, agent=agent, forwarded=str(forwarded))
+    return _line(address, values["time"], request, status, None if agent is None else str(agent), str(forwarded))
 
 
 def _first(entry: Any, ways: Sequence[Sequence[str]]) -> Any:
@@ -130,7 +129,7 @@ def _first(entry: Any, ways: Sequence[Sequence[str]]) -> Any:
     return None
 
 
-def _line(address: str, time: Any, request: str, *, status: str, agent: str | None, forwarded: str) -> Line | None:
+def _line(address: str, time: Any, request: str, status: str, agent: str | None, forwarded: str) -> Line | None:
     method, _, target = request.partition(" ")
     at = clock(time)
     if at is None or not target:
