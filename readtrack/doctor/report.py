@@ -159,10 +159,8 @@ def flushes() -> Finding | list[Finding]:
 
 def outbox() -> Finding:
     """Examines whether publications reach Redis."""
-    waiting = [
-        UnsentPublication.objects.using(alias).aggregate(number=Count("pk"), oldest=Min("written"))
-        for alias in unread.outboxes()
-    ]
+    rows = map(UnsentPublication.objects.using, unread.outboxes())
+    waiting = [some.aggregate(number=Count("pk"), oldest=Min("written")) for some in rows]
     number = sum(found["number"] for found in waiting)
     if not number:
         return finding("outbox.empty")

@@ -40,16 +40,6 @@ def part_of(batch: Batch, *, at: datetime) -> str:
     return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_hour(at)})
 
 
-def batch_of(part: str) -> tuple[Batch, datetime]:
-    """Returns the batch of a part, without its visitors, and a time for which Redis keeps the same hours."""
-    at = buckets.now()
-    if not part:
-        return Batch(), at
-    found = json.loads(part)
-    hours = Counter({(subject, hour): count for subject, hour, count in found["hours"]})
-    return Batch(Counter(found["views"]), hours), at - (first_hour(at) - found["first_live_hour"]) * buckets.HOUR
-
-
 def resume(
     record: Import, *, digest: Callable[[int], str | None] = lambda position: "", dry_run: bool = False
 ) -> tuple[int, int]:
@@ -61,7 +51,12 @@ def resume(
         return 0, 0
     before, intended = record.position, record.intended
     states = dict(zip(keys.tags(), imports.states(record.source, keys.tags()), strict=True))
-    batch, at = batch_of(record.part)
+    batch, at = Batch(), buckets.now()
+    if record.part:
+        kept = json.loads(record.part)
+        batch.views.update(kept["views"])
+        batch.hours.update({(subject, hour): count for subject, hour, count in kept["hours"]})
+        at -= (first_hour(at) - kept["first_live_hour"]) * buckets.HOUR  # a time for which Redis keeps the same hours
     shares = [states[tag] for tag in keys.by_tag(batch.views) or states]
     done = max(before, *(one.done or 0 for one in states.values()))
     if done > before:

@@ -64,7 +64,6 @@ _COMMON = re.compile(rf"(\S{{1,255}}) (?:([^\s\[]\S{{0,254}}) )?[^\[]*\[([^\]]{{
 _COMBINED = re.compile(rf"{_COMMON.pattern} {_TEXT} {_TEXT}(?: {_TEXT})?")
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 _TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
@@ -102,16 +101,15 @@ def _unescaped(text: str) -> str:
 def _json(places: Mapping[str, Sequence[Sequence[str]]], raw: bytes) -> Line | None:
     try:
         entry = json.loads(raw)
+        values = {name: _first(entry, ways) for name, ways in places.items()}
+        request, status, agent = values["request"], str(values["status"]), values["agent"]
+        if not isinstance(request, str):
+            request = " ".join(str(values[name] or "") for name in ("method", "path")).rstrip()
+        request.encode()  # not with half a character, which JSON may hold, and which fits into no query
     except (ValueError, RecursionError):
         return None
-    values = {name: _first(entry, ways) for name, ways in places.items()}
     address, forwarded = ("" if values[name] is None else values[name] for name in ("address", "forwarded"))
-    request, status, agent = values["request"], str(values["status"]), values["agent"]
-    if not isinstance(request, str):
-        request = " ".join(str(values[name] or "") for name in ("method", "path")).rstrip()
-    # Lone surrogates, which JSON may hold, fit into no query.
-    is_text = isinstance(address, str) and not _SURROGATE.search(request)
-    if not is_text or not re.fullmatch("[0-9]{3}", status):
+    if not isinstance(address, str) or not re.fullmatch("[0-9]{3}", status):
         return None
     return _line(address, values["time"], request, status, None if agent is None else str(agent), str(forwarded))
 

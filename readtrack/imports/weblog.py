@@ -213,9 +213,7 @@ class Importer:
         return "" if subject is None else "no such object"
 
     def _visit(self, line: Line, subject: str, *, is_new: bool) -> str:
-        address = line.address
-        if line.forwarded:
-            address = addresses.network(address, line.forwarded) or address
+        address = (line.forwarded and addresses.network(line.address, line.forwarded)) or line.address
         if not address or (line.agent is None and not self.count_robots):
             return "no agent" if address else "no address"
         if is_new and len(self._addresses) <= FEW_ADDRESSES:

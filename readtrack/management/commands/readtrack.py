@@ -32,7 +32,7 @@ from readtrack.store.server import KeyKind
 from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 
-TEXTS = files("readtrack.management.subcommands")
+TEXTS = files("readtrack.management").joinpath("subcommands")
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a budget
 # Of the doctor's findings by their level: the exit status, and the style.
 LEVELS = {"ok": (0, "SUCCESS"), "note": (0, "NOTICE"), "warning": (1, "WARNING"), "error": (2, "ERROR")}
