@@ -143,16 +143,14 @@ def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
 
 def _weighed(numbers: Numbers) -> dict[keys.Key, KeyKind]:
     """Returns the rows' numbers of keys and their sizes, by keys that are written for a moment."""
-    amounts = {row: _amounts(row, numbers) for row in keys.KEYS}
     label = label_of(counted_models()[0]) if counted_models() else "app.model"
     example = {"subject": f"{label}:{numbers.posts}", "visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
-    most = {row: MOST_BITS // BITS[row.type] if row.type in BITS else MOST for row in amounts}
-    wanted, found = {}, {}
-    for row, (_, members) in amounts.items():
-        name = keys.PART.sub(lambda part: example.get(part[1], part[1]), row.pattern)
-        wanted[row] = len(keys.prefix() + keys.tags()[0] + name), min(round(members), most[row])
-    sizes = server.measure(wanted)
-    for row, (count, members) in amounts.items():
-        each = sizes[row] * max(1, members / most[row] if row.type in {*BITS, *server.MEMBERS} else 1)
+    start, found = keys.prefix() + keys.tags()[0], {}
+    for row in keys.KEYS:
+        count, members = _amounts(row, numbers)
+        most = MOST_BITS // BITS[row.type] if row.type in BITS else MOST
+        length = len(start + keys.PART.sub(lambda part: example.get(part[1], part[1]), row.pattern))
+        written = server.measure({row: (length, min(round(members), most))})[row]
+        each = written * max(1, members / most if row.type in {*BITS, *server.MEMBERS} else 1)
         found[row] = KeyKind(round(count), round(each, 1), round(each * count))
     return found

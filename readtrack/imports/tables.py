@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
@@ -84,23 +85,21 @@ def take_hitcount(*, using: str = "default", dry_run: bool = False, progress: Ca
 def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
     """Returns the views of rows whose objects exist and have counts, and the visitors that are still on record."""
     report.read += len(rows)
-    kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
-    wanted: dict[type[models.Model], dict[int, Any]] = {}  # primary keys of objects by those of the rows
-    for row in rows:
-        kind = kinds.get(row.content_type_id)
-        model = kind.model_class() if kind else None
-        if model is None or not is_counted(model):
-            report.skipped[f"not tracked: {model._meta.label if model else '?'}"] += 1
-            continue
-        try:
-            wanted.setdefault(model, {})[row.pk] = model._meta.pk.to_python(row.object_pk)
-        except ValidationError:
-            report.skipped["no such object"] += 1
     batch, subjects = Batch(), dict[int, str]()
-    for model, pks in wanted.items():
+    kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
+    for kind in dict.fromkeys(row.content_type_id for row in rows):
+        some = [row for row in rows if row.content_type_id == kind]
+        model = kinds[kind].model_class() if kind in kinds else None
+        if model is None or not is_counted(model):
+            report.skipped[f"not tracked: {model._meta.label if model else '?'}"] += len(some)
+            continue
+        pks: dict[int, Any] = {}  # of objects, by those of the rows
+        for row in some:
+            with suppress(ValidationError):
+                pks[row.pk] = model._meta.pk.to_python(row.object_pk)
         present = row_counts.stored(model, list(pks.values()))
-        report.skipped["no such object"] += sum(pk not in present for pk in pks.values())
         subjects.update({row: subject_of_row(model, pk) for row, pk in pks.items() if pk in present})
+        report.skipped["no such object"] += sum(row.pk not in subjects for row in some)
     for row in rows:
         if row.pk in subjects and row.hits > 0:
             batch.views[subjects[row.pk]] += row.hits
