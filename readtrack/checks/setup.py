@@ -146,12 +146,10 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
             yield model._meta.label, app, " and ".join(missing)
 
 
-def _strategies() -> Iterator[tuple[str, str]]:
-    """Yields each place that names a strategy for unique visitors, and the name."""
-    yield "READTRACK['UNIQUE']", conf.UNIQUE
-    for model in subjects.tracked_models():
-        if model.unique_strategy:
-            yield f"{model._meta.label}.unique_strategy", model.unique_strategy
+def _strategies() -> list[tuple[str, str]]:
+    """Returns each place that names a strategy for unique visitors, and the name."""
+    own = [(f"{model._meta.label}.unique_strategy", model.unique_strategy) for model in subjects.tracked_models()]
+    return [("READTRACK['UNIQUE']", conf.UNIQUE), *((where, name) for where, name in own if name)]
 
 
 TYPE_CHECKS = ("readtrack.E001", "readtrack.E002", "readtrack.W003")

@@ -82,27 +82,9 @@ def budget(**given: Any) -> Budget:
     numbers = replace(own, **given)
     if not own.views and "views" not in given:  # the visitors of a new site are taken to come within a month
         numbers = replace(numbers, views=numbers.viewed * numbers.visitors // 30)
-    all_kinds = _weighed(numbers)
-    used = [row for row in keys.KEYS if row not in _unused()]
-    projected = {row.pattern: all_kinds[row] for row in sorted(used, key=lambda row: -all_kinds[row].total)}
-    ways = {}
-    for name, strategy in STRATEGIES.items():
-        total = sum(all_kinds[row].total for row in strategy.rows)
-        ways[name] = KeyKind(numbers.viewed, round(total / max(1, numbers.viewed)), total)
-    advised, reason = "", "no post has visitors that were flushed, so there is nothing to measure yet"
-    if numbers.visitors:
-        is_sparse = numbers.visitors < 0.1 * numbers.readers  # a bitmap would be mostly empty
-        counts_all = conf.ANONYMOUS == "none" and not is_sparse  # a strategy of signed-in readers suffices
-        fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
-        least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
-        advised, reason = least.name, least.suits
-    return Budget(server.key_kinds(), numbers, projected, ways, advised, reason)
-
-
-def _unused() -> set[keys.Key]:
-    """Returns the rows that settings leave out or do not tell, and those that exist for a moment or after a loss."""
+    kinds = _weighed(numbers)
     states = (keys.read_bits, keys.seen_counters, keys.ordinal_read_bits, keys.ordinal_seen_counters)
-    return {
+    unused = {  # by these settings, or not told by any, or there for a moment or after a loss
         *(keys.scratch, keys.budget, keys.importing, keys.earlier),
         *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
         *chain.from_iterable(strategy.rows for strategy in STRATEGIES.values() if strategy != model_strategy("")),
@@ -112,6 +94,17 @@ def _unused() -> set[keys.Key]:
         *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
         keys.window if keys.is_compact() else keys.window_slice,
     }
+    largest = sorted((row for row in kinds if row not in unused), key=lambda row: -kinds[row].total)
+    sums = {name: sum(kinds[row].total for row in strategy.rows) for name, strategy in STRATEGIES.items()}
+    ways = {name: KeyKind(numbers.viewed, round(total / max(1, numbers.viewed)), total) for name, total in sums.items()}
+    advised, reason = "", "no post has visitors that were flushed, so there is nothing to measure yet"
+    if numbers.visitors:
+        # A strategy of signed-in readers suffices; but a bitmap with fewer of its bits set is mostly empty.
+        counts_all = conf.ANONYMOUS == "none" and numbers.visitors >= 0.1 * numbers.readers
+        fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
+        least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
+        advised, reason = least.name, least.suits
+    return Budget(server.key_kinds(), numbers, {row.pattern: kinds[row] for row in largest}, ways, advised, reason)
 
 
 def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
