@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.db import Error
-from django.db.models import Count, Min
+from django.db import Error, models
 
 from readtrack import buckets, unread
 from readtrack.checks.setup import texts
@@ -14,17 +13,14 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection as redis
-from readtrack.store import counters, server
+from readtrack.store import counters, keys, server, skips
 from readtrack.store.flushes import LayoutError
-from readtrack.store.keys import DAY, HOUR, MINUTE
-from readtrack.store.server import RefusedError
-from readtrack.store.skips import skips_by_reason
 from readtrack.subjects import rows_by_model, tracked_models
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 SHOWN = 3  # subjects
 SAMPLE = 1_000  # totals that are compared with SQL, at most
-UNITS = ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (1, "s"))
+UNITS = ((keys.DAY, "days"), (keys.HOUR, "h"), (keys.MINUTE, "min"), (1, "s"))
 
 
 class Finding(NamedTuple):
@@ -129,14 +125,14 @@ def scripts() -> Finding:
     """Examines whether the Redis user may run the Lua scripts."""
     try:
         server.try_scripts()
-    except RefusedError as error:
+    except server.RefusedError as error:
         return finding("scripts.refused", error)
     return finding("scripts.ok")
 
 
 def addresses() -> Finding | list[Finding]:
     """Reports what the web processes noticed about the addresses of new visitors."""
-    found = skips_by_reason(24, at=buckets.now())
+    found = skips.skips_by_reason(24, at=buckets.now())
     noticed = [finding("addresses.shared", text) for notice, text in NOTICES.items() if found[notice]]
     return noticed or finding("addresses.ok")
 
@@ -160,7 +156,7 @@ def flushes() -> Finding | list[Finding]:
 def outbox() -> Finding:
     """Examines whether publications reach Redis."""
     rows = map(UnsentPublication.objects.using, unread.outboxes())
-    waiting = [some.aggregate(number=Count("pk"), oldest=Min("written")) for some in rows]
+    waiting = [some.aggregate(number=models.Count("pk"), oldest=models.Min("written")) for some in rows]
     number = sum(found["number"] for found in waiting)
     if not number:
         return finding("outbox.empty")
@@ -231,7 +227,7 @@ def examine() -> Iterator[Finding]:
                 place = redis.address(client) if client is not None and redis.is_cluster() else ""
                 for one in found if isinstance(found, list) else [found]:
                     places.setdefault(one, []).append(place)
-        except RefusedError as error:
+        except server.RefusedError as error:
             places = {finding("refused.command", error): []}
         except (redis.RedisError, Error) as error:
             left_out |= OF_REDIS if isinstance(error, redis.RedisError) else OF_DATABASE

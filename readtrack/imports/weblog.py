@@ -14,8 +14,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import FieldDoesNotExist, MultipleObjectsReturned, ObjectDoesNotExist, ValidationError
-from django.db import DataError
-from django.db.models import Model, QuerySet
+from django.db import DataError, models
 from django.http import Http404
 from django.urls import Resolver404, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
@@ -25,8 +24,7 @@ from readtrack.conf import conf
 from readtrack.doctor.report import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
-from readtrack.imports import ledger
-from readtrack.imports.logs import Line, LogFile, parser
+from readtrack.imports import ledger, logs
 from readtrack.models import FlushRun, Import
 from readtrack.store import imports
 from readtrack.subjects import is_counted, subject_of, subject_of_row
@@ -58,7 +56,7 @@ def subject_at(path: str) -> str | None:
             obj = rule(path, *match.args, **match.kwargs)
         except (ObjectDoesNotExist, MultipleObjectsReturned, Http404, ValidationError, ValueError, DataError):
             return ""  # a log holds any path, and one that fits no object must not end the import
-        if not isinstance(obj, Model) or not is_counted(obj.__class__):
+        if not isinstance(obj, models.Model) or not is_counted(obj.__class__):
             return None
         return "" if obj.pk is None else subject_of(obj)
     if rule:
@@ -75,7 +73,7 @@ def subject_at(path: str) -> str | None:
     return _found(SingleObjectMixin.get_queryset(instance), field=field, value=value)
 
 
-def _found(queryset: "QuerySet[Any]", *, field: str, value: Any) -> str | None:
+def _found(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> str | None:
     model = queryset.model
     if value is None or not is_counted(model) or "\0" in str(value):
         return None
@@ -129,7 +127,7 @@ class Importer:
 
     def __post_init__(self) -> None:
         self.report = ledger.Report()
-        self._parse = parser(self.form, self.fields)
+        self._parse = logs.parser(self.form, self.fields)
         self._subject = lru_cache(maxsize=200_000)(subject_at)
         self._rates, self._views = (Recent(life or 1) for life in (conf.RATE_WINDOW, conf.WINDOW))
         self._batch = imports.Batch()
@@ -138,7 +136,7 @@ class Importer:
     def run(self, paths: Sequence[str]) -> ledger.Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
         with ExitStack() as stack:
-            files = [LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
+            files = [logs.LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
             # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
             begins = {file: line.at.timestamp() for file in files if (line := self._parse(file.first.strip()))}
             files = sorted((one for one in files if one.first), key=lambda one: begins.get(one, float("inf")))
@@ -156,13 +154,13 @@ class Importer:
                 flush()  # a Redis that was restored from before the last flush catches up with SQL first
             records = {record.source: record for record in Import.objects.filter(until__gt=0)}
             for file in files[known:]:
-                self._take(file)
+                self._take(file, records)
                 records[file.record.source] = file.record
-                self._compare(file, records)
         self._note(files[known:])
         return self.report
 
-    def _take(self, file: LogFile) -> None:
+    def _take(self, file: logs.LogFile, others: Mapping[str, Import]) -> None:
+        """Takes over one file. Notes other files that have lines of the same times."""
         lines, read, unsaved, end, is_over = file.lines(), 0, 0, 0, False
         while not is_over:
             some = list(islice(lines, LINES))
@@ -180,10 +178,7 @@ class Importer:
                     ledger.add(file.record, batch, position=end, digest=file.state.hexdigest())
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
-
-    def _compare(self, file: LogFile, records: Mapping[str, Import]) -> None:
-        """Notes other files that have lines of the same times."""
-        for source, other in records.items():
+        for source, other in others.items():
             since, until = max(file.record.since, other.since), min(file.record.until, other.until)
             if source != file.record.source and until - since >= OVERLAP:
                 first, last = (datetime.fromtimestamp(time, timezone.utc) for time in (since, until))
@@ -191,7 +186,7 @@ class Importer:
                 advice = "If they are pieces of one log, lines count twice; --since and --until leave times out."
                 self.report.notes.append(f"{file.name} and {other.name} both have lines of {times}. {advice}")
 
-    def _judge(self, file: LogFile, raw: bytes, *, is_new: bool) -> str:
+    def _judge(self, file: logs.LogFile, raw: bytes, *, is_new: bool) -> str:
         """Puts a new line into the batch if it counts. Returns the reason if it does not count, or ""."""
         line = self._parse(raw)
         if line is None:
@@ -212,7 +207,7 @@ class Importer:
             found[pattern if pattern in found or len(found) < PATTERNS else OTHERS] += 1
         return "" if subject is None else "no such object"
 
-    def _visit(self, line: Line, subject: str, *, is_new: bool) -> str:
+    def _visit(self, line: logs.Line, subject: str, *, is_new: bool) -> str:
         address = (line.forwarded and addresses.network(line.address, line.forwarded)) or line.address
         if not address or (line.agent is None and not self.count_robots):
             return "no agent" if address else "no address"
@@ -233,7 +228,7 @@ class Importer:
             return "rate"
         return "repeat" if self._views.hit(visitor, subject, at=at) > 1 else ""
 
-    def _note(self, files: Sequence[LogFile]) -> None:
+    def _note(self, files: Sequence[logs.LogFile]) -> None:
         """Notes what may make the counts wrong."""
         note, lines = self.report.notes.append, self._addresses.total()
         if lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:

@@ -27,9 +27,7 @@ from readtrack.imports import ledger, logs, weblog
 from readtrack.imports.tables import take_hitcount, take_reads
 from readtrack.models import History
 from readtrack.sql import daily, databases
-from readtrack.store import connection, lifecycle
-from readtrack.store.server import KeyKind
-from readtrack.store.uniques import STRATEGIES
+from readtrack.store import connection, lifecycle, server, uniques
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 
 TEXTS = files("readtrack.management").joinpath("subcommands")
@@ -85,11 +83,11 @@ def budget(*, as_json: bool, **options: Any) -> str:
         f"  {'ways to count visitors':26} {'a post':>9} {'all posts':>9}",
     ]
     for name, way in found.strategies.items():
-        lines.append(f"  {name:26} {size(way.each):>9} {size(way.total):>9}  {STRATEGIES[name].answers}")
+        lines.append(f"  {name:26} {size(way.each):>9} {size(way.total):>9}  {uniques.STRATEGIES[name].answers}")
     return "\n".join([*lines, "", advice])
 
 
-def _kinds(found: Mapping[str, KeyKind]) -> list[str]:
+def _kinds(found: Mapping[str, server.KeyKind]) -> list[str]:
     """Returns a table of kinds of keys."""
     rows = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in found.items()]
     total = size(sum(kind.total for kind in found.values()))
