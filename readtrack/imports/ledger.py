@@ -80,8 +80,7 @@ def resume(
 
 def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:
     """Adds the batch to the counts and moves the import there. After any error, importing again goes on from there."""
-    source, before, part = record.source, record.position, ""
-    totals: Mapping[str, int] = {}
+    source, before, part, totals = record.source, record.position, "", dict[str, int]()
     if batch.views:
         imports.add_visitors(batch)
         _check(all(scripts.run_all(*imports.intend(source, batch.views, before=before, after=position), patient=True)))

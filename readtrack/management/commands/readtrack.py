@@ -53,8 +53,7 @@ def doctor(*, command: BaseCommand, as_json: bool, verbosity: int, **options: An
     found = list(examine())
     status = max(LEVELS[finding.level][0] for finding in found)
     if as_json:
-        answer = {"status": status, "findings": [finding._asdict() for finding in found]}
-        command.stdout.write(json.dumps(answer, indent=2))
+        command.stdout.write(json.dumps({"status": status, "findings": [one._asdict() for one in found]}, indent=2))
     for level, message, hint, name in found if not as_json else ():
         if verbosity or level in ("warning", "error"):
             styled = getattr(command.style, LEVELS[level][1])(f"{level:8}")
@@ -181,8 +180,7 @@ def erase(*, bar: Any, user: str, by: str, **options: Any) -> str:
 
 
 def daily_view(*, drop: bool, **options: Any) -> str:
-    change = daily.drop if drop else daily.create
-    change(databases.of(History))
+    (daily.drop if drop else daily.create)(databases.of(History))
     return f"{'Dropped' if drop else 'Created'} the view {daily.VIEW}."
 
 
