@@ -23,8 +23,6 @@ from readtrack.models.tracked import COUNTS
 from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
 
-Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each problem
-
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
@@ -153,7 +151,7 @@ def _strategies() -> list[tuple[str, str]]:
 
 
 TYPE_CHECKS = ("readtrack.E001", "readtrack.E002", "readtrack.W003")
-CHECKS: dict[str, Problems] = {
+CHECKS: dict[str, Callable[[], Iterable[tuple[Any, ...]]]] = {  # each yields the words of its problems
     "readtrack.E001": lambda: problem_if(
         not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__
     ),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from math import exp, prod
 from typing import Any
 
@@ -87,7 +86,7 @@ def budget(**given: Any) -> Budget:
     unused = {  # by these settings, or not told by any, or there for a moment or after a loss
         *(keys.scratch, keys.budget, keys.importing, keys.earlier),
         *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
-        *chain.from_iterable(strategy.rows for strategy in STRATEGIES.values() if strategy != model_strategy("")),
+        *(row for strategy in STRATEGIES.values() if strategy != model_strategy("") for row in strategy.rows),
         *(row for row in states if not row.pattern.endswith(f"}}:{readers.state_kind()}")),
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),

@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from readtrack.sql import daily, databases
 from readtrack.store import connection, lifecycle, server, uniques
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 
-TEXTS = files("readtrack.management").joinpath("subcommands")
+TEXTS = Path(__file__).parents[1] / "subcommands"
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a budget
 # Of the doctor's findings by their level: the exit status, and the style.
 LEVELS = {"ok": (0, "SUCCESS"), "note": (0, "NOTICE"), "warning": (1, "WARNING"), "error": (2, "ERROR")}
