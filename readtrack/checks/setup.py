@@ -132,8 +132,7 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
     try:
         # As makemigrations does, before the app of a custom user has its first migration.
         loader = MigrationLoader(None, ignore_no_migrations=True)
-        nodes = [node for model in models for node in loader.graph.leaf_nodes(model._meta.app_label)]
-        state = loader.project_state(nodes)
+        state = loader.project_state([leaf for one in models for leaf in loader.graph.leaf_nodes(one._meta.app_label)])
     except Exception:  # Django's own commands report broken migrations, and have to be able to merge them
         return
     for model in models:

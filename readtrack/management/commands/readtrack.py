@@ -3,6 +3,7 @@
 import json
 from argparse import SUPPRESS, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict
 from datetime import datetime
@@ -190,13 +191,10 @@ SUBCOMMANDS: Mapping[str, Callable[..., str | None]] = {
 
 
 def _number(text: str, *, kind: type[float], highest: int) -> float:
-    try:
-        number = kind(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= highest:
-        raise ArgumentTypeError(f"{text!r} is no number from 0 to {highest:,}")
-    return number
+    with suppress(ValueError):
+        if 0 <= (number := kind(text)) <= highest:
+            return number
+    raise ArgumentTypeError(f"{text!r} is no number from 0 to {highest:,}")
 
 
 def _field(text: str) -> tuple[str, str]:
