@@ -71,11 +71,10 @@ def resume(
             totals = imports.totals(record.source, batch.views, done=done) if part else {}
             _confirm(record, done, digest=found, part=part, totals=totals)
         return done, lost
-    if intended <= before or all((one.begun, one.done) == (intended, before) for one in shares):
-        return before, 0
-    if not dry_run and (found := digest(intended)) is not None:
+    is_lost = intended > before and any((one.begun, one.done) != (intended, before) for one in shares)
+    if is_lost and not dry_run and (found := digest(intended)) is not None:
         _confirm(record, intended, digest=found)
-    return intended, intended - before
+    return (intended, intended - before) if is_lost else (before, 0)
 
 
 def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:

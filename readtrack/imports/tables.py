@@ -106,8 +106,9 @@ def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
             report.counted += row.hits
     hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
     for hit in hits.iterator():
-        guest = visitors.logged(hit.ip, hit.user_agent, at=buckets.now(hit.created)).id
-        batch.visitors[subjects[hit.hitcount_id]].add(guest if hit.user_id is None else visitors.user_id(hit.user_id))
+        at, user = buckets.now(hit.created), hit.user_id
+        visitor = visitors.logged(hit.ip, hit.user_agent, at=at).id if user is None else visitors.user_id(user)
+        batch.visitors[subjects[hit.hitcount_id]].add(visitor)
     return batch
 
 
