@@ -1,6 +1,4 @@
-"""Records how far an import has come, so that each batch is counted once, wherever the import is killed."""
-
-# docs/explanation/flush.md has the steps of a batch, and what follows a kill after each.
+"""Records how far an import has come: each batch counts once, after any kill (steps: docs/explanation/flush.md)."""
 
 import json
 from collections import Counter

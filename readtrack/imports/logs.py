@@ -1,7 +1,4 @@
-"""Log files: their lines, combined, common or JSON, and which of them were imported before, and how far.
-
-No line, whatever it holds, raises.
-"""
+"""Log files: their lines (combined, common or JSON; none raises), and which were imported before, and how far."""
 
 import gzip
 import json

@@ -16,8 +16,7 @@ from django.db import connections, models
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.imports import ledger
-from readtrack.imports.ledger import ImportRefusedError, Report
+from readtrack.imports.ledger import ImportRefusedError, Report, add, resume
 from readtrack.models import Import
 from readtrack.sql import databases, row_counts
 from readtrack.store import connection, read_state, scripts
@@ -60,7 +59,7 @@ def take_hitcount(*, using: str = "default", dry_run: bool = False, progress: Ca
         raise ImportRefusedError(f"The database has no table {table}, so there is nothing of django-hitcount.")
     source = f"hitcount.{using}"
     record = Import.objects.filter(source=source).first() or Import(source=source, name="django-hitcount")
-    position, lost = ledger.resume(record, dry_run=dry_run)
+    position, lost = resume(record, dry_run=dry_run)
     if not dry_run:
         record.save()
         flush()  # a Redis that was restored from before the last flush catches up with SQL first
@@ -77,7 +76,7 @@ def take_hitcount(*, using: str = "default", dry_run: bool = False, progress: Ca
         position = some[-1].pk
         batch = _batch(some, report, using=using)
         if not dry_run:
-            ledger.add(record, batch, position=position)
+            add(record, batch, position=position)
         progress(len(some))
     return report
 
