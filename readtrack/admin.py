@@ -230,6 +230,6 @@ class DashboardAdmin(ReadOnlyAdmin):
             "sees_all": self.has_view_permission(request),
             **context,
         }
-        request.current_app = self.admin_site.name  # for the template's addresses
+        request.current_app = site = self.admin_site.name  # for the template's addresses, too
         sees_notes = context["sees_all"] or not fixed
-        return dashboard(request, fixed=fixed, context=context, has_notes=sees_notes, obj=obj)
+        return dashboard(request, site=site, fixed=fixed, context=context, has_notes=sees_notes, obj=obj)

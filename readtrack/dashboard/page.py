@@ -1,15 +1,16 @@
-"""The dashboard's page, its exports, and the view that serves both."""
+"""The dashboard's page, its tables as files (CSV for people, JSON for programs), and the view that serves both."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.http import Http404, HttpRequest
-from django.http.response import HttpResponseBase
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
@@ -20,7 +21,6 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
-from readtrack.dashboard.exports import export
 from readtrack.dashboard.numbers import Numbers, total_of
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Row, Table, change, text
@@ -30,8 +30,8 @@ from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
 from readtrack.subjects import counted_models, enters_funnel, label_of, parse_subject, read_state_models
 
-TEMPLATE = "admin/readtrack/dashboard.html"
 FILES = ("csv", "json")
+FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"  # a spreadsheet would compute such a text; the last are full-width
 
 
 def _day_format() -> str:
@@ -45,70 +45,92 @@ FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, 
 WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}  # of its table
 
 
-class Tab(NamedTuple):
-    """A part of the dashboard: its name for people, and its tables."""
-
-    label: Any
-    tables: Sequence[str]
-    is_of_site: bool = False  # whatever the filters
-
-
-TABS: Mapping[str, Tab] = {
-    "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending", "now")),
-    "growth": Tab(gettext_lazy("Grew most"), ("grew-most",)),
-    "sources": Tab(gettext_lazy("Where from"), ()),  # a table for each dimension of the site
-    "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel")),
-    "sections": Tab(gettext_lazy("Categories"), ("sections",), is_of_site=True),
-    "refused": Tab(gettext_lazy("Not counted"), ("not-counted", "robots"), is_of_site=True),
+TABS: Mapping[str, Any] = {
+    "numbers": gettext_lazy("Numbers"),
+    "growth": gettext_lazy("Grew most"),
+    "sources": gettext_lazy("Where from"),
+    "reading": gettext_lazy("Reading"),
+    "sections": gettext_lazy("Categories"),
+    "refused": gettext_lazy("Not counted"),
 }
 
 
 def dashboard(
-    request: HttpRequest, *, fixed: Mapping[str, str] = {}, context: Mapping[str, Any] = {}, **options: Any
-) -> HttpResponseBase:
+    request: HttpRequest, *, site: str, fixed: Mapping[str, str], context: Mapping[str, Any], **options: Any
+) -> HttpResponse:
     """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
 
     `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
-    template needs besides, and `options` are those of Numbers. Titles lead to pages of the admin `request.current_app`.
+    template needs besides, and `options` are those of Numbers. Titles lead to pages of the admin with the name `site`.
     Raises Http404 for a file of a table that the page lacks.
     """
     scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
     if (kind := request.GET.get("format")) in FILES:
-        if not any(name in tab.tables for tab in _tabs(scope).values()):
+        if not any(name in names for names in _tabs(scope).values()):
             raise Http404
         found = Numbers(scope, [name], **options)
-        return export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
-    site = getattr(request, "current_app", None)
+        return _export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
     chosen = page_context(scope, request.GET.get("tab", ""), site=site, **options)
-    return TemplateResponse(request, TEMPLATE, {**context, **chosen})
+    return TemplateResponse(request, "admin/readtrack/dashboard.html", {**context, **chosen})
 
 
-def _tabs(scope: Scope) -> dict[str, Tab]:
-    """Returns the tabs that the settings and the filters have something for; of one object all is in one.
+def _export(table: Table, kind: str, *, is_complete: bool) -> HttpResponse:
+    """Returns the table as CSV or JSON, in the units of the page: shares and changes in per cent, times in seconds.
+
+    Columns have the headings of the page, and in JSON also names that are the same in all languages. A text in CSV
+    cannot be a formula. A file without what a silent Redis knows says so in its name, in a header, and in JSON.
+    """
+    name = f"{table.name}.{kind}" if is_complete else f"{table.name}-incomplete.{kind}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    if not is_complete:
+        headers["X-Readtrack-Complete"] = "false"
+    response = HttpResponse(headers=headers, content_type="text/csv; charset=utf-8")
+    headings = [str(one.heading) for one in table.columns]
+    rows = [[round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows]
+    if kind == "json":
+        names = [one.name for one in table.columns]
+        content = {"table": table.name, "is_complete": is_complete, "columns": names, "headings": headings}
+        options = {"default": tables.title_of}
+        return JsonResponse({**content, "rows": rows}, headers=headers, json_dumps_params=options)
+    csv.writer(response).writerows(map(_cell, row) for row in (headings, *rows))
+    return response
+
+
+def _cell(value: Any) -> Any:
+    value = tables.title_of(value) if isinstance(value, Model) else value
+    if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
+        return f"'{value}"
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _tabs(scope: Scope) -> dict[str, Sequence[str]]:
+    """Returns the tables of the tabs that the settings and the filters have something for; of one object all in one.
 
     A page with fixed filters has none of the whole site, which its reader may not see.
     """
-    by = tuple(f"by-{name}" for name in dimension_names())
-    reading = TABS["reading"].tables if conf.FUNNEL else ("really-read",)
+    by = [f"by-{name}" for name in dimension_names()]
+    reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
     if "object" in scope.chosen:
-        return {"numbers": TABS["numbers"]._replace(tables=("over-time", *by, *reading, "now"))}
+        return {"numbers": ["over-time", *by, *reading, "now"]}
     if scope.values:  # which nothing else can be filtered by
-        return {"numbers": TABS["numbers"]._replace(tables=("most-viewed",))}
-    missing = {"sources": not by, "sections": not read_state_models(), "growth": scope.before is None}
-    own = {"sources": by, "reading": reading}
-    return {
-        name: tab._replace(tables=own.get(name, tab.tables))
-        for name, tab in TABS.items()
-        if not missing.get(name) and not (scope.fixed and tab.is_of_site)
+        return {"numbers": ["most-viewed"]}
+    found: dict[str, Sequence[str]] = {
+        "numbers": ["over-time", "most-viewed", "trending", "now"],
+        "growth": ["grew-most"] if scope.before else [],
+        "sources": by,
+        "reading": reading,
+        "sections": ["sections"] if read_state_models() and not scope.fixed else [],
+        "refused": [] if scope.fixed else ["not-counted", "robots"],
     }
+    return {tab: names for tab, names in found.items() if names}
 
 
 def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any) -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
-    found = Numbers(scope, tabs[tab].tables, shown=tables.SHOWN, **options)
-    shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
+    found = Numbers(scope, tabs[tab], shown=tables.SHOWN, **options)
+    shown = {name: tables.table_named(name)(found) for name in tabs[tab]}
     found.objects.load(
         row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters
     )
@@ -127,9 +149,7 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
         "periods": [
             (label, scope.address(period=name, **here), name == scope.period) for name, label in PERIODS.items()
         ],
-        "tabs": [
-            (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in tabs.items()
-        ],
+        "tabs": [(TABS[name], scope.address(tab="" if name == "numbers" else name), name == tab) for name in tabs],
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": _chips(found, scope, here),
