@@ -75,7 +75,7 @@ class Numbers:
     ) -> None:
         self.asked, self.has_notes, self.shown = scope, has_notes, shown
         self.has_chart, self.by = "over-time" in tables, ORDERS.get(tables[0], "views")
-        self.objects = Objects(scope, self.by, lambda: (name for name, _ in self._trending), obj)
+        self.objects = Objects(scope, self.by, lambda: (name for name, _ in self.trending), obj)
         of_objects = [*(f"views:{name}" for name in scope.values), *(["reading"] if "really-read" in tables else [])]
         summed = [name.replace("by-", "views:", 1) for name in tables if name == "funnel" or name.startswith("by-")]
         # What whole models gain is stored by the hour, of each object only its count of all time.
@@ -159,8 +159,8 @@ class Numbers:
         return scripts.SLICE if self.asked.is_listed or "model" in self.asked.chosen else CANDIDATES
 
     @cached_property
-    def _trending(self) -> list[tuple[str, int]]:
-        """Subjects of the scope's models that are trending, and their views of the last hour."""
+    def trending(self) -> list[tuple[str, int]]:
+        """Subjects of the scope's models that are trending (some may be deleted), and their views of the last hour."""
         heads, limit = self._answers[1], self._heads
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
@@ -305,39 +305,26 @@ class Numbers:
         before = {number: sum(self._stored[name].before for name in names) for number, names in self._names.items()}
         return total_of([found, Counts(**before)])
 
-    @property
-    def trending(self) -> list[tuple[Any, str, int]]:
-        """The trending objects that exist, with their subjects and their views of the last hour."""
-        return [(self.objects[name], name, views) for name, views in self._trending if name in self.objects.stored]
-
     @cached_property
     def notes(self) -> list[str]:
         """The notes of editors on the days of each point of the chart; "" for none."""
         days = [timezone.localtime(start).date() for start in self.starts]
         found: list[list[str]] = [[] for _ in days]
-        for day, text in self.notes_by_day.items():
+        for day, text in self.flush_and_notes[1].items():
             # The first hour of the day, or the week or month that the day is in.
             found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
         return ["; ".join(texts) for texts in found]
 
     @property
-    def notes_by_day(self) -> dict[date, str]:
-        """The notes of editors in the period by day, the first day first."""
-        found: dict[date, list[str]] = {}
-        for day, text in self.flush_and_notes[1] if self.has_notes else ():
-            found.setdefault(day, []).append(text)
-        return {day: "; ".join(texts) for day, texts in found.items()}
+    def summed_until(self) -> datetime | None:
+        """The start of the last hour in which a full flush has added visitors of whole models, or of the period.
 
-    @property
-    def is_summed(self) -> bool:
-        """Returns False for whole models until a full flush has added up their visitors and reads."""
+        None until a full flush has added up visitors and reads of what was viewed.
+        """
         sums = [self._stored[name] for name in self._names["visitors"]] if self._stored else []
-        return self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views
-
-    @property
-    def summed_until(self) -> datetime:
-        """The start of the last hour in which a full flush has added visitors of whole models, or of the period."""
-        hours = [hour for name in self._names["visitors"] for hour in self._stored[name].rows]
+        if not (self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views):
+            return None
+        hours = [hour for one in sums for hour in one.rows]
         return max(self.scope.span.since, buckets.hour_start(max(hours, default=0)))
 
     @property
@@ -368,18 +355,14 @@ class Numbers:
         return self.is_live and None not in (*self._answers[2], *self._answers[3])
 
     @cached_property
-    def known_until(self) -> datetime:
-        """The time until which the views are known: now, or without Redis the last flush that ended well."""
-        if self.is_live:
-            return buckets.now()
-        good = runs.last_good()
-        return good.began if good else buckets.hour_start(0)
-
-    @cached_property
-    def flush_and_notes(self) -> tuple[FlushRun | None, list[tuple[date, str]]]:
-        """The last flush, and the notes of the period by day."""
+    def flush_and_notes(self) -> tuple[FlushRun | None, dict[date, str]]:
+        """The last flush, and the notes of editors in the period by day, the first day first."""
         ends = (self.scope.span.since, self.scope.span.until - MOMENT)
-        return runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
+        run, notes = runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
+        found: dict[date, list[str]] = {}
+        for day, text in notes if self.has_notes else ():
+            found.setdefault(day, []).append(text)
+        return run, {day: "; ".join(texts) for day, texts in found.items()}
 
 
 def total_of(points: Sequence[Counts]) -> Counts:

@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -69,7 +68,7 @@ def dashboard(
         if not any(name in names for names in _tabs(scope).values()):
             raise Http404
         found = Numbers(scope, [name], **options)
-        return _export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
+        return _export(tables.table_named(name, found), kind, is_complete=found.is_whole)
     chosen = page_context(scope, request.GET.get("tab", ""), site=site, **options)
     return TemplateResponse(request, "admin/readtrack/dashboard.html", {**context, **chosen})
 
@@ -130,10 +129,9 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
     found = Numbers(scope, tabs[tab], shown=tables.SHOWN, **options)
-    shown = {name: tables.table_named(name)(found) for name in tabs[tab]}
-    found.objects.load(
-        row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters
-    )
+    shown = {name: tables.table_named(name, found) for name in tabs[tab]}
+    heads = [row for table in shown.values() for row in table.rows[: table.shown]]
+    found.objects.load(row.filters["object"] for row in heads if "object" in row.filters)
     chart, now = shown.pop("over-time", None), shown.pop("now", None)
     steps = shown["funnel"].values("count")[1:] if "funnel" in shown else ()
     if "funnel" in shown and not any(steps) and not any(map(enters_funnel, scope.models)):
@@ -160,28 +158,16 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
     }
 
 
-def _moment(at: datetime) -> str:
-    local, now = timezone.localtime(at), timezone.localtime(buckets.now())
-    return date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
-
-
-def _span_in_words(scope: Scope) -> str:
-    last = scope.span.until - MOMENT
-    days = [date_format(timezone.localtime(one), "DATE_FORMAT") for one in (scope.span.since, last)]
-    if days[0] == days[1]:
-        return days[0]
-    return pgettext("period", "%(first)s to %(last)s") % {"first": days[0], "last": days[1]}
-
-
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
-    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if found.is_summed else 1]
+    until, as_of = found.summed_until, ""
+    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if until else 1]
     befores: list[int | None] = [*total_of(found.before)] if found.is_compared else [None] * 3
-    # Visitors and reads of whole models are added up by full flushes.
-    is_behind = found.scope.is_present and not found.scope.is_listed
-    as_of = _moment(found.summed_until) if is_behind else ""
-    if is_behind and found.scope.by == "hour":
-        befores[1:] = None, None
+    if until and found.scope.is_present and not found.scope.is_listed:
+        local, now = timezone.localtime(until), timezone.localtime(buckets.now())
+        as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
+        if found.scope.by == "hour":
+            befores[1:] = None, None
     return [
         {
             "label": label,
@@ -197,16 +183,17 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
 
 def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
-    run = found.flush_and_notes[0]
+    run, notes = found.flush_and_notes
     starts, first_column = (
         [date_format(timezone.localtime(start), str(formats[found.scope.by])) for start in found.starts]
         for formats in (FORMATS, WITH_YEAR)
     )
     series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
-    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
-        **{name: exact(number) for name, number in found.total._asdict().items()},
-        "span": _span_in_words(found.scope),
-    }
+    ends = (found.scope.span.since, found.scope.span.until - MOMENT)
+    first, last = (date_format(timezone.localtime(end), "DATE_FORMAT") for end in ends)
+    span = first if first == last else pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
+    totals = {name: exact(number) for name, number in found.total._asdict().items()}
+    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {**totals, "span": span}
     drawn = [
         charts.lines(table.title, starts, series, description=summary, notes=found.notes, shape=shape)
         for shape in (charts.WIDE, charts.NARROW)
@@ -231,18 +218,13 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "is_compared": found.is_compared,
         "chart_values": json.dumps(
             {
-                "labels": [_("Period"), *(column.heading for column in table.columns[1:])],
-                "totals": [
-                    _span_in_words(found.scope),
-                    total_of(found.before).views if found.is_compared else None,
-                    *found.total,
-                ],
+                "labels": [_("Period"), *(str(column.heading) for column in table.columns[1:])],
+                "totals": [span, total_of(found.before).views if found.is_compared else None, *found.total],
                 "columns": [column.name for column in table.columns],
                 "rows": [row.values for row in table.rows],
             }
         ),
-        "zone": timezone.get_current_timezone_name(),
-        "notes": [(date_format(day, "DATE_FORMAT"), words) for day, words in found.notes_by_day.items()],
+        "notes": [(date_format(day, "DATE_FORMAT"), words) for day, words in notes.items()],
     }
 
 
@@ -251,7 +233,7 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
     rows = []
     # In other tables the file is two clicks away already.
     sources = dimension_names()[:1] if table.name == "grew-most" else ()
-    for row in table.head:
+    for row in table.rows[: table.shown]:
         cells: list[dict[str, Any]] = [
             {"column": column, "text": text(value, column.kind)}
             for column, value in zip(table.columns, row.values, strict=True)
@@ -259,14 +241,14 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
         link = _link(row, scope, site)
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
-            cells[0].update(file=file, file_title=tables.of_all_time(tables.dimension_title(sources[0])))
+            cells[0].update(file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0]))
         rows.append((cells[0], cells[1:], link, tables.address_of(row.values[0])))
     return {"table": table, "rows": rows}
 
 
 def _link(row: Row, scope: Scope, site: str | None) -> str:
     """Returns the address that a row leads to: the object's page, or the dashboard with a filter more; "" for none."""
-    if "object" in scope.chosen or not row.filters or row.filters.items() <= scope.chosen.items():
+    if "object" in scope.chosen or row.filters.items() <= scope.chosen.items():
         return ""
     if "object" in row.filters:
         return numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
@@ -276,14 +258,14 @@ def _link(row: Row, scope: Scope, site: str | None) -> str:
 def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Returns the filters in force: name, value, and the address of the page without each."""
     labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
-    shown = {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
+    models = {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
     chips = []
     for name, value in scope.chosen.items():
         if name in scope.fixed:
             continue
-        words = shown.get(value, value)
+        words = models.get(value, value)
         if name in {"category", "author"}:
             model, pk = (name == "category" and parse_subject(value)) or (get_user_model(), value)
             words = tables.name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
-        chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))
+        chips.append((labels.get(name) or tables.words_of(name)[1], words, scope.address(**{name: ""}, **here)))
     return chips

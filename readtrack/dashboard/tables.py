@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from readtrack import buckets
+from readtrack import buckets, subjects
 from readtrack.conf import conf, log_failure
 from readtrack.dashboard.numbers import Entry, Numbers
 from readtrack.dashboard.objects import MOST
@@ -24,18 +24,15 @@ from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
 from readtrack.reports.breakdowns import median
-from readtrack.sql import history, popular
+from readtrack.sql import history, popular, runs
 from readtrack.store import keys, read_state
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import NAMED, OTHER
-from readtrack.subjects import news_links, owner, read_state_models, subject_column, subject_of
 
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 
 NOT_KNOWN = "\N{EN DASH}"
-SHOWN = 10  # rows of a table on the page
-YESTERDAY = {"period": "yesterday"}
-REMEMBERED = 300  # seconds
+SHOWN = 10
 
 REASONS: Mapping[Reason, Any] = {
     "bot": gettext_lazy("robot, by its name"),
@@ -114,17 +111,12 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Row]
     empty: str = ""
-    shown: int = SHOWN
+    shown: int = SHOWN  # rows on the page
 
     def values(self, name: str) -> list[Any]:
         """Returns the values of a column."""
         place = [column.name for column in self.columns].index(name)
         return [row.values[place] for row in self.rows]
-
-    @property
-    def head(self) -> Sequence[Row]:
-        """Returns the rows that the page shows."""
-        return self.rows[: self.shown]
 
 
 def change(now: int, before: int) -> int | None:
@@ -142,7 +134,7 @@ def _percent(part: int | None, whole: int) -> float | None:
 
 
 def _columns(*names: str) -> list[Column]:
-    return [COLUMNS[name]._replace(heading=str(COLUMNS[name].heading)) for name in names]
+    return [COLUMNS[name] for name in names]
 
 
 def text(value: Any, kind: Kind) -> str:
@@ -151,10 +143,9 @@ def text(value: Any, kind: Kind) -> str:
         return NOT_KNOWN
     if kind == "number":
         return exact(value)
-    if kind == "share":
-        return _("%(number)s %%") % {"number": exact(round(value))}
-    if kind == "change":
-        return _("%(number)s %%") % {"number": f"{'+' if value > 0 else ''}{exact(value)}"}
+    if kind in ("share", "change"):
+        sign = "+" if kind == "change" and value > 0 else ""
+        return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
     if kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
     if kind == "trend":  # the points of a small line, 60 by 16
@@ -165,7 +156,10 @@ def text(value: Any, kind: Kind) -> str:
 
 def over_time(found: Numbers) -> Table:
     """Returns the numbers of the chart: by point, with the views of the point of the period before."""
-    until = found.known_until
+    until = buckets.now()  # until when the views are known
+    if not found.is_live:
+        good = runs.last_good()
+        until = good.began if good else buckets.hour_start(0)
     earlier = [point.views for point in found.before] + [None] * len(found.points)
     rows = [
         Row((start.isoformat(), *(point if start <= until else (None, None, None)), before, note))
@@ -238,15 +232,15 @@ def _with_values(found: Numbers) -> Table:
 def by_dimension(name: str, found: Numbers) -> Table:
     """Returns the table of a dimension: the views by its values."""
     counts, *earlier = found.summed(f"views:{name}")
-    total = counts.total()
-    columns = [Column(name, heading(name), "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
+    (title, heading), total = words_of(name), counts.total()
+    columns = [Column(name, heading, "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
     rows = [
         Row(
             (value, count, *_with_change(count, [one[value] for one in earlier]), _percent(count, total)), {name: value}
         )
         for value, count in counts.most_common()
     ]
-    return _summed(found, Table(f"by-{name}", dimension_title(name), "", columns, rows))
+    return _summed(found, Table(f"by-{name}", title, "", columns, rows))
 
 
 def _among(found: Numbers) -> str:
@@ -308,19 +302,21 @@ def funnel(found: Numbers) -> Table:
 
 def sections(found: Numbers) -> Table:
     """Returns the categories with their readers, and the number of accounts that they are unread for."""
-    rows, models = [], read_state_models()
+    rows, models = [], subjects.read_state_models()
     if "model" in found.asked.chosen:
-        linked = {owner(link.related_model) for model in found.asked.models for link in news_links(model)}
+        links = [link for model in found.asked.models for link in subjects.news_links(model)]
+        linked = {subjects.owner(link.related_model) for link in links}
         models = [model for model in models if model in linked]
-    categories = {subject_of(row): row for model in models for row in model._default_manager.order_by("pk")[:MOST]}
+    categories = {
+        subjects.subject_of(row): row for model in models for row in model._default_manager.order_by("pk")[:MOST]
+    }
     if categories:
         # With "sequence" it waits long, for a server that does not answer, too.
         readers = fail_open(read_state.count_readers, {}, [*categories]) if found.is_whole else {}
         if not readers:
-            names = {subject: subject_column(subject) for subject in categories}
-            stored = history.newest_readers([*names.values()])
-            readers = {subject: stored.get(name, 0) for subject, name in names.items()}
-        accounts = _accounts(keys.prefix(), monotonic() // REMEMBERED)
+            stored = history.newest_readers([*map(subjects.subject_column, categories)])
+            readers = {subject: stored.get(subjects.subject_column(subject), 0) for subject in categories}
+        accounts = _accounts(keys.prefix(), monotonic() // 300)
         for subject, row in categories.items():
             count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
@@ -336,13 +332,14 @@ def sections(found: Numbers) -> Table:
 
 @lru_cache(maxsize=100)  # because to count millions takes long
 def _accounts(tenant: str, when: float) -> int:
-    """Returns the number of active accounts, of one tenant and of some minutes."""
+    """Returns the number of active accounts, of one tenant and of five minutes."""
     return get_user_model()._default_manager.filter(is_active=True).count()
 
 
 def trending(found: Numbers) -> Table:
     """Returns the objects with the most views in the last hour."""
-    rows = [Row((row, views), {"object": subject}) for row, subject, views in found.trending]
+    viewed = [(name, views) for name, views in found.trending if name in found.objects.stored]  # the others are deleted
+    rows = [Row((found.objects[name], views), {"object": name}) for name, views in viewed]
     caption = _("Views of the last hour, up to 10 minutes old.")
     empty = _("No views in the last hour.") if found.is_whole else _("Not known at the moment.")
     return Table("trending", _("Trending now"), caption, _columns("title", "views"), rows, empty)
@@ -376,7 +373,10 @@ def robots(found: Numbers) -> Table:
 def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
     """Returns the table with the skips that have a label: their hits, share, hits of yesterday and hours."""
     now = buckets.hour_index(buckets.now())
-    spans = found.asked.span.hours if found.asked.before else range(now + 1), Scope.parse(YESTERDAY).span.hours
+    spans = (
+        found.asked.span.hours if found.asked.before else range(now + 1),
+        Scope.parse({"period": "yesterday"}).span.hours,
+    )
     hours, of_yesterday = ([one for back, one in enumerate(found.skips) if now - back in span] for span in spans)
     sums, earlier = sum(hours, Counter[Any]()), sum(of_yesterday, Counter[Any]())
     some = {name: str(words) for name in sums if (words := label(name))}
@@ -428,16 +428,12 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
 }
 
 
-def table_named(name: str) -> Callable[[Numbers], Table]:
-    """Returns the function that makes a table: one of TABLES, or `by-` and the name of a dimension."""
-    return TABLES[name] if name in TABLES else partial(by_dimension, name.removeprefix("by-"))
+def table_named(name: str, found: Numbers) -> Table:
+    """Returns one of TABLES, or the one of a dimension: `by-` and its name."""
+    return TABLES[name](found) if name in TABLES else by_dimension(name.removeprefix("by-"), found)
 
 
-def dimension_title(name: str) -> str:
-    """Returns the title of a dimension's table."""
-    return str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
-
-
-def heading(name: str) -> str:
-    """Returns the name of a dimension for people."""
-    return str(DIMENSIONS[name][1]) if name in DIMENSIONS else name
+def words_of(dimension: str) -> tuple[str, str]:
+    """Returns the title of a dimension's table, and the dimension's name for people."""
+    title, heading = DIMENSIONS.get(dimension, (dimension, dimension))
+    return str(title), str(heading)
