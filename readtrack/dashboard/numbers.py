@@ -15,22 +15,17 @@ from django.utils import timezone
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard.objects import CANDIDATES, By, Objects
-from readtrack.dashboard.scope import MOMENT, Scope, Span
+from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.models import FlushRun
-from readtrack.reports.breakdowns import Stage, hashes, stages
+from readtrack.reports import breakdowns
 from readtrack.reports.live import page_state
 from readtrack.reports.timelines import merged
 from readtrack.sql import history, popular, row_counts, runs
-from readtrack.sql.history import BASELINE, Sums
-from readtrack.sql.popular import Steps
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Hash, Name
-from readtrack.store.scripts import Call
 from readtrack.subjects import enters_funnel, label_of, subject_column
 
-RECENT = 5  # minutes that are now
-HOURS = 48  # hours of skips that Redis keeps
 #: By what the objects of tables are chosen; of others it is by views.
 ORDERS: Mapping[str, By] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 
@@ -83,6 +78,11 @@ class Numbers:
         self._summed = summed if self.has_gains else []
         self.kinds = of_objects if self.has_gains else [*of_objects, *summed]
         self.labels = self.objects.labels
+        # That history has of the views of whole models, of their new visitors and of their reads.
+        visitors, reads = ([*map(of, self.labels)] for of in (history.of_visitors, history.of_reads))
+        self._names = {"views": self.objects.names, "visitors": visitors, "reads": reads}
+        # Trending subjects to read: with filters most of them are left out.
+        self._limit = scripts.SLICE if scope.is_listed or "model" in scope.chosen else CANDIDATES
         #: True if there is a period before.
         self.is_compared = scope.before is not None and len(scope.before.hours) > 0
 
@@ -95,7 +95,11 @@ class Numbers:
         names = self._columns if "object" in self.asked.chosen else self.objects.names
         ranking = () if self.asked.is_listed else self.objects.ranking
         first = ranking[0][-1] if ranking else history.first_hour(names).first()
-        return self.asked.with_start(buckets.hour_start(first)) if first else self.asked
+        if not first:
+            return self.asked
+        day = timezone.localtime(buckets.hour_start(first)).date()
+        span = self.asked.span
+        return replace(self.asked, span=span._replace(since=min(buckets.day_start(day), span.since)))
 
     @cached_property
     def starts(self) -> list[datetime]:
@@ -105,29 +109,23 @@ class Numbers:
     @cached_property
     def _bounds(self) -> list[int]:
         """The first hours of the points of the period before, of what is between the two, and of the chart's points."""
-        before, now = self.scope.before, self.scope.span
-        earlier = _first_hours(before, before.starts(self.scope.by)) if before else []
-        end = before.hours.stop if before else 0
-        hours = [max(end, hour) for hour in _first_hours(now, self.starts)]
-        return [*earlier, end, *hours] if before else hours
+        before, now, by = self.scope.before, self.scope.span, self.scope.by
+        if not before:
+            return now.first_hours(by)
+        end = before.hours.stop
+        return [*before.first_hours(by), end, *(max(end, hour) for hour in now.first_hours(by))]
 
     @property
     def _gap(self) -> int:
         """The number of the points of the period before; -1 if there is none."""
         return len(self._bounds) - len(self.starts) - 1
 
-    @property
-    def _names(self) -> dict[str, list[str]]:
-        """The names that history has of the views of whole models, of their new visitors and of their reads."""
-        visitors, reads = ([*map(of, self.labels)] for of in (history.of_visitors, history.of_reads))
-        return {"views": self.objects.names, "visitors": visitors, "reads": reads}
-
     @cached_property
-    def _stored(self) -> dict[str, Sums]:
+    def _stored(self) -> dict[str, history.Sums]:
         """The sums of whole models in SQL's history."""
         if self.asked.is_listed or not self.labels:
             return {}
-        bounds = [max(BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
+        bounds = [max(history.BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
         live = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
         return history.sums_between([*chain(*self._names.values())], sorted({*bounds, *live}))
 
@@ -143,25 +141,20 @@ class Numbers:
         if self.has_chart and not self.asked.is_listed:
             _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
             calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
-        heads = trending.lists(self._heads)
+        heads = trending.lists(self._limit)
         if self.asked.is_listed:
-            recent = trending.recent([*self.objects.stored], RECENT, at=at)
+            recent = trending.recent([*self.objects.stored], 5, at=at)
         else:
-            recent = uniques.of_minutes(self.labels, RECENT, at=at)
-        refused = replace(skips.by_hour(HOURS, at=at), absent=None)
+            recent = uniques.of_minutes(self.labels, 5, at=at)
+        refused = replace(skips.by_hour(48, at=at), absent=None)  # hours that Redis keeps
         found = fail_open(scripts.run_all, [], refused, *heads, *recent, *calls)
         ends = [1, 1 + len(heads), 1 + len(heads) + len(recent)]
         return found[ends[2] :], found[ends[0] : ends[1]], found[:1], found[ends[1] : ends[2]]
 
-    @property
-    def _heads(self) -> int:
-        # With filters most of them are left out.
-        return scripts.SLICE if self.asked.is_listed or "model" in self.asked.chosen else CANDIDATES
-
     @cached_property
     def trending(self) -> list[tuple[str, int]]:
         """Subjects of the scope's models that are trending (some may be deleted), and their views of the last hour."""
-        heads, limit = self._answers[1], self._heads
+        heads, limit = self._answers[1], self._limit
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
@@ -178,7 +171,7 @@ class Numbers:
         return [subject_column(name) for one in self.objects.stored for name in (one, history.of_reads(one))]
 
     @cached_property
-    def _steps(self) -> dict[str, Steps]:
+    def _steps(self) -> dict[str, popular.Steps]:
         """The views and visitors by name in history and place among the bounds, of models too for their funnels.
 
         "Reading" shows no points, so those of a period are in one place. What grew most has points, but no reads.
@@ -194,7 +187,7 @@ class Numbers:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
         steps, found = self._steps, list[Entry]()
         stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
-        gap, last, none = self._gap, len(self._bounds) - 1, Steps({}, {})
+        gap, last, none = self._gap, len(self._bounds) - 1, popular.Steps({}, {})
         points = self._points = [[0, 0, 0] for _ in self._bounds]
         for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
             views: Mapping[int, int] = steps[column].views
@@ -236,7 +229,7 @@ class Numbers:
     @cached_property
     def hashes(self) -> dict[Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
-        return hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds and self.objects.stored else {}
+        return breakdowns.hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
 
     @cached_property
     def _summands(self) -> Sequence[Mapping[Name, Counter[str]]]:
@@ -257,7 +250,7 @@ class Numbers:
         return sums
 
     @property
-    def funnel(self) -> list[list[Stage]]:
+    def funnel(self) -> list[list[breakdowns.Stage]]:
         """The stages of the objects' funnels together, in the period and, if known, in the one before."""
         labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
         if not self.has_gains:
@@ -268,8 +261,8 @@ class Numbers:
             for label, tag in product(labels, keys.past_tags()):
                 for place, views in self._steps[f"{label}{tag}"].views.items():
                     viewed[place < self._gap][label] += views if place != self._gap else 0
-        found = zip(self._summands, viewed)  # noqa: B905 - there may be no period before
-        return [stages({name: one for name, one in counts.items() if name[0] == "funnel"}, by) for counts, by in found]
+        funnels = [{name: one for name, one in some.items() if name[0] == "funnel"} for some in self._summands]
+        return [*map(breakdowns.stages, funnels, viewed)]  # there may be no period before
 
     @cached_property
     def _all_points(self) -> list[Counts]:
@@ -328,7 +321,7 @@ class Numbers:
         return max(self.scope.span.since, buckets.hour_start(max(hours, default=0)))
 
     @property
-    def _union(self) -> list[Call[int]]:
+    def _union(self) -> list[scripts.Call[int]]:
         """The call that counts the people of several partitions, for the second round trip, where one has answered."""
         sketches = {tag: one for tag, one in zip(keys.tags(), self._answers[3]) if one is not None}  # noqa: B905 - no answer
         if self.asked.is_listed or conf.PARTITIONS == 1 or not sketches:
@@ -368,9 +361,3 @@ class Numbers:
 def total_of(points: Sequence[Counts]) -> Counts:
     """Returns the sums of the points."""
     return Counts(*map(sum, zip(*points, strict=True))) if points else Counts()
-
-
-def _first_hours(span: Span, starts: Sequence[datetime]) -> list[int]:
-    """Returns the first hour of each point. An hour in two of them (half-hour zones) is in the earlier one."""
-    rest = [buckets.hour_index(start + buckets.HOUR - buckets.MINUTE) for start in starts[1:]]
-    return [span.hours.start, *rest]

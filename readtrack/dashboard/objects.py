@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
 
@@ -22,7 +22,6 @@ By = popular.By | Literal["growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
-DAY = 25  # hours of the longest day
 
 
 class Objects:
@@ -34,6 +33,12 @@ class Objects:
     def __init__(self, scope: Scope, by: By, trending: Callable[[], Iterable[str]], obj: Model | None = None) -> None:
         self.scope, self.by, self._trending = scope, by, trending
         self.labels = [label_of(model) for model in scope.models]
+        #: The names that history has of the views of whole models: one for each partition.
+        self.names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
+        back = buckets.hour_index(buckets.now()) - scope.span.hours.start
+        #: The days of the list that goes back to the first hour of the period.
+        self.days = next((days for days in popular.DAYS if days * 24 >= back and scope.before), popular.EVER)
+        self._column = "views" if by == "growth" else popular.COLUMNS[by]
         self._many = scope.models  # those with too many objects for all of them
         self._rows: dict[str, Any] = {subject_of(obj): obj} if obj else {}  # that are loaded
 
@@ -89,7 +94,7 @@ class Objects:
         earlier: Mapping[str, int] = {}
         before = self.scope.before.hours if self.by == "growth" and self.scope.before else range(0)
         # The lists lack the running hour, which is in the trending one, but not for filters.
-        is_short = self.scope.is_listed and len(span) <= DAY
+        is_short = self.scope.is_listed and len(span) <= 25  # hours of the longest day
         if not is_short and self.scope.is_present:
             best = [(name, least) for name, _, _, _, _, least, *_ in self.ranking]
         elif not is_short:
@@ -107,7 +112,7 @@ class Objects:
 
     @cached_property
     def ranking(self) -> list[Any]:
-        """The list that goes back to the first hour of the period; entries of that of all time end with that hour."""
+        """The list of so many days; entries of that of all time end with the first hour of history."""
         found = popular.entries(*self._listed, days=self.days, by=self._column)
         # Not by the bound, which has what is in several lists several times, so what was viewed of late comes first.
         found = found.annotate(least=Max(self._column)).order_by("-least", "subject")
@@ -116,27 +121,11 @@ class Objects:
         return [*found[:MOST]]
 
     @property
-    def names(self) -> list[str]:
-        """The names that history has of the views of whole models: one for each partition."""
-        return [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
-
-    @property
-    def days(self) -> int:
-        """The days of that list."""
-        back = buckets.hour_index(buckets.now()) - self.scope.span.hours.start
-        found = next((days for days in popular.DAYS if days * 24 >= back), popular.EVER)
-        return found if self.scope.before else popular.EVER
-
-    @property
     def _listed(self) -> list[str]:
         """The labels of the models, or the names that history has of their reads."""
         is_read = self.by == "reads" and self.days != popular.EVER
         labels = map(label_of, self._many)
         return [history.of_reads(label) if is_read else label for label in labels]
-
-    @property
-    def _column(self) -> str:
-        return "views" if self.by == "growth" else popular.COLUMNS[self.by]
 
     @property
     def is_cut(self) -> bool:
@@ -161,13 +150,14 @@ class Objects:
 
     def __getitem__(self, subject: str) -> Any:
         """Returns the object, whose row is loaded with those of all others if that was not done before."""
-        return self._rows.get(subject) or SimpleLazyObject(partial(self._row, subject))
 
-    def _row(self, subject: str) -> Model:
-        if subject not in self._rows:
-            self.load(self.stored)
-        ((model, pks),) = rows_by_model([subject]).items()
-        return self._rows.get(subject) or model(pk=next(iter(pks)))  # which was deleted meanwhile
+        def load_row() -> Model:
+            if subject not in self._rows:
+                self.load(self.stored)
+            ((model, pks),) = rows_by_model([subject]).items()
+            return self._rows.get(subject) or model(pk=next(iter(pks)))  # which was deleted meanwhile
+
+        return self._rows.get(subject) or SimpleLazyObject(load_row)
 
     def _links(self, name: str, model: type[Model]) -> list[Any]:
         """Returns the foreign keys of the model that a filter by category or author may be about."""
