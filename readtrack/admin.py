@@ -23,9 +23,9 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
 from readtrack.conf import conf
+from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.page import dashboard
 from readtrack.dashboard.scope import Scope
-from readtrack.dashboard.tables import address_of, name_of, title_of
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact

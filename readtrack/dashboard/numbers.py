@@ -1,6 +1,6 @@
 """The numbers of a scope. Each is computed when a table or a chart asks for it, so an export costs only its own."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     subject: str
     now: Counts
     before: Counts
-    views: Mapping[int, int]  # by place among the bounds of the chart
+    gained: Sequence[Mapping[int, int]]  # views, new visitors and reads by place among the bounds of the chart
 
     @property
     def growth(self) -> int:
@@ -188,27 +188,21 @@ class Numbers:
         steps, found = self._steps, list[Entry]()
         stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
         gap, last, none = self._gap, len(self._bounds) - 1, popular.Steps({}, {})
-        points = self._points = [[0, 0, 0] for _ in self._bounds]
         for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
             views: Mapping[int, int] = steps[column].views
             if new := live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
                 views = {**views, last: views.get(last, 0) + new}
-            now, before = [0, 0, 0], [0, 0, 0]
-            for number, gained in enumerate((views, steps[column].visitors, steps.get(of_reads, none).views)):
-                for place, count in gained.items():
-                    points[place][number] += count
-                    if place > gap:
-                        now[number] += count
-                    elif place < gap:
-                        before[number] += count
+            gained = (views, steps[column].visitors, steps.get(of_reads, none).views)
+            now = [sum(count for place, count in one.items() if place > gap) for one in gained]
+            before = [sum(count for place, count in one.items() if place < gap) for one in gained]
             if self.asked.before is None:  # with what came before history, which is in no point
                 now[0] = max(now[0], self._live[1].get(subject, 0))
-            found.append(Entry(subject, Counts(*now), Counts(*before), views))
+            found.append(Entry(subject, Counts(*now), Counts(*before), gained))
         return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
 
     def trend(self, entry: Entry) -> list[int]:
         """Returns the views of an object by point of the chart."""
-        return [entry.views.get(place, 0) for place in range(self._gap + 1, len(self._bounds))]
+        return [entry.gained[0].get(place, 0) for place in range(self._gap + 1, len(self._bounds))]
 
     @cached_property
     def _live(self) -> tuple[dict[str, int], dict[str, int], dict[Name, Hash]]:
@@ -242,12 +236,8 @@ class Numbers:
 
     def summed(self, kind: str) -> list[Counter[str]]:
         """Returns the counts of one kind of all objects together, in the period and, if known, in the one before."""
-        sums: list[Counter[str]] = []
-        for found in self._summands:
-            sums.append(Counter())
-            for (name, _), counts in found.items():
-                sums[-1].update(counts if name == kind else {})
-        return sums
+        named = [[counts for (name, _), counts in found.items() if name == kind] for found in self._summands]
+        return [sum(some, Counter[str]()) for some in named]
 
     @property
     def funnel(self) -> list[list[breakdowns.Stage]]:
@@ -265,48 +255,31 @@ class Numbers:
         return [*map(breakdowns.stages, funnels, viewed)]  # there may be no period before
 
     @cached_property
-    def _all_points(self) -> list[Counts]:
-        if self.asked.is_listed:
-            _ = self.entries
-            return [Counts(*point) for point in self._points]
-        places: list[Counter[str]] = [Counter() for _ in self._bounds]
-        for number, names in self._names.items():
-            hours = merged({name: self._stored[name] for name in names}, self._answers[0] if number == "views" else [])
+    def points(self) -> tuple[list[Counts], list[Counts]]:
+        """The numbers of the whole scope by point: of the period before, if the two are compared, and of the period."""
+        places = [[0, 0, 0] for _ in self._bounds]
+        for one in self.entries if self.asked.is_listed else ():
+            for number, gained in enumerate(one.gained):
+                for place, count in gained.items():
+                    places[place][number] += count
+        for number, names in enumerate(() if self.asked.is_listed else self._names.values()):
+            hours = merged({name: self._stored[name] for name in names}, [] if number else self._answers[0])
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][number] += count
-        return [Counts(**place) for place in places]
-
-    @property
-    def points(self) -> list[Counts]:
-        """The numbers of the whole scope by point of the chart."""
-        return self._all_points[self._gap + 1 :]
-
-    @property
-    def before(self) -> list[Counts]:
-        """The numbers of the period before by point."""
-        return self._all_points[: max(0, self._gap)] if self.is_compared else []
+        found = [Counts(*place) for place in places]
+        return found[: max(0, self._gap)] if self.is_compared else [], found[self._gap + 1 :]
 
     @property
     def total(self) -> Counts:
-        found = total_of(self.points)
+        found = total_of(self.points[1])
         if self.asked.before is not None:
             return found
         if self.asked.is_listed:
             return found._replace(views=max(found.views, sum(one.now.views for one in self.entries)))
         # What came before history is in no point.
-        before = {number: sum(self._stored[name].before for name in names) for number, names in self._names.items()}
-        return total_of([found, Counts(**before)])
-
-    @cached_property
-    def notes(self) -> list[str]:
-        """The notes of editors on the days of each point of the chart; "" for none."""
-        days = [timezone.localtime(start).date() for start in self.starts]
-        found: list[list[str]] = [[] for _ in days]
-        for day, text in self.flush_and_notes[1].items():
-            # The first hour of the day, or the week or month that the day is in.
-            found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
-        return ["; ".join(texts) for texts in found]
+        before = [sum(self._stored[name].before for name in names) for names in self._names.values()]
+        return total_of([found, Counts(*before)])
 
     @property
     def summed_until(self) -> datetime | None:

@@ -21,6 +21,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import Numbers, total_of
+from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Row, Table, change, text
 from readtrack.hits.addresses import NOTICES
@@ -89,14 +90,14 @@ def _export(table: Table, kind: str, *, is_complete: bool) -> HttpResponse:
     if kind == "json":
         names = [one.name for one in table.columns]
         content = {"table": table.name, "is_complete": is_complete, "columns": names, "headings": headings}
-        options = {"default": tables.title_of}
+        options = {"default": title_of}
         return JsonResponse({**content, "rows": rows}, headers=headers, json_dumps_params=options)
     csv.writer(response).writerows(map(_cell, row) for row in (headings, *rows))
     return response
 
 
 def _cell(value: Any) -> Any:
-    value = tables.title_of(value) if isinstance(value, Model) else value
+    value = title_of(value) if isinstance(value, Model) else value
     if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
         return f"'{value}"
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
@@ -162,7 +163,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
     until, as_of = found.summed_until, ""
     names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if until else 1]
-    befores: list[int | None] = [*total_of(found.before)] if found.is_compared else [None] * 3
+    befores: list[int | None] = [*total_of(found.points[0])] if found.is_compared else [None] * 3
     if until and found.scope.is_present and not found.scope.is_listed:
         local, now = timezone.localtime(until), timezone.localtime(buckets.now())
         as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
@@ -195,7 +196,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     totals = {name: exact(number) for name, number in found.total._asdict().items()}
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {**totals, "span": span}
     drawn = [
-        charts.lines(table.title, starts, series, description=summary, notes=found.notes, shape=shape)
+        charts.lines(table.title, starts, series, description=summary, notes=table.values("notes"), shape=shape)
         for shape in (charts.WIDE, charts.NARROW)
     ]
     places = [place for place, one in enumerate(table.columns) if one.name != "before" or found.is_compared]
@@ -219,7 +220,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "chart_values": json.dumps(
             {
                 "labels": [_("Period"), *(str(column.heading) for column in table.columns[1:])],
-                "totals": [span, total_of(found.before).views if found.is_compared else None, *found.total],
+                "totals": [span, total_of(found.points[0]).views if found.is_compared else None, *found.total],
                 "columns": [column.name for column in table.columns],
                 "rows": [row.values for row in table.rows],
             }
@@ -242,7 +243,7 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
             cells[0].update(file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0]))
-        rows.append((cells[0], cells[1:], link, tables.address_of(row.values[0])))
+        rows.append((cells[0], cells[1:], link, address_of(row.values[0])))
     return {"table": table, "rows": rows}
 
 
@@ -266,6 +267,6 @@ def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[
         words = models.get(value, value)
         if name in {"category", "author"}:
             model, pk = (name == "category" and parse_subject(value)) or (get_user_model(), value)
-            words = tables.name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
+            words = name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
         chips.append((labels.get(name) or tables.words_of(name)[1], words, scope.address(**{name: ""}, **here)))
     return chips

@@ -1,5 +1,6 @@
 """The tables of the dashboard: rows of plain values, which the page shows and exports give out as they are."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,16 +10,15 @@ from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 from django.contrib.auth import get_user_model
-from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from readtrack import buckets, subjects
-from readtrack.conf import conf, log_failure
+from readtrack.conf import conf
 from readtrack.dashboard.numbers import Entry, Numbers
-from readtrack.dashboard.objects import MOST
+from readtrack.dashboard.objects import MOST, title_of
 from readtrack.dashboard.scope import Scope
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
@@ -160,10 +160,16 @@ def over_time(found: Numbers) -> Table:
     if not found.is_live:
         good = runs.last_good()
         until = good.began if good else buckets.hour_start(0)
-    earlier = [point.views for point in found.before] + [None] * len(found.points)
+    before, points = found.points
+    earlier = [point.views for point in before] + [None] * len(points)
+    days = [timezone.localtime(start).date() for start in found.starts]
+    notes: list[list[str]] = [[] for _ in days]
+    for day, words in found.flush_and_notes[1].items():
+        # The first hour of the day, or the week or month that the day is in.
+        notes[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(words)
     rows = [
-        Row((start.isoformat(), *(point if start <= until else (None, None, None)), before, note))
-        for start, point, before, note in zip(found.starts, found.points, earlier, found.notes, strict=False)
+        Row((start.isoformat(), *(point if start <= until else (None, None, None)), views, "; ".join(texts)))
+        for start, point, views, texts in zip(found.starts, points, earlier, notes, strict=False)
     ]
     columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
     return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
@@ -250,21 +256,19 @@ def _among(found: Numbers) -> str:
 
 def _summed(found: Numbers, table: Table) -> Table:
     """Returns the table of a breakdown or a funnel with the words that tell what its counts are about."""
-    if found.has_gains:
-        caption, empty = (
-            _("Of all objects in the period; the last minutes may be missing."),
-            _("No views in this period."),
-        )
-        return replace(table, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
-    caption = ngettext(
-        "Views of all time of the most viewed object of the period.",
-        "Views of all time of the %(count)s most viewed objects of the period together.",
-        len(found.objects.first),
-    ) % {"count": exact(len(found.objects.first))}
+    title, empty = table.title, _("No views in this period.")
+    caption = _("Of all objects in the period; the last minutes may be missing.")
+    if not found.has_gains:
+        count = len(found.objects.first)
+        caption = ngettext(
+            "Views of all time of the most viewed object of the period.",
+            "Views of all time of the %(count)s most viewed objects of the period together.",
+            count,
+        ) % {"count": exact(count)}
+        title, empty = of_all_time(title), _("Nothing yet.")
     if "object" in found.asked.chosen:
         caption = _("Views of all time.")
-    caption = f"{caption} {table.caption}".rstrip()
-    return replace(table, title=of_all_time(table.title), caption=caption, empty=_("Nothing yet."))
+    return replace(table, title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
 
 
 def of_all_time(title: str) -> str:
@@ -388,29 +392,6 @@ def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table
             Row((some[name], sums[name], _percent(sums[name], total), before, [one[name] for one in hours[::-1]]))
         )
     return replace(table, rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
-
-
-def address_of(obj: Any) -> str:
-    """Returns the address of the object's page on the site; "" for one without, or if the site's method fails."""
-    try:
-        return str(obj.get_absolute_url() or "") if hasattr(obj, "get_absolute_url") else ""
-    except Exception as error:  # such as NoReverseMatch for one row
-        log_failure(f"{obj.__class__.__name__}.get_absolute_url", "the dashboard has no link to it", type(error))
-        return ""
-
-
-def title_of(obj: Any) -> str:
-    """Returns the object as text; its model and key if the site's method fails."""
-    try:
-        return str(obj)
-    except Exception as error:
-        log_failure(f"{obj.__class__.__name__}.__str__", "the dashboard shows its key", type(error))
-        return Model.__str__(obj)
-
-
-def name_of(user: Any) -> str:
-    """Returns the user's full name; the user as text where there is none."""
-    return (user.get_full_name() if hasattr(user, "get_full_name") else "") or title_of(user)
 
 
 DIMENSIONS = {

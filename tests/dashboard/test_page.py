@@ -427,7 +427,7 @@ def test_a_shown_row_that_is_deleted_meanwhile_is_its_key(admin_client: Client) 
     table = tables.most_viewed(found)
     Post.objects.filter(pk=gone.pk).delete()
     found.objects.load([subject_of(other)])
-    assert [tables.title_of(row.values[0]) for row in table.rows] == ["", "Other"]
+    assert [objects.title_of(row.values[0]) for row in table.rows] == ["", "Other"]
     assert table.rows[0].values[0].pk == gone.pk
 
 
