@@ -10,7 +10,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy as _
 from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.dashboard.objects import address_of, name_of, title_of
-from readtrack.dashboard.page import dashboard
+from readtrack.dashboard.page import FILES, export, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
@@ -33,7 +33,6 @@ from readtrack.reports.access import is_author, may_view_numbers, numbers_url
 from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of_counts, counted_subject_of, has_read_state, news_links
 
-SHOWN = 10  # rows that a confirmation names
 SLICE = 500  # rows that are changed at a time, of millions perhaps
 
 
@@ -48,7 +47,7 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
                 **modeladmin.admin_site.each_context(request),
                 "title": title,
                 "loss": loss,
-                "rows": rows[:SHOWN],
+                "rows": rows[:10],
                 "count": rows.count(),
                 "action": name,
                 "is_all": request.POST.get("select_across", "0"),
@@ -220,16 +219,24 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def _page(
         self, request: HttpRequest, fixed: Mapping[str, str], *, allowed: bool, obj: Model | None = None, **context: Any
-    ) -> Any:
+    ) -> HttpResponse:
+        """Returns the page of the scope in the address, or with `format` one of its tables as a file.
+
+        `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`.
+        """
         if not allowed:
             raise PermissionDenied
+        scope, sees_all, asked = Scope.parse(request.GET, fixed=fixed), self.has_view_permission(request), request.GET
+        options = {"has_notes": sees_all or not fixed, "obj": obj}
+        if (kind := asked.get("format")) in FILES:
+            return export(scope, asked.get("table", ""), kind, **options)
+        request.current_app = site = self.admin_site.name  # for the template's addresses, too
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
-            "sees_all": self.has_view_permission(request),
+            "sees_all": sees_all,
             **context,
+            **page_context(scope, asked.get("tab", ""), site=site, **options),
         }
-        request.current_app = site = self.admin_site.name  # for the template's addresses, too
-        sees_notes = context["sees_all"] or not fixed
-        return dashboard(request, site=site, fixed=fixed, context=context, has_notes=sees_notes, obj=obj)
+        return TemplateResponse(request, "admin/readtrack/dashboard.html", context)

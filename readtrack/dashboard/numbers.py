@@ -17,13 +17,10 @@ from readtrack.conf import conf
 from readtrack.dashboard.objects import CANDIDATES, By, Objects
 from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.models import FlushRun
-from readtrack.reports import breakdowns
-from readtrack.reports.live import page_state
-from readtrack.reports.timelines import merged
+from readtrack.reports import breakdowns, live, timelines
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
-from readtrack.store.counters import Hash, Name
 from readtrack.subjects import enters_funnel, label_of, subject_column
 
 #: By what the objects of tables are chosen; of others it is by views.
@@ -126,8 +123,8 @@ class Numbers:
         if self.asked.is_listed or not self.labels:
             return {}
         bounds = [max(history.BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
-        live = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
-        return history.sums_between([*chain(*self._names.values())], sorted({*bounds, *live}))
+        recent = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
+        return history.sums_between([*chain(*self._names.values())], sorted({*bounds, *recent}))
 
     @cached_property
     def _answers(self) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
@@ -186,11 +183,11 @@ class Numbers:
     def entries(self) -> list[Entry]:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
         steps, found = self._steps, list[Entry]()
-        stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
+        stored, now_live, _ = self._live if self.asked.is_present else ({}, {}, {})
         gap, last, none = self._gap, len(self._bounds) - 1, popular.Steps({}, {})
         for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
             views: Mapping[int, int] = steps[column].views
-            if new := live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
+            if new := now_live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
                 views = {**views, last: views.get(last, 0) + new}
             gained = (views, steps[column].visitors, steps.get(of_reads, none).views)
             now = [sum(count for place, count in one.items() if place > gap) for one in gained]
@@ -205,28 +202,26 @@ class Numbers:
         return [entry.gained[0].get(place, 0) for place in range(self._gap + 1, len(self._bounds))]
 
     @cached_property
-    def _live(self) -> tuple[dict[str, int], dict[str, int], dict[Name, Hash]]:
+    def _live(self) -> tuple[dict[str, int], dict[str, int], dict[counters.Name, counters.Hash]]:
         """The views of each object of all time: SQL's, and Redis's; and Redis's hashes, in the same round trip."""
         stored = self.objects.stored
-        if not stored:
-            return {}, {}, {}
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
         reads = counters.hashes(self.objects.first, self.kinds) if self.kinds else []
         union = self._union
-        state = page_state(counts=counts, others=[*reads, *union])
+        state = live.page_state(counts=counts, others=[*reads, *union])
         if union and state.others:
             self.recent = state.others.pop()
         found = {name: one for some in state.others for name, one in some.items() if one.counts}
         return counts, state.views, found
 
     @cached_property
-    def hashes(self) -> dict[Name, Counter[str]]:
+    def hashes(self) -> dict[counters.Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
         return breakdowns.hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
 
     @cached_property
-    def _summands(self) -> Sequence[Mapping[Name, Counter[str]]]:
+    def _summands(self) -> Sequence[Mapping[counters.Name, Counter[str]]]:
         """The gains of whole models in the period and, if the two are compared, in the one before; else `hashes`."""
         if not self.has_gains:
             return [self.hashes]
@@ -263,7 +258,7 @@ class Numbers:
                 for place, count in gained.items():
                     places[place][number] += count
         for number, names in enumerate(() if self.asked.is_listed else self._names.values()):
-            hours = merged({name: self._stored[name] for name in names}, [] if number else self._answers[0])
+            hours = timelines.merged({name: self._stored[name] for name in names}, [] if number else self._answers[0])
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][number] += count
@@ -333,4 +328,4 @@ class Numbers:
 
 def total_of(points: Sequence[Counts]) -> Counts:
     """Returns the sums of the points."""
-    return Counts(*map(sum, zip(*points, strict=True))) if points else Counts()
+    return Counts(*map(sum, zip(*points, strict=True)))

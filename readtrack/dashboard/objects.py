@@ -19,7 +19,7 @@ from readtrack.sql.row_counts import FEW
 from readtrack.store import keys
 from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of
 
-By = popular.By | Literal["growth"]
+By = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
@@ -39,7 +39,6 @@ class Objects:
         back = buckets.hour_index(buckets.now()) - scope.span.hours.start
         #: The days of the list that goes back to the first hour of the period.
         self.days = next((days for days in popular.DAYS if days * 24 >= back and scope.before), popular.EVER)
-        self._column = "views" if by == "growth" else popular.COLUMNS[by]
         self._many = scope.models  # those with too many objects for all of them
         self._rows: dict[str, Any] = {subject_of(obj): obj} if obj else {}  # that are loaded
 
@@ -105,7 +104,7 @@ class Objects:
         if is_short or (not best and not self.scope.is_present and len(span) <= popular.QUARTER):
             rows = [self.scope.rows(model) for model in self._many if self.scope.is_listed]
             summed = popular.most(self._listed, since=span.start, until=span.stop, rows=rows)
-            best = [(name, getattr(one, self._column)) for name, one in summed]
+            best = [(name, one.views) for name, one in summed]
             gains = popular.gains([name for name, _ in best], since=before.start, until=before.stop)
             earlier = {name: one.views for name, one in gains.items()}
         best.sort(key=lambda one: one[1] - earlier.get(one[0], 0), reverse=True)
@@ -114,9 +113,9 @@ class Objects:
     @cached_property
     def ranking(self) -> list[Any]:
         """The list of so many days; entries of that of all time end with the first hour of history."""
-        found = popular.entries(*self._listed, days=self.days, by=self._column)
+        found = popular.entries(*self._listed, days=self.days, by="views")
         # Not by the bound, which has what is in several lists several times, so what was viewed of late comes first.
-        found = found.annotate(least=Max(self._column)).order_by("-least", "subject")
+        found = found.annotate(least=Max("views")).order_by("-least", "subject")
         if self.days == popular.EVER:
             found = found.annotate(start=Subquery(history.first_hour(self.names)))
         return [*found[:MOST]]

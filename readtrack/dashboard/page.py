@@ -1,4 +1,4 @@
-"""The dashboard's page, its tables as files (CSV for people, JSON for programs), and the view that serves both."""
+"""The dashboard's page, and its tables as files: CSV for people and spreadsheets, JSON for programs."""
 
 import csv
 import json
@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.db.models import Model
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.template.response import TemplateResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.functional import lazy
@@ -23,7 +22,7 @@ from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import Numbers, total_of
 from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
-from readtrack.dashboard.tables import Row, Table, change, text
+from readtrack.dashboard.tables import Table, change, text
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
 from readtrack.reports.access import numbers_url
@@ -55,43 +54,28 @@ TABS: Mapping[str, Any] = {
 }
 
 
-def dashboard(
-    request: HttpRequest, *, site: str, fixed: Mapping[str, str], context: Mapping[str, Any], **options: Any
-) -> HttpResponse:
-    """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
-
-    `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
-    template needs besides, and `options` are those of Numbers. Titles lead to pages of the admin with the name `site`.
-    Raises Http404 for a file of a table that the page lacks.
-    """
-    scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
-    if (kind := request.GET.get("format")) in FILES:
-        if not any(name in names for names in _tabs(scope).values()):
-            raise Http404
-        found = Numbers(scope, [name], **options)
-        return _export(tables.table_named(name, found), kind, is_complete=found.is_whole)
-    chosen = page_context(scope, request.GET.get("tab", ""), site=site, **options)
-    return TemplateResponse(request, "admin/readtrack/dashboard.html", {**context, **chosen})
-
-
-def _export(table: Table, kind: str, *, is_complete: bool) -> HttpResponse:
-    """Returns the table as CSV or JSON, in the units of the page: shares and changes in per cent, times in seconds.
+def export(scope: Scope, name: str, kind: str, **options: Any) -> HttpResponse:
+    """Returns a table of the page as CSV or JSON, in its units: shares and changes in per cent, times in seconds.
 
     Columns have the headings of the page, and in JSON also names that are the same in all languages. A text in CSV
     cannot be a formula. A file without what a silent Redis knows says so in its name, in a header, and in JSON.
+    `options` are those of Numbers. Raises Http404 for a table that the page lacks.
     """
-    name = f"{table.name}.{kind}" if is_complete else f"{table.name}-incomplete.{kind}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    if not any(name in names for names in _tabs(scope).values()):
+        raise Http404
+    found = Numbers(scope, [name], **options)
+    table, is_complete = tables.table_named(name, found), found.is_whole
+    file = f"{name}.{kind}" if is_complete else f"{name}-incomplete.{kind}"
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     if not is_complete:
         headers["X-Readtrack-Complete"] = "false"
-    response = HttpResponse(headers=headers, content_type="text/csv; charset=utf-8")
     headings = [str(one.heading) for one in table.columns]
     rows = [[round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows]
     if kind == "json":
         names = [one.name for one in table.columns]
-        content = {"table": table.name, "is_complete": is_complete, "columns": names, "headings": headings}
-        options = {"default": title_of}
-        return JsonResponse({**content, "rows": rows}, headers=headers, json_dumps_params=options)
+        content = {"table": name, "is_complete": is_complete, "columns": names, "headings": headings, "rows": rows}
+        return JsonResponse(content, headers=headers, json_dumps_params={"default": title_of})
+    response = HttpResponse(headers=headers, content_type="text/csv; charset=utf-8")
     csv.writer(response).writerows(map(_cell, row) for row in (headings, *rows))
     return response
 
@@ -239,21 +223,16 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
             {"column": column, "text": text(value, column.kind)}
             for column, value in zip(table.columns, row.values, strict=True)
         ]
-        link = _link(row, scope, site)
+        link = ""  # to the object's page, or to the dashboard with a filter more
+        if "object" not in scope.chosen and not row.filters.items() <= scope.chosen.items():
+            link = scope.address(**row.filters)
+            if "object" in row.filters:
+                link = numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
             cells[0].update(file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0]))
         rows.append((cells[0], cells[1:], link, address_of(row.values[0])))
     return {"table": table, "rows": rows}
-
-
-def _link(row: Row, scope: Scope, site: str | None) -> str:
-    """Returns the address that a row leads to: the object's page, or the dashboard with a filter more; "" for none."""
-    if "object" in scope.chosen or row.filters.items() <= scope.chosen.items():
-        return ""
-    if "object" in row.filters:
-        return numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
-    return scope.address(**row.filters)
 
 
 def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:

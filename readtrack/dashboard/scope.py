@@ -61,7 +61,7 @@ class Span(NamedTuple):
         return [max(start, self.since) for start in starts]
 
     def first_hours(self, by: Period) -> list[int]:
-        """Returns the first hour of each of them. An hour in two (half-hour zones) is in the earlier one."""
+        """Returns the first hour of each start. An hour in two periods (half-hour zones) is in the earlier one."""
         rest = [buckets.hour_index(start + buckets.HOUR - buckets.MINUTE) for start in self.starts(by)[1:]]
         return [self.hours.start, *rest]
 
@@ -159,12 +159,9 @@ class Scope:
 
     def address(self, **changes: str) -> str:
         """Returns the query string of this scope with changes; an empty value takes a filter away."""
-        period = {"period": self.period}
-        if self.period == "range":
-            last = self.span.until - MOMENT
-            period = {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
-        if "period" in changes:
-            period = {}
+        period = {} if "period" in changes else {"period": self.period}
+        if period.get("period") == "range":
+            period = {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{self.span.until - MOMENT:%Y-%m-%d}"}
         named = {name: value for name, value in self.chosen.items() if name not in self.fixed}
         return "?" + urlencode({name: value for name, value in {**period, **named, **changes}.items() if value})
 
