@@ -1,13 +1,12 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import django
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -41,7 +40,7 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
 
     @admin.action(permissions=["change"], description=description)
     def act(modeladmin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
-        title, rows = description % model_format_dict(queryset), queryset.order_by("pk")
+        title, rows = description % utils.model_format_dict(queryset), queryset.order_by("pk")
         if "confirmed" not in request.POST:
             context = {
                 **modeladmin.admin_site.each_context(request),
@@ -51,7 +50,7 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
                 "count": rows.count(),
                 "action": name,
                 "is_all": request.POST.get("select_across", "0"),
-                "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+                "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME),
             }
             return TemplateResponse(request, "admin/readtrack/confirm.html", context)
         try:
@@ -100,7 +99,7 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = flatten_fieldsets(self.fieldsets) if self.fieldsets else flatten(self.fields or ())
+        named = utils.flatten_fieldsets(self.fieldsets) if self.fieldsets else utils.flatten(self.fields or ())
         counts = {"view_count", "visitor_count"}.intersection(named).difference(self.readonly_fields)
         self.readonly_fields = [*self.readonly_fields, *counts]  # type: ignore[misc]  # a ClassVar in the stubs
         if self.actions is not None:
@@ -184,12 +183,11 @@ class DashboardAdmin(ReadOnlyAdmin):
         return [*own, *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        allowed = self.has_view_permission(request)
         chosen, given = Scope.parse(request.GET).chosen.get("object", ""), request.GET.copy()
-        if allowed and chosen:  # all about one object is on its page
+        if chosen and self.has_view_permission(request):  # all about one object is on its page
             del given["object"]
             return redirect(f"{self._url('readtrack_object', chosen)}?{given.urlencode()}")
-        return self._page(request, {}, allowed=allowed, **{"title": gettext("Dashboard"), **(extra_context or {})})
+        return self._page(request, {}, may_see=False, **{"title": gettext("Dashboard"), **(extra_context or {})})
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
@@ -205,8 +203,8 @@ class DashboardAdmin(ReadOnlyAdmin):
             report = self._url("readtrack_author") + here.address()
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
-        allowed = may_view_numbers(request.user, obj)
-        return self._page(request, {"object": chosen}, allowed=allowed, obj=obj, title=title_of(obj), links=shown)
+        may_see = may_view_numbers(request.user, obj)
+        return self._page(request, {"object": chosen}, may_see=may_see, obj=obj, title=title_of(obj), links=shown)
 
     def _url(self, name: str, *args: str) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
@@ -214,22 +212,22 @@ class DashboardAdmin(ReadOnlyAdmin):
     def author_view(self, request: HttpRequest) -> Any:
         """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
-        allowed = not conf.VIEW_NUMBERS or self.has_view_permission(request)
-        return self._page(request, {"author": str(request.user.pk)}, allowed=allowed, title=title)
+        return self._page(request, {"author": str(request.user.pk)}, may_see=not conf.VIEW_NUMBERS, title=title)
 
     def _page(
-        self, request: HttpRequest, fixed: Mapping[str, str], *, allowed: bool, obj: Model | None = None, **context: Any
+        self, request: HttpRequest, fixed: dict[str, str], *, may_see: bool, obj: Model | None = None, **context: Any
     ) -> HttpResponse:
         """Returns the page of the scope in the address, or with `format` one of its tables as a file.
 
-        `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`.
+        `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`. It is for users who may
+        see all numbers, and with `may_see` for others.
         """
-        if not allowed:
+        scope, sees_all = Scope.parse(request.GET, fixed=fixed), self.has_view_permission(request)
+        if not (sees_all or may_see):
             raise PermissionDenied
-        scope, sees_all, asked = Scope.parse(request.GET, fixed=fixed), self.has_view_permission(request), request.GET
-        options = {"has_notes": sees_all or not fixed, "obj": obj}
-        if (kind := asked.get("format")) in FILES:
-            return export(scope, asked.get("table", ""), kind, **options)
+        options = {"has_notes": sees_all, "obj": obj}
+        if (kind := request.GET.get("format")) in FILES:
+            return export(scope, request.GET.get("table", ""), kind, **options)
         request.current_app = site = self.admin_site.name  # for the template's addresses, too
         context = {
             **self.admin_site.each_context(request),
@@ -237,6 +235,6 @@ class DashboardAdmin(ReadOnlyAdmin):
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "sees_all": sees_all,
             **context,
-            **page_context(scope, asked.get("tab", ""), site=site, **options),
+            **page_context(scope, request.GET.get("tab", ""), site=site, **options),
         }
         return TemplateResponse(request, "admin/readtrack/dashboard.html", context)

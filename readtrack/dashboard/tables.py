@@ -156,10 +156,8 @@ def text(value: Any, kind: Kind) -> str:
 
 def over_time(found: Numbers) -> Table:
     """Returns the numbers of the chart: by point, with the views of the point of the period before."""
-    until = buckets.now()  # until when the views are known
-    if not found.is_live:
-        good = runs.last_good()
-        until = good.began if good else buckets.hour_start(0)
+    good = None if found.is_live else runs.last_good()
+    known_until = buckets.now() if found.is_live else good.began if good else buckets.hour_start(0)
     before, points = found.points
     earlier = [point.views for point in before] + [None] * len(points)
     days = [timezone.localtime(start).date() for start in found.starts]
@@ -168,7 +166,7 @@ def over_time(found: Numbers) -> Table:
         # The first hour of the day, or the week or month that the day is in.
         notes[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(words)
     rows = [
-        Row((start.isoformat(), *(point if start <= until else (None, None, None)), views, "; ".join(texts)))
+        Row((start.isoformat(), *(point if start <= known_until else (None, None, None)), views, "; ".join(texts)))
         for start, point, views, texts in zip(found.starts, points, earlier, notes, strict=False)
     ]
     columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
@@ -240,12 +238,10 @@ def by_dimension(name: str, found: Numbers) -> Table:
     counts, *earlier = found.summed(f"views:{name}")
     (title, heading), total = words_of(name), counts.total()
     columns = [Column(name, heading, "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
-    rows = [
-        Row(
-            (value, count, *_with_change(count, [one[value] for one in earlier]), _percent(count, total)), {name: value}
-        )
-        for value, count in counts.most_common()
-    ]
+    rows = []
+    for value, count in counts.most_common():
+        compared = _with_change(count, [one[value] for one in earlier])
+        rows.append(Row((value, count, *compared, _percent(count, total)), {name: value}))
     return _summed(found, Table(f"by-{name}", title, "", columns, rows))
 
 
@@ -278,14 +274,13 @@ def of_all_time(title: str) -> str:
 
 def really_read(found: Numbers) -> Table:
     """Returns the objects with the most reads in the period, and those that were only begun in it."""
-    names = ("reads", *COMPARED, "views", "ratio", "median")
     none, is_one = Counter[str](), "object" in found.asked.chosen  # whose median time is worth a row in any period
     read = (
         one
         for one in found.entries
         if one.now.reads or ((one.now.views or is_one) and found.hashes.get(("reading", one.subject), none)[ENGAGED])
     )
-    table = _of_objects(found, read, *names, of="reads")
+    table = _of_objects(found, read, "reads", *COMPARED, "views", "ratio", "median", of="reads")
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
     return Table("really-read", _("Really read"), caption, *table, _("No text was read in this period."))
 
@@ -311,9 +306,8 @@ def sections(found: Numbers) -> Table:
         links = [link for model in found.asked.models for link in subjects.news_links(model)]
         linked = {subjects.owner(link.related_model) for link in links}
         models = [model for model in models if model in linked]
-    categories = {
-        subjects.subject_of(row): row for model in models for row in model._default_manager.order_by("pk")[:MOST]
-    }
+    found_rows = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
+    categories = {subjects.subject_of(row): row for row in found_rows}
     if categories:
         # With "sequence" it waits long, for a server that does not answer, too.
         readers = fail_open(read_state.count_readers, {}, [*categories]) if found.is_whole else {}
@@ -376,11 +370,8 @@ def robots(found: Numbers) -> Table:
 
 def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
     """Returns the table with the skips that have a label: their hits, share, hits of yesterday and hours."""
-    now = buckets.hour_index(buckets.now())
-    spans = (
-        found.asked.span.hours if found.asked.before else range(now + 1),
-        Scope.parse({"period": "yesterday"}).span.hours,
-    )
+    now, yesterday = buckets.hour_index(buckets.now()), Scope.parse({"period": "yesterday"})
+    spans = found.asked.span.hours if found.asked.before else range(now + 1), yesterday.span.hours
     hours, of_yesterday = ([one for back, one in enumerate(found.skips) if now - back in span] for span in spans)
     sums, earlier = sum(hours, Counter[Any]()), sum(of_yesterday, Counter[Any]())
     some = {name: str(words) for name in sums if (words := label(name))}
@@ -388,9 +379,8 @@ def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table
     rows = []
     for name in sorted(some, key=lambda name: (-sums[name], some[name])):
         before = earlier[name] if earlier else None  # a day without any was lost with Redis, most likely
-        rows.append(
-            Row((some[name], sums[name], _percent(sums[name], total), before, [one[name] for one in hours[::-1]]))
-        )
+        by_hour = [one[name] for one in hours[::-1]]
+        rows.append(Row((some[name], sums[name], _percent(sums[name], total), before, by_hour)))
     return replace(table, rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
