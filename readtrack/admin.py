@@ -53,6 +53,7 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
                 "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME),
             }
             return TemplateResponse(request, "admin/readtrack/confirm.html", context)
+        words, level = gettext("Done: %(title)s.") % {"title": title}, messages.SUCCESS
         try:
             some = [*rows[:SLICE]]
             while some:
@@ -61,9 +62,8 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
                 some = [*rows.filter(pk__gt=some[-1].pk)[:SLICE]]
         except RedisError:
             words = gettext("Redis does not answer, so not all of it is done. Please do it again.")
-            modeladmin.message_user(request, words, messages.ERROR)
-            return None
-        modeladmin.message_user(request, gettext("Done: %(title)s.") % {"title": title}, messages.SUCCESS)
+            level = messages.ERROR
+        modeladmin.message_user(request, words, level)
         return None
 
     act.__name__ = name  # by which the form knows it

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, islice, product
+from operator import add
 from typing import Any, NamedTuple
 
 from django.db.models import Model
@@ -127,31 +128,29 @@ class Numbers:
         return history.sums_between([*chain(*self._names.values())], sorted({*bounds, *recent}))
 
     @cached_property
-    def _answers(self) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-        """Redis's answers, in one round trip: hours of models, heads of the trending lists, skips, what is now.
+    def _answers(self) -> dict[str, list[Any]]:
+        """Redis's answers, in one round trip: skips, heads of the trending lists, what is now, hours of models.
 
         There are none without Redis. Skips, and what is now in a partition, are None if their server does not answer.
         """
         at = buckets.now()
-        now = buckets.hour_index(at)
-        calls: list[Any] = []
+        refused = replace(skips.by_hour(48, at=at), absent=None)  # hours that Redis keeps
+        calls: dict[str, list[Any]] = {"skips": [refused], "heads": trending.lists(self._limit)}
+        if self.asked.is_listed:
+            calls["now"] = trending.recent([*self.objects.stored], 5, at=at)
+        else:
+            calls["now"] = uniques.of_minutes(self.labels, 5, at=at)
         if self.has_chart and not self.asked.is_listed:
             _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
-            calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
-        heads = trending.lists(self._limit)
-        if self.asked.is_listed:
-            recent = trending.recent([*self.objects.stored], 5, at=at)
-        else:
-            recent = uniques.of_minutes(self.labels, 5, at=at)
-        refused = replace(skips.by_hour(48, at=at), absent=None)  # hours that Redis keeps
-        found = fail_open(scripts.run_all, [], refused, *heads, *recent, *calls)
-        ends = [1, 1 + len(heads), 1 + len(heads) + len(recent)]
-        return found[ends[2] :], found[ends[0] : ends[1]], found[:1], found[ends[1] : ends[2]]
+            end = buckets.hour_index(at) + 1
+            calls["hours"] = counters.model_hours(self.labels, range(end - counters.MODEL_HOURS, end))
+        answers = iter(fail_open(scripts.run_all, [], *chain(*calls.values())))
+        return {name: [*islice(answers, len(some))] for name, some in calls.items()}
 
     @cached_property
     def trending(self) -> list[tuple[str, int]]:
         """Subjects of the scope's models that are trending (some may be deleted), and their views of the last hour."""
-        heads, limit = self._answers[1], self._limit
+        heads, limit = self._answers["heads"], self._limit
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
@@ -160,7 +159,7 @@ class Numbers:
     @cached_property
     def skips(self) -> list[Counter[Any]]:
         """The hits of the last hours that did not count, by reason, the latest hour first."""
-        return next(filter(None, self._answers[2]), [])
+        return next(filter(None, self._answers["skips"]), [])
 
     @cached_property
     def _columns(self) -> list[str]:
@@ -258,23 +257,24 @@ class Numbers:
                 for place, count in gained.items():
                     places[place][number] += count
         for number, names in enumerate(() if self.asked.is_listed else self._names.values()):
-            hours = timelines.merged({name: self._stored[name] for name in names}, [] if number else self._answers[0])
+            recent = [] if number else self._answers.get("hours", [])  # Redis has the views only
+            hours = timelines.merged({name: self._stored[name] for name in names}, recent)
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][number] += count
         found = [Counts(*place) for place in places]
         return found[: max(0, self._gap)] if self.is_compared else [], found[self._gap + 1 :]
 
-    @property
-    def total(self) -> Counts:
-        found = total_of(self.points[1])
-        if self.asked.before is not None:
-            return found
-        if self.asked.is_listed:
-            return found._replace(views=max(found.views, sum(one.now.views for one in self.entries)))
-        # What came before history is in no point.
-        before = [sum(self._stored[name].before for name in names) for names in self._names.values()]
-        return total_of([found, Counts(*before)])
+    @cached_property
+    def totals(self) -> tuple[Counts | None, Counts]:
+        """The numbers of the period before, if the two are compared, and those of the period."""
+        before, now = (Counts(*map(sum, zip(*points, strict=True))) for points in self.points)
+        if self.asked.before is None and self.asked.is_listed:
+            now = now._replace(views=max(now.views, sum(one.now.views for one in self.entries)))
+        elif self.asked.before is None:  # with what came before history, which is in no point
+            earlier = (sum(self._stored[name].before for name in names) for names in self._names.values())
+            now = Counts(*map(add, now, earlier))
+        return before if self.is_compared else None, now
 
     @property
     def summed_until(self) -> datetime | None:
@@ -283,7 +283,7 @@ class Numbers:
         None until a full flush has added up visitors and reads of what was viewed.
         """
         sums = [self._stored[name] for name in self._names["visitors"]] if self._stored else []
-        if not (self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views):
+        if not (self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.totals[1].views):
             return None
         hours = [hour for one in sums for hour in one.rows]
         return max(self.scope.span.since, buckets.hour_start(max(hours, default=0)))
@@ -291,7 +291,7 @@ class Numbers:
     @property
     def _union(self) -> list[scripts.Call[int]]:
         """The call that counts the people of several partitions, for the second round trip, where one has answered."""
-        sketches = {tag: one for tag, one in zip(keys.tags(), self._answers[3]) if one is not None}  # noqa: B905 - no answer
+        sketches = {tag: one for tag, one in zip(keys.tags(), self._answers["now"]) if one is not None}  # noqa: B905 - no answer
         if self.asked.is_listed or conf.PARTITIONS == 1 or not sketches:
             return []
         name = keys.minute_visitors(next(iter(sketches)), "", "")
@@ -301,19 +301,19 @@ class Numbers:
     def recent(self) -> int | None:
         """The different visitors of the last minutes; of objects that filters name, the views. None if not known."""
         union = self._union
-        found = fail_open(scripts.run_all, [], *union) if union else self._answers[3]
+        found = fail_open(scripts.run_all, [], *union) if union else self._answers["now"]
         counts = [count for count in found if count is not None]
         return sum(counts) if counts else None
 
     @property
     def is_live(self) -> bool:
         """Returns False if Redis does not answer."""
-        return any(one is not None for one in (*self._answers[2], *self._answers[3]))
+        return any(one is not None for one in (*self._answers["skips"], *self._answers["now"]))
 
     @property
     def is_whole(self) -> bool:
         """Returns False if Redis, or a server of a cluster, does not answer."""
-        return self.is_live and None not in (*self._answers[2], *self._answers[3])
+        return self.is_live and None not in (*self._answers["skips"], *self._answers["now"])
 
     @cached_property
     def flush_and_notes(self) -> tuple[FlushRun | None, dict[date, str]]:
@@ -324,8 +324,3 @@ class Numbers:
         for day, text in notes if self.has_notes else ():
             found.setdefault(day, []).append(text)
         return run, {day: "; ".join(texts) for day, texts in found.items()}
-
-
-def total_of(points: Sequence[Counts]) -> Counts:
-    """Returns the sums of the points."""
-    return Counts(*map(sum, zip(*points, strict=True)))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Literal
 
@@ -15,7 +15,6 @@ from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
 from readtrack.reports.live import loaded
 from readtrack.sql import history, popular, row_counts
-from readtrack.sql.row_counts import FEW
 from readtrack.store import keys
 from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of
 
@@ -75,7 +74,7 @@ class Objects:
         best_of = rows_by_model(self._best) if self._many else {}
         for model in self._many:
             found, best = linked[model], best_of.get(model, {})
-            lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, FEW)]
+            lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, row_counts.FEW)]
             found |= {best[pk]: None for pk in rows[model].filter(pk__in=lacking).values_list("pk", flat=True)}
             first = {name: found[name] for name in best.values() if name in found}
             linked[model] = dict(islice({**first, **found}.items(), MOST))
@@ -87,28 +86,28 @@ class Objects:
 
         By growth they are those with the most views, in the order of their highest number in one list.
         """
-        span, days = self.scope.span.hours, self.days
-        if not self._many or (days == popular.EVER and self.scope.is_listed):  # rows are sorted by all time
+        if not self._many or (self.days == popular.EVER and self.scope.is_listed):  # rows are sorted by all time
             return []
-        best: list[tuple[str, int]] = []
-        earlier: Mapping[str, int] = {}
+        now, is_present = self.scope.span.hours, self.scope.is_present
         before = self.scope.before.hours if self.by == "growth" and self.scope.before else range(0)
         # The lists lack the running hour, which is in the trending one, but not for filters.
-        is_short = self.scope.is_listed and len(span) <= 25  # hours of the longest day
-        if not is_short and self.scope.is_present:
-            best = [(name, least) for name, _, _, _, _, least, *_ in self.ranking]
-        elif not is_short:
-            best = [*popular.rises(self._listed, days=days, since=span.start, until=span.stop).items()]
-        if best and before:
-            earlier = popular.rises(self._listed, days=days, since=before.start, until=before.stop)
-        if is_short or (not best and not self.scope.is_present and len(span) <= popular.QUARTER):
+        is_short = self.scope.is_listed and len(now) <= 25  # hours of the longest day
+        best, earlier = dict[str, int](), dict[str, int]()
+        if not is_short:
+            rises = partial(popular.rises, self._listed, days=self.days)
+            if is_present:
+                best = {name: least for name, _, _, _, _, least, *_ in self.ranking}
+            else:
+                best = rises(since=now.start, until=now.stop)
+            earlier = rises(since=before.start, until=before.stop) if best and before else {}
+        if is_short or not (best or is_present or len(now) > popular.QUARTER):
             rows = [self.scope.rows(model) for model in self._many if self.scope.is_listed]
-            summed = popular.most(self._listed, since=span.start, until=span.stop, rows=rows)
-            best = [(name, one.views) for name, one in summed]
-            gains = popular.gains([name for name, _ in best], since=before.start, until=before.stop)
+            summed = popular.most(self._listed, since=now.start, until=now.stop, rows=rows)
+            best = {name: one.views for name, one in summed}
+            gains = popular.gains(best, since=before.start, until=before.stop)
             earlier = {name: one.views for name, one in gains.items()}
-        best.sort(key=lambda one: one[1] - earlier.get(one[0], 0), reverse=True)
-        return [name.removeprefix(history.of_reads("")) for name, _ in best[:MOST]]
+        names = sorted(best, key=lambda name: best[name] - earlier.get(name, 0), reverse=True)
+        return [name.removeprefix(history.of_reads("")) for name in names[:MOST]]
 
     @cached_property
     def ranking(self) -> list[Any]:

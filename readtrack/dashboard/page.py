@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
-from readtrack.dashboard.numbers import Numbers, total_of
+from readtrack.dashboard.numbers import Numbers
 from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.dashboard.tables import Table, change, text
@@ -145,9 +145,10 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
 
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
+    before, total = found.totals
     until, as_of = found.summed_until, ""
     names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if until else 1]
-    befores: list[int | None] = [*total_of(found.points[0])] if found.is_compared else [None] * 3
+    befores: list[int | None] = [*before] if before else [None] * 3
     if until and found.scope.is_present and not found.scope.is_listed:
         local, now = timezone.localtime(until), timezone.localtime(buckets.now())
         as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
@@ -162,13 +163,13 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
             "trend": "" if not before or now == before else "up" if now > before else "down",
             "as_of": as_of if place else "",
         }
-        for place, (label, now, before) in enumerate(zip(names, found.total, befores, strict=False))
+        for place, (label, now, before) in enumerate(zip(names, total, befores, strict=False))
     ]
 
 
 def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
-    run, notes = found.flush_and_notes
+    (before, total), (run, notes) = found.totals, found.flush_and_notes
     starts, first_column = (
         [date_format(timezone.localtime(start), str(formats[found.scope.by])) for start in found.starts]
         for formats in (FORMATS, WITH_YEAR)
@@ -177,8 +178,8 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     ends = (found.scope.span.since, found.scope.span.until - MOMENT)
     first, last = (date_format(timezone.localtime(end), "DATE_FORMAT") for end in ends)
     span = first if first == last else pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
-    totals = {name: exact(number) for name, number in found.total._asdict().items()}
-    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {**totals, "span": span}
+    numbers = {name: exact(number) for name, number in total._asdict().items()}
+    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {**numbers, "span": span}
     drawn = [
         charts.lines(table.title, starts, series, description=summary, notes=table.values("notes"), shape=shape)
         for shape in (charts.WIDE, charts.NARROW)
@@ -204,7 +205,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "chart_values": json.dumps(
             {
                 "labels": [_("Period"), *(str(column.heading) for column in table.columns[1:])],
-                "totals": [span, total_of(found.points[0]).views if found.is_compared else None, *found.total],
+                "totals": [span, before.views if before else None, *total],
                 "columns": [column.name for column in table.columns],
                 "rows": [row.values for row in table.rows],
             }

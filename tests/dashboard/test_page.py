@@ -1112,8 +1112,7 @@ def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, setti
 def test_what_was_viewed_in_the_period_is_among_the_rows_of_an_author_and_of_a_model(
     days_ago: int, few: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (objects, row_counts):
-        monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(row_counts, "FEW", few)
     monkeypatch.setattr(objects, "MOST", 3)
     monkeypatch.setattr(objects, "CANDIDATES", 3)
     author = factories.user()
