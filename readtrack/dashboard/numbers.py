@@ -53,20 +53,14 @@ class Entry(NamedTuple):
 class Numbers:
     """The numbers of a scope for some tables: SQL's, and Redis's where it answers, in at most two round trips.
 
-    `shown` is the number of rows that a table needs of many, None for all; `obj` the only object, where it is known.
+    `shown` is the number of rows that a table needs of many, 0 for all; `obj` the only object, where it is known.
     Notes on the chart are of the whole site.
     """
 
     def __init__(
-        self,
-        scope: Scope,
-        tables: Sequence[str],
-        *,
-        has_notes: bool = True,
-        shown: int | None = None,
-        obj: Model | None = None,
+        self, scope: Scope, tables: Sequence[str], *, has_notes: bool = True, shown: int = 0, obj: Model | None = None
     ) -> None:
-        self.asked, self.has_notes, self.shown = scope, has_notes, shown
+        self.asked, self.has_notes, self.shown = scope, has_notes, shown or None
         self.has_chart, self.by = "over-time" in tables, ORDERS.get(tables[0], "views")
         self.objects = Objects(scope, self.by, lambda: (name for name, _ in self.trending), obj)
         of_objects = [*(f"views:{name}" for name in scope.values), *(["reading"] if "really-read" in tables else [])]

@@ -69,7 +69,7 @@ def export(scope: Scope, name: str, kind: str, **options: Any) -> HttpResponse:
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     if not is_complete:
         headers["X-Readtrack-Complete"] = "false"
-    headings = [str(one.heading) for one in table.columns]
+    headings: list[Any] = [str(one.heading) for one in table.columns]
     rows = [[round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows]
     if kind == "json":
         names = [one.name for one in table.columns]
@@ -129,9 +129,7 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
         "files": FILES,
         "is_live": found.is_live,
         "is_whole": found.is_whole,
-        "periods": [
-            (label, scope.address(period=name, **here), name == scope.period) for name, label in PERIODS.items()
-        ],
+        "periods": [(label, scope.address(period=one, **here), one == scope.period) for one, label in PERIODS.items()],
         "tabs": [(TABS[name], scope.address(tab="" if name == "numbers" else name), name == tab) for name in tabs],
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
@@ -149,7 +147,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
     until, as_of = found.summed_until, ""
     names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if until else 1]
     befores: list[int | None] = [*before] if before else [None] * 3
-    if until and found.scope.is_present and not found.scope.is_listed:
+    if until and found.scope.is_present and not found.scope.is_listed:  # full flushes have added up all but the views
         local, now = timezone.localtime(until), timezone.localtime(buckets.now())
         as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
         if found.scope.by == "hour":
@@ -189,6 +187,12 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         (start, [text(row.values[place], table.columns[place].kind) for place in places[1:]])
         for start, row in zip(first_column, table.rows, strict=True)
     ]
+    values = {
+        "labels": [_("Period"), *(str(column.heading) for column in table.columns[1:])],
+        "totals": [span, before.views if before else None, *total],
+        "columns": [column.name for column in table.columns],
+        "rows": [row.values for row in table.rows],
+    }
     return {
         "figures": _figures(found),
         "now": now,
@@ -202,14 +206,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "chart_columns": [table.columns[place] for place in places],
         "chart_rows": rows,
         "is_compared": found.is_compared,
-        "chart_values": json.dumps(
-            {
-                "labels": [_("Period"), *(str(column.heading) for column in table.columns[1:])],
-                "totals": [span, before.views if before else None, *total],
-                "columns": [column.name for column in table.columns],
-                "rows": [row.values for row in table.rows],
-            }
-        ),
+        "chart_values": json.dumps(values),
         "notes": [(date_format(day, "DATE_FORMAT"), words) for day, words in notes.items()],
     }
 

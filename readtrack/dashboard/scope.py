@@ -140,11 +140,8 @@ class Scope:
         found = Q(pk=parsed[1]) if parsed else Q()
         if "category" in self.chosen:
             target, pk = subjects.parse_subject(self.chosen["category"]) or (None, None)
-            links = [
-                link.name
-                for link in subjects.news_links(model)
-                if target and issubclass(target, subjects.owner(link.related_model))
-            ]
+            owners = {link.name: subjects.owner(link.related_model) for link in subjects.news_links(model)}
+            links = [name for name, owner in owners.items() if target and issubclass(target, owner)]
             if not links:
                 return None
             # In subqueries, because a link to many would give a row more than once.

@@ -2,8 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from time import monotonic
@@ -101,8 +100,7 @@ class Row(NamedTuple):
     filters: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table. `caption` says what is counted, and `empty` stands in the place of no rows."""
 
     name: str
@@ -122,11 +120,6 @@ class Table:
 def change(now: int, before: int) -> int | None:
     """Returns the change in per cent; None where there was nothing before."""
     return round(100 * (now - before) / before) if before else None
-
-
-def _with_change(now: int, earlier: Iterable[int]) -> Iterator[int | None]:
-    """Returns the number before and the change; nothing without a number before."""
-    return (number for before in earlier for number in (before, change(now, before)))
 
 
 def _percent(part: int | None, whole: int) -> float | None:
@@ -174,12 +167,12 @@ def over_time(found: Numbers) -> Table:
 
 
 def _of_objects(
-    found: Numbers, entries: Iterable[Entry], *names: str, of: str = "views"
+    found: Numbers, some: Iterable[Entry], *names: str, of: str = "views"
 ) -> tuple[list[Column], list[Row]]:
     """Returns the columns with these names, and the rows of objects; `of` is the number that is compared."""
     names = tuple(name for name in names if found.is_compared or name not in COMPARED)
     rows = []
-    for one in islice(entries, found.shown):
+    for one in islice(some, found.shown):
         now, before = getattr(one.now, of), getattr(one.before, of)
         reading = found.hashes.get(("reading", one.subject), Counter())
         numbers = {
@@ -240,7 +233,7 @@ def by_dimension(name: str, found: Numbers) -> Table:
     columns = [Column(name, heading, "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
     rows = []
     for value, count in counts.most_common():
-        compared = _with_change(count, [one[value] for one in earlier])
+        compared = [number for one in earlier for number in (one[value], change(count, one[value]))]
         rows.append(Row((value, count, *compared, _percent(count, total)), {name: value}))
     return _summed(found, Table(f"by-{name}", title, "", columns, rows))
 
@@ -264,7 +257,7 @@ def _summed(found: Numbers, table: Table) -> Table:
         title, empty = of_all_time(title), _("Nothing yet.")
     if "object" in found.asked.chosen:
         caption = _("Views of all time.")
-    return replace(table, title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
+    return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
 
 
 def of_all_time(title: str) -> str:
@@ -288,12 +281,10 @@ def really_read(found: Numbers) -> Table:
 def funnel(found: Numbers) -> Table:
     """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's pass."""
     some, *before = found.funnel
-    counts = [[stage.count for stage in stages] for stages in before]
-    rows = [
-        Row((one.name, one.count, *_with_change(one.count, earlier), 100 * one.rate, 100 * one.step_rate))
-        for one, *earlier in zip(some, *counts, strict=True)
-        if some[0].count
-    ]
+    rows = []
+    for one, *earlier in zip(some, *before, strict=True) if some[0].count else ():
+        compared = [number for stage in earlier for number in (stage.count, change(one.count, stage.count))]
+        rows.append(Row((one.name, one.count, *compared, 100 * one.rate, 100 * one.step_rate)))
     columns = _columns("stage", "count", *COMPARED[: 2 * len(before)], "rate", "step_rate")
     caption = _("A visitor who comes again after an hour makes another pass.")
     return _summed(found, Table("funnel", _("Funnel"), caption, columns, rows, shown=len(rows)))
@@ -381,10 +372,10 @@ def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table
         before = earlier[name] if earlier else None  # a day without any was lost with Redis, most likely
         by_hour = [one[name] for one in hours[::-1]]
         rows.append(Row((some[name], sums[name], _percent(sums[name], total), before, by_hour)))
-    return replace(table, rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
+    return table._replace(rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
-DIMENSIONS = {
+DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
     "referrer": (gettext_lazy("Sources"), gettext_lazy("Source")),
     "country": (gettext_lazy("Countries"), gettext_lazy("Country")),
     "device": (gettext_lazy("Devices"), gettext_lazy("Device")),
@@ -404,7 +395,6 @@ def table_named(name: str, found: Numbers) -> Table:
     return TABLES[name](found) if name in TABLES else by_dimension(name.removeprefix("by-"), found)
 
 
-def words_of(dimension: str) -> tuple[str, str]:
+def words_of(dimension: str) -> tuple[Any, Any]:
     """Returns the title of a dimension's table, and the dimension's name for people."""
-    title, heading = DIMENSIONS.get(dimension, (dimension, dimension))
-    return str(title), str(heading)
+    return DIMENSIONS.get(dimension, (dimension, dimension))
