@@ -125,10 +125,8 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
     here = {} if tab == "numbers" else {"tab": tab}
     return {
         "scope": scope,
-        "address": scope.address(),
+        "found": found,
         "files": FILES,
-        "is_live": found.is_live,
-        "is_whole": found.is_whole,
         "periods": [(label, scope.address(period=one, **here), one == scope.period) for one, label in PERIODS.items()],
         "tabs": [(TABS[name], scope.address(tab="" if name == "numbers" else name), name == tab) for name in tabs],
         "last_day": scope.span.until - MOMENT,
@@ -205,7 +203,6 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "chart": table,
         "chart_columns": [table.columns[place] for place in places],
         "chart_rows": rows,
-        "is_compared": found.is_compared,
         "chart_values": json.dumps(values),
         "notes": [(date_format(day, "DATE_FORMAT"), words) for day, words in notes.items()],
     }

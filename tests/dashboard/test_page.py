@@ -385,7 +385,7 @@ def test_a_page_costs_at_most_five_queries_and_two_round_trips(
         path = DASHBOARD if filtered != "object" else numbers_url(posts[0])
         admin_client.get(path, given)
         with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
-            assert admin_client.get(path, given).context["is_live"]
+            assert admin_client.get(path, given).context["found"].is_live
         assert trips[0] <= 2, tab
         assert len(queries) - OF_THE_ADMIN <= 5, [tab, *(query["sql"][:200] for query in queries)]
 
