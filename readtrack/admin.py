@@ -1,16 +1,15 @@
 """The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import django
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.admin.utils import flatten, flatten_fieldsets, model_format_dict
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
@@ -23,9 +22,9 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
 from readtrack.conf import conf
-from readtrack.dashboard.page import dashboard
+from readtrack.dashboard.objects import address_of, name_of, title_of
+from readtrack.dashboard.page import FILES, export, page_context
 from readtrack.dashboard.scope import Scope
-from readtrack.dashboard.tables import address_of, name_of, title_of
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
@@ -33,7 +32,6 @@ from readtrack.reports.access import is_author, may_view_numbers, numbers_url
 from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of_counts, counted_subject_of, has_read_state, news_links
 
-SHOWN = 10  # rows that a confirmation names
 SLICE = 500  # rows that are changed at a time, of millions perhaps
 
 
@@ -42,19 +40,20 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
 
     @admin.action(permissions=["change"], description=description)
     def act(modeladmin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
-        title, rows = description % model_format_dict(queryset), queryset.order_by("pk")
+        title, rows = description % utils.model_format_dict(queryset), queryset.order_by("pk")
         if "confirmed" not in request.POST:
             context = {
                 **modeladmin.admin_site.each_context(request),
                 "title": title,
                 "loss": loss,
-                "rows": rows[:SHOWN],
+                "rows": rows[:10],
                 "count": rows.count(),
                 "action": name,
                 "is_all": request.POST.get("select_across", "0"),
-                "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+                "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME),
             }
             return TemplateResponse(request, "admin/readtrack/confirm.html", context)
+        words, level = gettext("Done: %(title)s.") % {"title": title}, messages.SUCCESS
         try:
             some = [*rows[:SLICE]]
             while some:
@@ -63,9 +62,8 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
                 some = [*rows.filter(pk__gt=some[-1].pk)[:SLICE]]
         except RedisError:
             words = gettext("Redis does not answer, so not all of it is done. Please do it again.")
-            modeladmin.message_user(request, words, messages.ERROR)
-            return None
-        modeladmin.message_user(request, gettext("Done: %(title)s.") % {"title": title}, messages.SUCCESS)
+            level = messages.ERROR
+        modeladmin.message_user(request, words, level)
         return None
 
     act.__name__ = name  # by which the form knows it
@@ -101,7 +99,7 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = flatten_fieldsets(self.fieldsets) if self.fieldsets else flatten(self.fields or ())
+        named = utils.flatten_fieldsets(self.fieldsets) if self.fieldsets else utils.flatten(self.fields or ())
         counts = {"view_count", "visitor_count"}.intersection(named).difference(self.readonly_fields)
         self.readonly_fields = [*self.readonly_fields, *counts]  # type: ignore[misc]  # a ClassVar in the stubs
         if self.actions is not None:
@@ -185,12 +183,11 @@ class DashboardAdmin(ReadOnlyAdmin):
         return [*own, *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        allowed = self.has_view_permission(request)
         chosen, given = Scope.parse(request.GET).chosen.get("object", ""), request.GET.copy()
-        if allowed and chosen:  # all about one object is on its page
+        if chosen and self.has_view_permission(request):  # all about one object is on its page
             del given["object"]
             return redirect(f"{self._url('readtrack_object', chosen)}?{given.urlencode()}")
-        return self._page(request, {}, allowed=allowed, **{"title": gettext("Dashboard"), **(extra_context or {})})
+        return self._page(request, {}, may_see=False, **{"title": gettext("Dashboard"), **(extra_context or {})})
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
@@ -206,8 +203,8 @@ class DashboardAdmin(ReadOnlyAdmin):
             report = self._url("readtrack_author") + here.address()
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
-        allowed = may_view_numbers(request.user, obj)
-        return self._page(request, {"object": chosen}, allowed=allowed, obj=obj, title=title_of(obj), links=shown)
+        may_see = may_view_numbers(request.user, obj)
+        return self._page(request, {"object": chosen}, may_see=may_see, obj=obj, title=title_of(obj), links=shown)
 
     def _url(self, name: str, *args: str) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
@@ -215,21 +212,29 @@ class DashboardAdmin(ReadOnlyAdmin):
     def author_view(self, request: HttpRequest) -> Any:
         """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
-        allowed = not conf.VIEW_NUMBERS or self.has_view_permission(request)
-        return self._page(request, {"author": str(request.user.pk)}, allowed=allowed, title=title)
+        return self._page(request, {"author": str(request.user.pk)}, may_see=not conf.VIEW_NUMBERS, title=title)
 
     def _page(
-        self, request: HttpRequest, fixed: Mapping[str, str], *, allowed: bool, obj: Model | None = None, **context: Any
-    ) -> Any:
-        if not allowed:
+        self, request: HttpRequest, fixed: dict[str, str], *, may_see: bool, obj: Model | None = None, **context: Any
+    ) -> HttpResponse:
+        """Returns the page of the scope in the address, or with `format` one of its tables as a file.
+
+        `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`. It is for users who may
+        see all numbers, and with `may_see` for others.
+        """
+        scope, sees_all = Scope.parse(request.GET, fixed=fixed), self.has_view_permission(request)
+        if not (sees_all or may_see):
             raise PermissionDenied
+        options = {"has_notes": sees_all, "obj": obj}
+        if (kind := request.GET.get("format")) in FILES:
+            return export(scope, request.GET.get("table", ""), kind, **options)
+        request.current_app = site = self.admin_site.name  # for the template's addresses, too
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "has_breadcrumb_list": django.VERSION >= (6, 1),
-            "sees_all": self.has_view_permission(request),
+            "sees_all": sees_all,
             **context,
+            **page_context(scope, request.GET.get("tab", ""), site=site, **options),
         }
-        request.current_app = self.admin_site.name  # for the template's addresses
-        sees_notes = context["sees_all"] or not fixed
-        return dashboard(request, fixed=fixed, context=context, has_notes=sees_notes, obj=obj)
+        return TemplateResponse(request, "admin/readtrack/dashboard.html", context)

@@ -11,8 +11,6 @@ from pygal.style import Style
 
 from readtrack.numerals import exact
 
-REMOVED = {"defs", "title"}  # the first holds style and script
-
 
 class Shape(NamedTuple):
     """Size of a chart in its own units. The page scales the chart, and its text with it."""
@@ -52,7 +50,7 @@ def lines(
         show_legend=False,
         js=[],
         no_prefix=True,
-        disable_xml_declaration=True,
+        classes=["readtrack-chart", f"readtrack-{shape.name}"],
         range=(0, most),
         truncate_label=-1,
         show_minor_x_labels=False,
@@ -62,47 +60,39 @@ def lines(
         value_formatter=lambda value: exact(int(value)),
     )
     room = 0.85 * shape.width / max(1, len(labels))  # of a point; the axis leaves that much
-    step = int((max(map(_width, labels), default=0) + 1) * shape.font_size // room) + 1
+    widths = [sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label) for label in labels]
+    step = int((max(widths, default=0) + 1) * shape.font_size // room) + 1  # widths are in font sizes
     chart.x_labels, chart.x_labels_major = list(labels), list(labels[::-1][::step])  # pygal knows them by their text
     for name, values in series.items():
         chart.add(name, list(values))
     if any(notes):
-        chart.add("notes", [0] * len(labels), show_dots=True)  # tells where the points are
-    chart.add_xml_filter(lambda root: _plain(root, title=title, description=description, notes=notes, shape=shape))
-    return SafeString(chart.render(is_unicode=True))  # an XML writer has escaped it
-
-
-def _mark(line: Any, dots: Any, notes: Sequence[str]) -> None:
-    """Draws a line at each point with a note, in the place of the line of a series with these dots."""
-    line.set("class", "readtrack-marks")
-    line[:] = []
-    for note, dot in zip(notes, (one for one in dots.iter() if one.get("cx")), strict=False):
-        if note:
-            mark = etree.SubElement(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
-            etree.SubElement(mark, "title").text = note
-
-
-def _width(label: str) -> float:
-    """Returns the width of a label in font sizes: of a letter of East Asia it is one."""
-    return sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
-
-
-def _plain(root: Any, *, title: str, description: str, notes: Sequence[str], shape: Shape) -> Any:
-    """Removes style, script, comments, pygal's own title and the empty id; adds notes, and words for screen readers."""
-    series = [group for group in root.iter() if str(group.get("class")).startswith("series ")]
-    of_last = [group for group in series if group.get("class") == series[-1].get("class")]
-    for parent in list(root.iter()):
-        parent.attrib.pop("style", None)
-        for child in list(parent):
-            if not isinstance(child.tag, str) or child.tag in REMOVED or child.get("class", "").endswith("overlay"):
-                parent.remove(child)
-    if any(notes):
-        _mark(of_last[0], of_last[1], notes)
-    root.attrib.pop("id")
-    root.set("class", f"readtrack-chart readtrack-{shape.name}")
+        chart.add("notes", [0] * len(labels), show_dots=True)
+    root = chart.render_tree()
+    _make_plain(root, notes)
     root.set("role", "img")
     for tag, text in (("desc", description), ("title", title)):
         element = etree.Element(tag)  # of lxml where that is installed, as all of pygal's
         element.text = text
         root.insert(0, element)
-    return root
+    return SafeString(etree.tostring(root, encoding="unicode"))  # an XML writer has escaped it
+
+
+def _make_plain(root: Any, notes: Sequence[str]) -> None:
+    """Removes style and script ("defs"), comments, pygal's own title and the empty id; draws a line at each note."""
+    series = [group for group in root.iter() if str(group.get("class")).startswith("series ")]
+    of_last = [group for group in series if group.get("class") == series[-1].get("class")]
+    root.attrib.pop("id")
+    for parent in list(root.iter()):
+        parent.attrib.pop("style", None)
+        for child in list(parent):
+            is_comment = not isinstance(child.tag, str)
+            if is_comment or child.tag in ("defs", "title") or child.get("class", "").endswith("overlay"):
+                parent.remove(child)
+    if any(notes):  # whose series is the last one, with dots that tell where the points are
+        line, dots = of_last[:2]
+        line.set("class", "readtrack-marks")
+        line[:] = []
+        for note, dot in zip(notes, (one for one in dots.iter() if one.get("cx")), strict=False):
+            if note:
+                mark = etree.SubElement(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
+                etree.SubElement(mark, "title").text = note

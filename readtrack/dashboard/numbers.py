@@ -1,12 +1,13 @@
 """The numbers of a scope. Each is computed when a table or a chart asks for it, so an export costs only its own."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, islice, product
+from operator import add
 from typing import Any, NamedTuple
 
 from django.db.models import Model
@@ -15,22 +16,14 @@ from django.utils import timezone
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard.objects import CANDIDATES, By, Objects
-from readtrack.dashboard.scope import MOMENT, Scope, Span
+from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.models import FlushRun
-from readtrack.reports.breakdowns import Stage, hashes, stages
-from readtrack.reports.live import page_state
-from readtrack.reports.timelines import merged
+from readtrack.reports import breakdowns, live, timelines
 from readtrack.sql import history, popular, row_counts, runs
-from readtrack.sql.history import BASELINE, Sums
-from readtrack.sql.popular import Steps
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
-from readtrack.store.counters import Hash, Name
-from readtrack.store.scripts import Call
 from readtrack.subjects import enters_funnel, label_of, subject_column
 
-RECENT = 5  # minutes that are now
-HOURS = 48  # hours of skips that Redis keeps
 #: By what the objects of tables are chosen; of others it is by views.
 ORDERS: Mapping[str, By] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 
@@ -49,7 +42,7 @@ class Entry(NamedTuple):
     subject: str
     now: Counts
     before: Counts
-    views: Mapping[int, int]  # by place among the bounds of the chart
+    gained: Sequence[Mapping[int, int]]  # views, new visitors and reads by place among the bounds of the chart
 
     @property
     def growth(self) -> int:
@@ -60,22 +53,16 @@ class Entry(NamedTuple):
 class Numbers:
     """The numbers of a scope for some tables: SQL's, and Redis's where it answers, in at most two round trips.
 
-    `shown` is the number of rows that a table needs of many, None for all; `obj` the only object, where it is known.
+    `shown` is the number of rows that a table needs of many, 0 for all; `obj` the only object, where it is known.
     Notes on the chart are of the whole site.
     """
 
     def __init__(
-        self,
-        scope: Scope,
-        tables: Sequence[str],
-        *,
-        has_notes: bool = True,
-        shown: int | None = None,
-        obj: Model | None = None,
+        self, scope: Scope, tables: Sequence[str], *, has_notes: bool = True, shown: int = 0, obj: Model | None = None
     ) -> None:
-        self.asked, self.has_notes, self.shown = scope, has_notes, shown
+        self.asked, self.has_notes, self.shown = scope, has_notes, shown or None
         self.has_chart, self.by = "over-time" in tables, ORDERS.get(tables[0], "views")
-        self.objects = Objects(scope, self.by, lambda: (name for name, _ in self._trending), obj)
+        self.objects = Objects(scope, self.by, lambda: (name for name, _ in self.trending), obj)
         of_objects = [*(f"views:{name}" for name in scope.values), *(["reading"] if "really-read" in tables else [])]
         summed = [name.replace("by-", "views:", 1) for name in tables if name == "funnel" or name.startswith("by-")]
         # What whole models gain is stored by the hour, of each object only its count of all time.
@@ -83,6 +70,11 @@ class Numbers:
         self._summed = summed if self.has_gains else []
         self.kinds = of_objects if self.has_gains else [*of_objects, *summed]
         self.labels = self.objects.labels
+        # That history has of the views of whole models, of their new visitors and of their reads.
+        visitors, reads = ([*map(of, self.labels)] for of in (history.of_visitors, history.of_reads))
+        self._names = {"views": self.objects.names, "visitors": visitors, "reads": reads}
+        # Trending subjects to read: with filters most of them are left out.
+        self._limit = scripts.SLICE if scope.is_listed or "model" in scope.chosen else CANDIDATES
         #: True if there is a period before.
         self.is_compared = scope.before is not None and len(scope.before.hours) > 0
 
@@ -95,7 +87,11 @@ class Numbers:
         names = self._columns if "object" in self.asked.chosen else self.objects.names
         ranking = () if self.asked.is_listed else self.objects.ranking
         first = ranking[0][-1] if ranking else history.first_hour(names).first()
-        return self.asked.with_start(buckets.hour_start(first)) if first else self.asked
+        if not first:
+            return self.asked
+        day = timezone.localtime(buckets.hour_start(first)).date()
+        span = self.asked.span
+        return replace(self.asked, span=span._replace(since=min(buckets.day_start(day), span.since)))
 
     @cached_property
     def starts(self) -> list[datetime]:
@@ -105,63 +101,50 @@ class Numbers:
     @cached_property
     def _bounds(self) -> list[int]:
         """The first hours of the points of the period before, of what is between the two, and of the chart's points."""
-        before, now = self.scope.before, self.scope.span
-        earlier = _first_hours(before, before.starts(self.scope.by)) if before else []
-        end = before.hours.stop if before else 0
-        hours = [max(end, hour) for hour in _first_hours(now, self.starts)]
-        return [*earlier, end, *hours] if before else hours
+        before, now, by = self.scope.before, self.scope.span, self.scope.by
+        if not before:
+            return now.first_hours(by)
+        end = before.hours.stop
+        return [*before.first_hours(by), end, *(max(end, hour) for hour in now.first_hours(by))]
 
     @property
     def _gap(self) -> int:
         """The number of the points of the period before; -1 if there is none."""
         return len(self._bounds) - len(self.starts) - 1
 
-    @property
-    def _names(self) -> dict[str, list[str]]:
-        """The names that history has of the views of whole models, of their new visitors and of their reads."""
-        visitors, reads = ([*map(of, self.labels)] for of in (history.of_visitors, history.of_reads))
-        return {"views": self.objects.names, "visitors": visitors, "reads": reads}
-
     @cached_property
-    def _stored(self) -> dict[str, Sums]:
+    def _stored(self) -> dict[str, history.Sums]:
         """The sums of whole models in SQL's history."""
         if self.asked.is_listed or not self.labels:
             return {}
-        bounds = [max(BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
-        live = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
-        return history.sums_between([*chain(*self._names.values())], sorted({*bounds, *live}))
+        bounds = [max(history.BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
+        recent = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
+        return history.sums_between([*chain(*self._names.values())], sorted({*bounds, *recent}))
 
     @cached_property
-    def _answers(self) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-        """Redis's answers, in one round trip: hours of models, heads of the trending lists, skips, what is now.
+    def _answers(self) -> dict[str, list[Any]]:
+        """Redis's answers, in one round trip: skips, heads of the trending lists, what is now, hours of models.
 
         There are none without Redis. Skips, and what is now in a partition, are None if their server does not answer.
         """
         at = buckets.now()
-        now = buckets.hour_index(at)
-        calls: list[Any] = []
+        refused = replace(skips.by_hour(48, at=at), absent=None)  # hours that Redis keeps
+        calls: dict[str, list[Any]] = {"skips": [refused], "heads": trending.lists(self._limit)}
+        if self.asked.is_listed:
+            calls["now"] = trending.recent([*self.objects.stored], 5, at=at)
+        else:
+            calls["now"] = uniques.of_minutes(self.labels, 5, at=at)
         if self.has_chart and not self.asked.is_listed:
             _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
-            calls = counters.model_hours(self.labels, range(now + 1 - counters.MODEL_HOURS, now + 1))
-        heads = trending.lists(self._heads)
-        if self.asked.is_listed:
-            recent = trending.recent([*self.objects.stored], RECENT, at=at)
-        else:
-            recent = uniques.of_minutes(self.labels, RECENT, at=at)
-        refused = replace(skips.by_hour(HOURS, at=at), absent=None)
-        found = fail_open(scripts.run_all, [], refused, *heads, *recent, *calls)
-        ends = [1, 1 + len(heads), 1 + len(heads) + len(recent)]
-        return found[ends[2] :], found[ends[0] : ends[1]], found[:1], found[ends[1] : ends[2]]
-
-    @property
-    def _heads(self) -> int:
-        # With filters most of them are left out.
-        return scripts.SLICE if self.asked.is_listed or "model" in self.asked.chosen else CANDIDATES
+            end = buckets.hour_index(at) + 1
+            calls["hours"] = counters.model_hours(self.labels, range(end - counters.MODEL_HOURS, end))
+        answers = iter(fail_open(scripts.run_all, [], *chain(*calls.values())))
+        return {name: [*islice(answers, len(some))] for name, some in calls.items()}
 
     @cached_property
-    def _trending(self) -> list[tuple[str, int]]:
-        """Subjects of the scope's models that are trending, and their views of the last hour."""
-        heads, limit = self._answers[1], self._heads
+    def trending(self) -> list[tuple[str, int]]:
+        """Subjects of the scope's models that are trending (some may be deleted), and their views of the last hour."""
+        heads, limit = self._answers["heads"], self._limit
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
@@ -170,7 +153,7 @@ class Numbers:
     @cached_property
     def skips(self) -> list[Counter[Any]]:
         """The hits of the last hours that did not count, by reason, the latest hour first."""
-        return next(filter(None, self._answers[2]), [])
+        return next(filter(None, self._answers["skips"]), [])
 
     @cached_property
     def _columns(self) -> list[str]:
@@ -178,7 +161,7 @@ class Numbers:
         return [subject_column(name) for one in self.objects.stored for name in (one, history.of_reads(one))]
 
     @cached_property
-    def _steps(self) -> dict[str, Steps]:
+    def _steps(self) -> dict[str, popular.Steps]:
         """The views and visitors by name in history and place among the bounds, of models too for their funnels.
 
         "Reading" shows no points, so those of a period are in one place. What grew most has points, but no reads.
@@ -193,53 +176,45 @@ class Numbers:
     def entries(self) -> list[Entry]:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
         steps, found = self._steps, list[Entry]()
-        stored, live, _ = self._live if self.asked.is_present else ({}, {}, {})
-        gap, last, none = self._gap, len(self._bounds) - 1, Steps({}, {})
-        points = self._points = [[0, 0, 0] for _ in self._bounds]
+        stored, now_live, _ = self._live if self.asked.is_present else ({}, {}, {})
+        gap, last, none = self._gap, len(self._bounds) - 1, popular.Steps({}, {})
         for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
             views: Mapping[int, int] = steps[column].views
-            if new := live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
+            if new := now_live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
                 views = {**views, last: views.get(last, 0) + new}
-            now, before = [0, 0, 0], [0, 0, 0]
-            for number, gained in enumerate((views, steps[column].visitors, steps.get(of_reads, none).views)):
-                for place, count in gained.items():
-                    points[place][number] += count
-                    if place > gap:
-                        now[number] += count
-                    elif place < gap:
-                        before[number] += count
+            gained = (views, steps[column].visitors, steps.get(of_reads, none).views)
+            now = [sum(count for place, count in one.items() if place > gap) for one in gained]
+            before = [sum(count for place, count in one.items() if place < gap) for one in gained]
             if self.asked.before is None:  # with what came before history, which is in no point
                 now[0] = max(now[0], self._live[1].get(subject, 0))
-            found.append(Entry(subject, Counts(*now), Counts(*before), views))
+            found.append(Entry(subject, Counts(*now), Counts(*before), gained))
         return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
 
     def trend(self, entry: Entry) -> list[int]:
         """Returns the views of an object by point of the chart."""
-        return [entry.views.get(place, 0) for place in range(self._gap + 1, len(self._bounds))]
+        return [entry.gained[0].get(place, 0) for place in range(self._gap + 1, len(self._bounds))]
 
     @cached_property
-    def _live(self) -> tuple[dict[str, int], dict[str, int], dict[Name, Hash]]:
+    def _live(self) -> tuple[dict[str, int], dict[str, int], dict[counters.Name, counters.Hash]]:
         """The views of each object of all time: SQL's, and Redis's; and Redis's hashes, in the same round trip."""
         stored = self.objects.stored
-        if not stored:
-            return {}, {}, {}
         others = row_counts.by_subject([subject for subject, count in stored.items() if count is None])
         counts = {name: others[name].views if name in others else count or 0 for name, count in stored.items()}
         reads = counters.hashes(self.objects.first, self.kinds) if self.kinds else []
         union = self._union
-        state = page_state(counts=counts, others=[*reads, *union])
+        state = live.page_state(counts=counts, others=[*reads, *union])
         if union and state.others:
             self.recent = state.others.pop()
         found = {name: one for some in state.others for name, one in some.items() if one.counts}
         return counts, state.views, found
 
     @cached_property
-    def hashes(self) -> dict[Name, Counter[str]]:
+    def hashes(self) -> dict[counters.Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
-        return hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds and self.objects.stored else {}
+        return breakdowns.hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
 
     @cached_property
-    def _summands(self) -> Sequence[Mapping[Name, Counter[str]]]:
+    def _summands(self) -> Sequence[Mapping[counters.Name, Counter[str]]]:
         """The gains of whole models in the period and, if the two are compared, in the one before; else `hashes`."""
         if not self.has_gains:
             return [self.hashes]
@@ -249,15 +224,11 @@ class Numbers:
 
     def summed(self, kind: str) -> list[Counter[str]]:
         """Returns the counts of one kind of all objects together, in the period and, if known, in the one before."""
-        sums: list[Counter[str]] = []
-        for found in self._summands:
-            sums.append(Counter())
-            for (name, _), counts in found.items():
-                sums[-1].update(counts if name == kind else {})
-        return sums
+        named = [[counts for (name, _), counts in found.items() if name == kind] for found in self._summands]
+        return [sum(some, Counter[str]()) for some in named]
 
     @property
-    def funnel(self) -> list[list[Stage]]:
+    def funnel(self) -> list[list[breakdowns.Stage]]:
         """The stages of the objects' funnels together, in the period and, if known, in the one before."""
         labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
         if not self.has_gains:
@@ -268,82 +239,53 @@ class Numbers:
             for label, tag in product(labels, keys.past_tags()):
                 for place, views in self._steps[f"{label}{tag}"].views.items():
                     viewed[place < self._gap][label] += views if place != self._gap else 0
-        found = zip(self._summands, viewed)  # noqa: B905 - there may be no period before
-        return [stages({name: one for name, one in counts.items() if name[0] == "funnel"}, by) for counts, by in found]
+        funnels = [{name: one for name, one in some.items() if name[0] == "funnel"} for some in self._summands]
+        return [*map(breakdowns.stages, funnels, viewed)]  # there may be no period before
 
     @cached_property
-    def _all_points(self) -> list[Counts]:
-        if self.asked.is_listed:
-            _ = self.entries
-            return [Counts(*point) for point in self._points]
-        places: list[Counter[str]] = [Counter() for _ in self._bounds]
-        for number, names in self._names.items():
-            hours = merged({name: self._stored[name] for name in names}, self._answers[0] if number == "views" else [])
+    def points(self) -> tuple[list[Counts], list[Counts]]:
+        """The numbers of the whole scope by point: of the period before, if the two are compared, and of the period."""
+        places = [[0, 0, 0] for _ in self._bounds]
+        for one in self.entries if self.asked.is_listed else ():
+            for number, gained in enumerate(one.gained):
+                for place, count in gained.items():
+                    places[place][number] += count
+        for number, names in enumerate(() if self.asked.is_listed else self._names.values()):
+            recent = [] if number else self._answers.get("hours", [])  # Redis has the views only
+            hours = timelines.merged({name: self._stored[name] for name in names}, recent)
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][number] += count
-        return [Counts(**place) for place in places]
-
-    @property
-    def points(self) -> list[Counts]:
-        """The numbers of the whole scope by point of the chart."""
-        return self._all_points[self._gap + 1 :]
-
-    @property
-    def before(self) -> list[Counts]:
-        """The numbers of the period before by point."""
-        return self._all_points[: max(0, self._gap)] if self.is_compared else []
-
-    @property
-    def total(self) -> Counts:
-        found = total_of(self.points)
-        if self.asked.before is not None:
-            return found
-        if self.asked.is_listed:
-            return found._replace(views=max(found.views, sum(one.now.views for one in self.entries)))
-        # What came before history is in no point.
-        before = {number: sum(self._stored[name].before for name in names) for number, names in self._names.items()}
-        return total_of([found, Counts(**before)])
-
-    @property
-    def trending(self) -> list[tuple[Any, str, int]]:
-        """The trending objects that exist, with their subjects and their views of the last hour."""
-        return [(self.objects[name], name, views) for name, views in self._trending if name in self.objects.stored]
+        found = [Counts(*place) for place in places]
+        return found[: max(0, self._gap)] if self.is_compared else [], found[self._gap + 1 :]
 
     @cached_property
-    def notes(self) -> list[str]:
-        """The notes of editors on the days of each point of the chart; "" for none."""
-        days = [timezone.localtime(start).date() for start in self.starts]
-        found: list[list[str]] = [[] for _ in days]
-        for day, text in self.notes_by_day.items():
-            # The first hour of the day, or the week or month that the day is in.
-            found[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(text)
-        return ["; ".join(texts) for texts in found]
+    def totals(self) -> tuple[Counts | None, Counts]:
+        """The numbers of the period before, if the two are compared, and those of the period."""
+        before, now = (Counts(*map(sum, zip(*points, strict=True))) for points in self.points)
+        if self.asked.before is None and self.asked.is_listed:
+            now = now._replace(views=max(now.views, sum(one.now.views for one in self.entries)))
+        elif self.asked.before is None:  # with what came before history, which is in no point
+            earlier = (sum(self._stored[name].before for name in names) for names in self._names.values())
+            now = Counts(*map(add, now, earlier))
+        return before if self.is_compared else None, now
 
     @property
-    def notes_by_day(self) -> dict[date, str]:
-        """The notes of editors in the period by day, the first day first."""
-        found: dict[date, list[str]] = {}
-        for day, text in self.flush_and_notes[1] if self.has_notes else ():
-            found.setdefault(day, []).append(text)
-        return {day: "; ".join(texts) for day, texts in found.items()}
+    def summed_until(self) -> datetime | None:
+        """The start of the last hour in which a full flush has added visitors of whole models, or of the period.
 
-    @property
-    def is_summed(self) -> bool:
-        """Returns False for whole models until a full flush has added up their visitors and reads."""
+        None until a full flush has added up visitors and reads of what was viewed.
+        """
         sums = [self._stored[name] for name in self._names["visitors"]] if self._stored else []
-        return self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.total.views
-
-    @property
-    def summed_until(self) -> datetime:
-        """The start of the last hour in which a full flush has added visitors of whole models, or of the period."""
-        hours = [hour for name in self._names["visitors"] for hour in self._stored[name].rows]
+        if not (self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.totals[1].views):
+            return None
+        hours = [hour for one in sums for hour in one.rows]
         return max(self.scope.span.since, buckets.hour_start(max(hours, default=0)))
 
     @property
-    def _union(self) -> list[Call[int]]:
+    def _union(self) -> list[scripts.Call[int]]:
         """The call that counts the people of several partitions, for the second round trip, where one has answered."""
-        sketches = {tag: one for tag, one in zip(keys.tags(), self._answers[3]) if one is not None}  # noqa: B905 - no answer
+        sketches = {tag: one for tag, one in zip(keys.tags(), self._answers["now"]) if one is not None}  # noqa: B905 - no answer
         if self.asked.is_listed or conf.PARTITIONS == 1 or not sketches:
             return []
         name = keys.minute_visitors(next(iter(sketches)), "", "")
@@ -353,41 +295,26 @@ class Numbers:
     def recent(self) -> int | None:
         """The different visitors of the last minutes; of objects that filters name, the views. None if not known."""
         union = self._union
-        found = fail_open(scripts.run_all, [], *union) if union else self._answers[3]
+        found = fail_open(scripts.run_all, [], *union) if union else self._answers["now"]
         counts = [count for count in found if count is not None]
         return sum(counts) if counts else None
 
     @property
     def is_live(self) -> bool:
         """Returns False if Redis does not answer."""
-        return any(one is not None for one in (*self._answers[2], *self._answers[3]))
+        return any(one is not None for one in (*self._answers["skips"], *self._answers["now"]))
 
     @property
     def is_whole(self) -> bool:
         """Returns False if Redis, or a server of a cluster, does not answer."""
-        return self.is_live and None not in (*self._answers[2], *self._answers[3])
+        return self.is_live and None not in (*self._answers["skips"], *self._answers["now"])
 
     @cached_property
-    def known_until(self) -> datetime:
-        """The time until which the views are known: now, or without Redis the last flush that ended well."""
-        if self.is_live:
-            return buckets.now()
-        good = runs.last_good()
-        return good.began if good else buckets.hour_start(0)
-
-    @cached_property
-    def flush_and_notes(self) -> tuple[FlushRun | None, list[tuple[date, str]]]:
-        """The last flush, and the notes of the period by day."""
+    def flush_and_notes(self) -> tuple[FlushRun | None, dict[date, str]]:
+        """The last flush, and the notes of editors in the period by day, the first day first."""
         ends = (self.scope.span.since, self.scope.span.until - MOMENT)
-        return runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
-
-
-def total_of(points: Sequence[Counts]) -> Counts:
-    """Returns the sums of the points."""
-    return Counts(*map(sum, zip(*points, strict=True))) if points else Counts()
-
-
-def _first_hours(span: Span, starts: Sequence[datetime]) -> list[int]:
-    """Returns the first hour of each point. An hour in two of them (half-hour zones) is in the earlier one."""
-    rest = [buckets.hour_index(start + buckets.HOUR - buckets.MINUTE) for start in starts[1:]]
-    return [span.hours.start, *rest]
+        run, notes = runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
+        found: dict[date, list[str]] = {}
+        for day, text in notes if self.has_notes else ():
+            found.setdefault(day, []).append(text)
+        return run, {day: "; ".join(texts) for day, texts in found.items()}

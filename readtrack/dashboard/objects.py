@@ -10,19 +10,18 @@ from django.db.models import ForeignKey, Max, Model, Subquery
 from django.utils.functional import SimpleLazyObject
 
 from readtrack import buckets
+from readtrack.conf import log_failure
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
 from readtrack.reports.live import loaded
 from readtrack.sql import history, popular, row_counts
-from readtrack.sql.row_counts import FEW
 from readtrack.store import keys
 from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of
 
-By = popular.By | Literal["growth"]
+By = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
-DAY = 25  # hours of the longest day
 
 
 class Objects:
@@ -34,6 +33,11 @@ class Objects:
     def __init__(self, scope: Scope, by: By, trending: Callable[[], Iterable[str]], obj: Model | None = None) -> None:
         self.scope, self.by, self._trending = scope, by, trending
         self.labels = [label_of(model) for model in scope.models]
+        #: The names that history has of the views of whole models: one for each partition.
+        self.names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
+        back = buckets.hour_index(buckets.now()) - scope.span.hours.start
+        #: The days of the list that goes back to the first hour of the period.
+        self.days = next((days for days in popular.DAYS if days * 24 >= back and scope.before), popular.EVER)
         self._many = scope.models  # those with too many objects for all of them
         self._rows: dict[str, Any] = {subject_of(obj): obj} if obj else {}  # that are loaded
 
@@ -70,7 +74,7 @@ class Objects:
         best_of = rows_by_model(self._best) if self._many else {}
         for model in self._many:
             found, best = linked[model], best_of.get(model, {})
-            lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, FEW)]
+            lacking = [pk for pk, name in best.items() if name not in found and len(found) in (MOST, row_counts.FEW)]
             found |= {best[pk]: None for pk in rows[model].filter(pk__in=lacking).values_list("pk", flat=True)}
             first = {name: found[name] for name in best.values() if name in found}
             linked[model] = dict(islice({**first, **found}.items(), MOST))
@@ -82,50 +86,38 @@ class Objects:
 
         By growth they are those with the most views, in the order of their highest number in one list.
         """
-        span, days = self.scope.span.hours, self.days
-        if not self._many or (days == popular.EVER and self.scope.is_listed):  # rows are sorted by all time
+        if not self._many or (self.days == popular.EVER and self.scope.is_listed):  # rows are sorted by all time
             return []
-        best: list[tuple[str, int]] = []
-        earlier: Mapping[str, int] = {}
+        now, is_present = self.scope.span.hours, self.scope.is_present
         before = self.scope.before.hours if self.by == "growth" and self.scope.before else range(0)
         # The lists lack the running hour, which is in the trending one, but not for filters.
-        is_short = self.scope.is_listed and len(span) <= DAY
-        if not is_short and self.scope.is_present:
-            best = [(name, least) for name, _, _, _, _, least, *_ in self.ranking]
-        elif not is_short:
-            best = [*popular.rises(self._listed, days=days, since=span.start, until=span.stop).items()]
-        if best and before:
-            earlier = popular.rises(self._listed, days=days, since=before.start, until=before.stop)
-        if is_short or (not best and not self.scope.is_present and len(span) <= popular.QUARTER):
+        is_short = self.scope.is_listed and len(now) <= 25  # hours of the longest day
+        best, earlier = dict[str, int](), dict[str, int]()
+        if not is_short:
+            rises = partial(popular.rises, self._listed, days=self.days)
+            if is_present:
+                best = {name: least for name, _, _, _, _, least, *_ in self.ranking}
+            else:
+                best = rises(since=now.start, until=now.stop)
+            earlier = rises(since=before.start, until=before.stop) if best and before else {}
+        if is_short or not (best or is_present or len(now) > popular.QUARTER):
             rows = [self.scope.rows(model) for model in self._many if self.scope.is_listed]
-            summed = popular.most(self._listed, since=span.start, until=span.stop, rows=rows)
-            best = [(name, getattr(one, self._column)) for name, one in summed]
-            gains = popular.gains([name for name, _ in best], since=before.start, until=before.stop)
+            summed = popular.most(self._listed, since=now.start, until=now.stop, rows=rows)
+            best = {name: one.views for name, one in summed}
+            gains = popular.gains(best, since=before.start, until=before.stop)
             earlier = {name: one.views for name, one in gains.items()}
-        best.sort(key=lambda one: one[1] - earlier.get(one[0], 0), reverse=True)
-        return [name.removeprefix(history.of_reads("")) for name, _ in best[:MOST]]
+        names = sorted(best, key=lambda name: best[name] - earlier.get(name, 0), reverse=True)
+        return [name.removeprefix(history.of_reads("")) for name in names[:MOST]]
 
     @cached_property
     def ranking(self) -> list[Any]:
-        """The list that goes back to the first hour of the period; entries of that of all time end with that hour."""
-        found = popular.entries(*self._listed, days=self.days, by=self._column)
+        """The list of so many days; entries of that of all time end with the first hour of history."""
+        found = popular.entries(*self._listed, days=self.days, by="views")
         # Not by the bound, which has what is in several lists several times, so what was viewed of late comes first.
-        found = found.annotate(least=Max(self._column)).order_by("-least", "subject")
+        found = found.annotate(least=Max("views")).order_by("-least", "subject")
         if self.days == popular.EVER:
             found = found.annotate(start=Subquery(history.first_hour(self.names)))
         return [*found[:MOST]]
-
-    @property
-    def names(self) -> list[str]:
-        """The names that history has of the views of whole models: one for each partition."""
-        return [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
-
-    @property
-    def days(self) -> int:
-        """The days of that list."""
-        back = buckets.hour_index(buckets.now()) - self.scope.span.hours.start
-        found = next((days for days in popular.DAYS if days * 24 >= back), popular.EVER)
-        return found if self.scope.before else popular.EVER
 
     @property
     def _listed(self) -> list[str]:
@@ -133,10 +125,6 @@ class Objects:
         is_read = self.by == "reads" and self.days != popular.EVER
         labels = map(label_of, self._many)
         return [history.of_reads(label) if is_read else label for label in labels]
-
-    @property
-    def _column(self) -> str:
-        return "views" if self.by == "growth" else popular.COLUMNS[self.by]
 
     @property
     def is_cut(self) -> bool:
@@ -161,13 +149,14 @@ class Objects:
 
     def __getitem__(self, subject: str) -> Any:
         """Returns the object, whose row is loaded with those of all others if that was not done before."""
-        return self._rows.get(subject) or SimpleLazyObject(partial(self._row, subject))
 
-    def _row(self, subject: str) -> Model:
-        if subject not in self._rows:
-            self.load(self.stored)
-        ((model, pks),) = rows_by_model([subject]).items()
-        return self._rows.get(subject) or model(pk=next(iter(pks)))  # which was deleted meanwhile
+        def load_row() -> Model:
+            if subject not in self._rows:
+                self.load(self.stored)
+            ((model, pks),) = rows_by_model([subject]).items()
+            return self._rows.get(subject) or model(pk=next(iter(pks)))  # which was deleted meanwhile
+
+        return self._rows.get(subject) or SimpleLazyObject(load_row)
 
     def _links(self, name: str, model: type[Model]) -> list[Any]:
         """Returns the foreign keys of the model that a filter by category or author may be about."""
@@ -179,3 +168,26 @@ class Objects:
         linked = (getattr(row, link.name) for row in self._rows.values() for link in self._links(name, row.__class__))
         asked = self.scope.chosen[name]
         return next((one for one in linked if one and asked in (str(one.pk), subject_of(one))), None)
+
+
+def address_of(obj: Any) -> str:
+    """Returns the address of the object's page on the site; "" for one without, or if the site's method fails."""
+    try:
+        return str(obj.get_absolute_url() or "") if hasattr(obj, "get_absolute_url") else ""
+    except Exception as error:  # such as NoReverseMatch for one row
+        log_failure(f"{obj.__class__.__name__}.get_absolute_url", "the dashboard has no link to it", type(error))
+        return ""
+
+
+def title_of(obj: Any) -> str:
+    """Returns the object as text; its model and key if the site's method fails."""
+    try:
+        return str(obj)
+    except Exception as error:
+        log_failure(f"{obj.__class__.__name__}.__str__", "the dashboard shows its key", type(error))
+        return Model.__str__(obj)
+
+
+def name_of(user: Any) -> str:
+    """Returns the user's full name; the user as text where there is none."""
+    return (user.get_full_name() if hasattr(user, "get_full_name") else "") or title_of(user)

@@ -1,16 +1,15 @@
-"""The dashboard's page, its exports, and the view that serves both."""
+"""The dashboard's page, and its tables as files: CSV for people and spreadsheets, JSON for programs."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.http import Http404, HttpRequest
-from django.http.response import HttpResponseBase
-from django.template.response import TemplateResponse
+from django.db.models import Model
+from django.http import Http404, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.functional import lazy
@@ -20,18 +19,18 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
-from readtrack.dashboard.exports import export
-from readtrack.dashboard.numbers import Numbers, total_of
+from readtrack.dashboard.numbers import Numbers
+from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
-from readtrack.dashboard.tables import Row, Table, change, text
+from readtrack.dashboard.tables import Table, change, text
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
 from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
 from readtrack.subjects import counted_models, enters_funnel, label_of, parse_subject, read_state_models
 
-TEMPLATE = "admin/readtrack/dashboard.html"
 FILES = ("csv", "json")
+FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"  # a spreadsheet would compute such a text; the last are full-width
 
 
 def _day_format() -> str:
@@ -45,73 +44,79 @@ FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, 
 WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}  # of its table
 
 
-class Tab(NamedTuple):
-    """A part of the dashboard: its name for people, and its tables."""
-
-    label: Any
-    tables: Sequence[str]
-    is_of_site: bool = False  # whatever the filters
-
-
-TABS: Mapping[str, Tab] = {
-    "numbers": Tab(gettext_lazy("Numbers"), ("over-time", "most-viewed", "trending", "now")),
-    "growth": Tab(gettext_lazy("Grew most"), ("grew-most",)),
-    "sources": Tab(gettext_lazy("Where from"), ()),  # a table for each dimension of the site
-    "reading": Tab(gettext_lazy("Reading"), ("really-read", "funnel")),
-    "sections": Tab(gettext_lazy("Categories"), ("sections",), is_of_site=True),
-    "refused": Tab(gettext_lazy("Not counted"), ("not-counted", "robots"), is_of_site=True),
+TABS: Mapping[str, Any] = {
+    "numbers": gettext_lazy("Numbers"),
+    "growth": gettext_lazy("Grew most"),
+    "sources": gettext_lazy("Where from"),
+    "reading": gettext_lazy("Reading"),
+    "sections": gettext_lazy("Categories"),
+    "refused": gettext_lazy("Not counted"),
 }
 
 
-def dashboard(
-    request: HttpRequest, *, fixed: Mapping[str, str] = {}, context: Mapping[str, Any] = {}, **options: Any
-) -> HttpResponseBase:
-    """Returns the page of the scope in the address, or with `format` one of its tables as CSV or JSON.
+def export(scope: Scope, name: str, kind: str, **options: Any) -> HttpResponse:
+    """Returns a table of the page as CSV or JSON, in its units: shares and changes in per cent, times in seconds.
 
-    `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`; `context` is what the
-    template needs besides, and `options` are those of Numbers. Titles lead to pages of the admin `request.current_app`.
-    Raises Http404 for a file of a table that the page lacks.
+    Columns have the headings of the page, and in JSON also names that are the same in all languages. A text in CSV
+    cannot be a formula. A file without what a silent Redis knows says so in its name, in a header, and in JSON.
+    `options` are those of Numbers. Raises Http404 for a table that the page lacks.
     """
-    scope, name = Scope.parse(request.GET, fixed=fixed), request.GET.get("table", "")
-    if (kind := request.GET.get("format")) in FILES:
-        if not any(name in tab.tables for tab in _tabs(scope).values()):
-            raise Http404
-        found = Numbers(scope, [name], **options)
-        return export(tables.table_named(name)(found), kind, is_complete=found.is_whole)
-    site = getattr(request, "current_app", None)
-    chosen = page_context(scope, request.GET.get("tab", ""), site=site, **options)
-    return TemplateResponse(request, TEMPLATE, {**context, **chosen})
+    if not any(name in names for names in _tabs(scope).values()):
+        raise Http404
+    found = Numbers(scope, [name], **options)
+    table, is_complete = tables.table_named(name, found), found.is_whole
+    file = f"{name}.{kind}" if is_complete else f"{name}-incomplete.{kind}"
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    if not is_complete:
+        headers["X-Readtrack-Complete"] = "false"
+    headings: list[Any] = [str(one.heading) for one in table.columns]
+    rows = [[round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows]
+    if kind == "json":
+        names = [one.name for one in table.columns]
+        content = {"table": name, "is_complete": is_complete, "columns": names, "headings": headings, "rows": rows}
+        return JsonResponse(content, headers=headers, json_dumps_params={"default": title_of})
+    response = HttpResponse(headers=headers, content_type="text/csv; charset=utf-8")
+    csv.writer(response).writerows(map(_cell, row) for row in (headings, *rows))
+    return response
 
 
-def _tabs(scope: Scope) -> dict[str, Tab]:
-    """Returns the tabs that the settings and the filters have something for; of one object all is in one.
+def _cell(value: Any) -> Any:
+    value = title_of(value) if isinstance(value, Model) else value
+    if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
+        return f"'{value}"
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _tabs(scope: Scope) -> dict[str, Sequence[str]]:
+    """Returns the tables of the tabs that the settings and the filters have something for; of one object all in one.
 
     A page with fixed filters has none of the whole site, which its reader may not see.
     """
-    by = tuple(f"by-{name}" for name in dimension_names())
-    reading = TABS["reading"].tables if conf.FUNNEL else ("really-read",)
+    by = [f"by-{name}" for name in dimension_names()]
+    reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
     if "object" in scope.chosen:
-        return {"numbers": TABS["numbers"]._replace(tables=("over-time", *by, *reading, "now"))}
+        return {"numbers": ["over-time", *by, *reading, "now"]}
     if scope.values:  # which nothing else can be filtered by
-        return {"numbers": TABS["numbers"]._replace(tables=("most-viewed",))}
-    missing = {"sources": not by, "sections": not read_state_models(), "growth": scope.before is None}
-    own = {"sources": by, "reading": reading}
-    return {
-        name: tab._replace(tables=own.get(name, tab.tables))
-        for name, tab in TABS.items()
-        if not missing.get(name) and not (scope.fixed and tab.is_of_site)
+        return {"numbers": ["most-viewed"]}
+    found: dict[str, Sequence[str]] = {
+        "numbers": ["over-time", "most-viewed", "trending", "now"],
+        "growth": ["grew-most"] if scope.before else [],
+        "sources": by,
+        "reading": reading,
+        "sections": ["sections"] if read_state_models() and not scope.fixed else [],
+        "refused": [] if scope.fixed else ["not-counted", "robots"],
     }
+    return {tab: names for tab, names in found.items() if names}
 
 
 def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any) -> dict[str, Any]:
     """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
-    found = Numbers(scope, tabs[tab].tables, shown=tables.SHOWN, **options)
-    shown = {name: tables.table_named(name)(found) for name in tabs[tab].tables}
-    found.objects.load(
-        row.filters["object"] for table in shown.values() for row in table.head if "object" in row.filters
-    )
+    found = Numbers(scope, tabs[tab], shown=tables.SHOWN, **options)
+    shown = {name: tables.table_named(name, found) for name in tabs[tab]}
+    heads = [row for table in shown.values() for row in table.rows[: table.shown]]
+    found.objects.load(row.filters["object"] for row in heads if "object" in row.filters)
     chart, now = shown.pop("over-time", None), shown.pop("now", None)
     steps = shown["funnel"].values("count")[1:] if "funnel" in shown else ()
     if "funnel" in shown and not any(steps) and not any(map(enters_funnel, scope.models)):
@@ -120,16 +125,10 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
     here = {} if tab == "numbers" else {"tab": tab}
     return {
         "scope": scope,
-        "address": scope.address(),
+        "found": found,
         "files": FILES,
-        "is_live": found.is_live,
-        "is_whole": found.is_whole,
-        "periods": [
-            (label, scope.address(period=name, **here), name == scope.period) for name, label in PERIODS.items()
-        ],
-        "tabs": [
-            (one.label, scope.address(tab="" if name == "numbers" else name), name == tab) for name, one in tabs.items()
-        ],
+        "periods": [(label, scope.address(period=one, **here), one == scope.period) for one, label in PERIODS.items()],
+        "tabs": [(TABS[name], scope.address(tab="" if name == "numbers" else name), name == tab) for name in tabs],
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": _chips(found, scope, here),
@@ -140,28 +139,17 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
     }
 
 
-def _moment(at: datetime) -> str:
-    local, now = timezone.localtime(at), timezone.localtime(buckets.now())
-    return date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
-
-
-def _span_in_words(scope: Scope) -> str:
-    last = scope.span.until - MOMENT
-    days = [date_format(timezone.localtime(one), "DATE_FORMAT") for one in (scope.span.since, last)]
-    if days[0] == days[1]:
-        return days[0]
-    return pgettext("period", "%(first)s to %(last)s") % {"first": days[0], "last": days[1]}
-
-
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
-    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if found.is_summed else 1]
-    befores: list[int | None] = [*total_of(found.before)] if found.is_compared else [None] * 3
-    # Visitors and reads of whole models are added up by full flushes.
-    is_behind = found.scope.is_present and not found.scope.is_listed
-    as_of = _moment(found.summed_until) if is_behind else ""
-    if is_behind and found.scope.by == "hour":
-        befores[1:] = None, None
+    before, total = found.totals
+    until, as_of = found.summed_until, ""
+    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if until else 1]
+    befores: list[int | None] = [*before] if before else [None] * 3
+    if until and found.scope.is_present and not found.scope.is_listed:  # full flushes have added up all but the views
+        local, now = timezone.localtime(until), timezone.localtime(buckets.now())
+        as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
+        if found.scope.by == "hour":
+            befores[1:] = None, None
     return [
         {
             "label": label,
@@ -171,24 +159,25 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
             "trend": "" if not before or now == before else "up" if now > before else "down",
             "as_of": as_of if place else "",
         }
-        for place, (label, now, before) in enumerate(zip(names, found.total, befores, strict=False))
+        for place, (label, now, before) in enumerate(zip(names, total, befores, strict=False))
     ]
 
 
 def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
-    run = found.flush_and_notes[0]
+    (before, total), (run, notes) = found.totals, found.flush_and_notes
     starts, first_column = (
         [date_format(timezone.localtime(start), str(formats[found.scope.by])) for start in found.starts]
         for formats in (FORMATS, WITH_YEAR)
     )
     series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
-    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
-        **{name: exact(number) for name, number in found.total._asdict().items()},
-        "span": _span_in_words(found.scope),
-    }
+    ends = (found.scope.span.since, found.scope.span.until - MOMENT)
+    first, last = (date_format(timezone.localtime(end), "DATE_FORMAT") for end in ends)
+    span = first if first == last else pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
+    numbers = {name: exact(number) for name, number in total._asdict().items()}
+    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {**numbers, "span": span}
     drawn = [
-        charts.lines(table.title, starts, series, description=summary, notes=found.notes, shape=shape)
+        charts.lines(table.title, starts, series, description=summary, notes=table.values("notes"), shape=shape)
         for shape in (charts.WIDE, charts.NARROW)
     ]
     places = [place for place, one in enumerate(table.columns) if one.name != "before" or found.is_compared]
@@ -196,6 +185,12 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         (start, [text(row.values[place], table.columns[place].kind) for place in places[1:]])
         for start, row in zip(first_column, table.rows, strict=True)
     ]
+    values = {
+        "labels": [_("Period"), *(str(column.heading) for column in table.columns[1:])],
+        "totals": [span, before.views if before else None, *total],
+        "columns": [column.name for column in table.columns],
+        "rows": [row.values for row in table.rows],
+    }
     return {
         "figures": _figures(found),
         "now": now,
@@ -208,21 +203,8 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
         "chart": table,
         "chart_columns": [table.columns[place] for place in places],
         "chart_rows": rows,
-        "is_compared": found.is_compared,
-        "chart_values": json.dumps(
-            {
-                "labels": [_("Period"), *(column.heading for column in table.columns[1:])],
-                "totals": [
-                    _span_in_words(found.scope),
-                    total_of(found.before).views if found.is_compared else None,
-                    *found.total,
-                ],
-                "columns": [column.name for column in table.columns],
-                "rows": [row.values for row in table.rows],
-            }
-        ),
-        "zone": timezone.get_current_timezone_name(),
-        "notes": [(date_format(day, "DATE_FORMAT"), words) for day, words in found.notes_by_day.items()],
+        "chart_values": json.dumps(values),
+        "notes": [(date_format(day, "DATE_FORMAT"), words) for day, words in notes.items()],
     }
 
 
@@ -231,39 +213,34 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
     rows = []
     # In other tables the file is two clicks away already.
     sources = dimension_names()[:1] if table.name == "grew-most" else ()
-    for row in table.head:
+    for row in table.rows[: table.shown]:
         cells: list[dict[str, Any]] = [
             {"column": column, "text": text(value, column.kind)}
             for column, value in zip(table.columns, row.values, strict=True)
         ]
-        link = _link(row, scope, site)
+        link = ""  # to the object's page, or to the dashboard with a filter more
+        if "object" not in scope.chosen and not row.filters.items() <= scope.chosen.items():
+            link = scope.address(**row.filters)
+            if "object" in row.filters:
+                link = numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
-            cells[0].update(file=file, file_title=tables.of_all_time(tables.dimension_title(sources[0])))
-        rows.append((cells[0], cells[1:], link, tables.address_of(row.values[0])))
+            cells[0].update(file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0]))
+        rows.append((cells[0], cells[1:], link, address_of(row.values[0])))
     return {"table": table, "rows": rows}
-
-
-def _link(row: Row, scope: Scope, site: str | None) -> str:
-    """Returns the address that a row leads to: the object's page, or the dashboard with a filter more; "" for none."""
-    if "object" in scope.chosen or not row.filters or row.filters.items() <= scope.chosen.items():
-        return ""
-    if "object" in row.filters:
-        return numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
-    return scope.address(**row.filters)
 
 
 def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Returns the filters in force: name, value, and the address of the page without each."""
     labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
-    shown = {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
+    models = {label_of(model): str(model._meta.verbose_name_plural) for model in counted_models()}
     chips = []
     for name, value in scope.chosen.items():
         if name in scope.fixed:
             continue
-        words = shown.get(value, value)
+        words = models.get(value, value)
         if name in {"category", "author"}:
             model, pk = (name == "category" and parse_subject(value)) or (get_user_model(), value)
-            words = tables.name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
-        chips.append((str(labels.get(name) or tables.heading(name)), words, scope.address(**{name: ""}, **here)))
+            words = name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
+        chips.append((labels.get(name) or tables.words_of(name)[1], words, scope.address(**{name: ""}, **here)))
     return chips

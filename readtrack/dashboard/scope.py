@@ -1,7 +1,7 @@
 """A scope: the period and the filters of the dashboard, out of the address. Tables, charts and exports take it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import reduce
 from operator import or_
@@ -22,8 +22,6 @@ from readtrack.hits import dimensions
 from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
-OLDEST = date(1990, 1, 1)
-DEFAULT = "7"
 MOMENT = timedelta(microseconds=1)
 
 #: A number is that of the days up to today.
@@ -62,6 +60,11 @@ class Span(NamedTuple):
         starts = buckets.period_starts(first, max(self.until, first + MOMENT), by=by) if self.hours else []
         return [max(start, self.since) for start in starts]
 
+    def first_hours(self, by: Period) -> list[int]:
+        """Returns the first hour of each start. An hour in two periods (half-hour zones) is in the earlier one."""
+        rest = [buckets.hour_index(start + buckets.HOUR - buckets.MINUTE) for start in self.starts(by)[1:]]
+        return [self.hours.start, *rest]
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -87,7 +90,7 @@ class Scope:
         chosen = {name: value for name, value in asked.items() if _is_valid(name, value)}
         now = timezone.localtime(buckets.now(at))
         days = sorted(day for name in ("from", "to") if (day := _day(found[name], now.date())))
-        period = found["period"] if found["period"] in PERIODS else DEFAULT
+        period = found["period"] if found["period"] in PERIODS else "7"
         if len(days) == 2 and not found["period"]:
             period = "range"
         if parsed := subjects.parse_subject(chosen.get("object", "")):
@@ -137,11 +140,8 @@ class Scope:
         found = Q(pk=parsed[1]) if parsed else Q()
         if "category" in self.chosen:
             target, pk = subjects.parse_subject(self.chosen["category"]) or (None, None)
-            links = [
-                link.name
-                for link in subjects.news_links(model)
-                if target and issubclass(target, subjects.owner(link.related_model))
-            ]
+            owners = {link.name: subjects.owner(link.related_model) for link in subjects.news_links(model)}
+            links = [name for name, owner in owners.items() if target and issubclass(target, owner)]
             if not links:
                 return None
             # In subqueries, because a link to many would give a row more than once.
@@ -154,19 +154,11 @@ class Scope:
             found &= Q(**{f"{field.name}__pk": self.chosen["author"]})
         return found
 
-    def with_start(self, since: datetime) -> "Scope":
-        """Returns the scope of all time from the start of that day on."""
-        begin = timezone.localtime(since).date()
-        return replace(self, span=Span(min(buckets.day_start(begin), self.span.since), self.span.until))
-
     def address(self, **changes: str) -> str:
         """Returns the query string of this scope with changes; an empty value takes a filter away."""
-        period = {"period": self.period}
-        if self.period == "range":
-            last = self.span.until - MOMENT
-            period = {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
-        if "period" in changes:
-            period = {}
+        period = {} if "period" in changes else {"period": self.period}
+        if period.get("period") == "range":
+            period = {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{self.span.until - MOMENT:%Y-%m-%d}"}
         named = {name: value for name, value in self.chosen.items() if name not in self.fixed}
         return "?" + urlencode({name: value for name, value in {**period, **named, **changes}.items() if value})
 
@@ -178,19 +170,17 @@ def dimension_names() -> list[str]:
 
 
 def _is_valid(name: str, value: str) -> bool:
+    """Returns True for a choice; databases fail at a whole number that is too big for a key."""
     if name == "model":
         return value in map(subjects.label_of, subjects.counted_models())
-    if name == "author":
-        return _is_key(get_user_model(), value)
-    has = {"object": subjects.is_counted, "category": subjects.has_read_state}.get(name)
-    parsed = subjects.parse_subject(value)
-    return has is None or (parsed is not None and _is_key(*parsed) and has(parsed[0]))
-
-
-def _is_key(model: type[Model], value: Any) -> bool:
-    """Returns True for a value that a row's primary key can have; databases fail at a whole number that is too big."""
+    if name not in FILTERS:
+        return True
+    model, pk = (get_user_model(), value) if name == "author" else subjects.parse_subject(value) or (None, "")
+    may_be = {"object": subjects.is_counted, "category": subjects.has_read_state}.get(name)
+    if model is None or (may_be and not may_be(model)):
+        return False
     try:
-        key = model._meta.pk.to_python(value)
+        key = model._meta.pk.to_python(pk)
     except ValidationError:
         return False
     return abs(key) < 2**63 if isinstance(key, int) else "\0" not in str(key)
@@ -201,7 +191,7 @@ def _day(text: str, today: date) -> date | None:
         found = parse_date(text)
     except ValueError:  # the 31st of a shorter month
         return None
-    return min(max(found, OLDEST), today) if found else None
+    return min(max(found, date(1990, 1, 1)), today) if found else None
 
 
 def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:

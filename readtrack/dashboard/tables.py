@@ -1,41 +1,37 @@
 """The tables of the dashboard: rows of plain values, which the page shows and exports give out as they are."""
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 from django.contrib.auth import get_user_model
-from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from readtrack import buckets
-from readtrack.conf import conf, log_failure
+from readtrack import buckets, subjects
+from readtrack.conf import conf
 from readtrack.dashboard.numbers import Entry, Numbers
-from readtrack.dashboard.objects import MOST
+from readtrack.dashboard.objects import MOST, title_of
 from readtrack.dashboard.scope import Scope
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
 from readtrack.reports.breakdowns import median
-from readtrack.sql import history, popular
+from readtrack.sql import history, popular, runs
 from readtrack.store import keys, read_state
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import NAMED, OTHER
-from readtrack.subjects import news_links, owner, read_state_models, subject_column, subject_of
 
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 
 NOT_KNOWN = "\N{EN DASH}"
-SHOWN = 10  # rows of a table on the page
-YESTERDAY = {"period": "yesterday"}
-REMEMBERED = 300  # seconds
+SHOWN = 10
 
 REASONS: Mapping[Reason, Any] = {
     "bot": gettext_lazy("robot, by its name"),
@@ -104,8 +100,7 @@ class Row(NamedTuple):
     filters: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table. `caption` says what is counted, and `empty` stands in the place of no rows."""
 
     name: str
@@ -114,17 +109,12 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Row]
     empty: str = ""
-    shown: int = SHOWN
+    shown: int = SHOWN  # rows on the page
 
     def values(self, name: str) -> list[Any]:
         """Returns the values of a column."""
         place = [column.name for column in self.columns].index(name)
         return [row.values[place] for row in self.rows]
-
-    @property
-    def head(self) -> Sequence[Row]:
-        """Returns the rows that the page shows."""
-        return self.rows[: self.shown]
 
 
 def change(now: int, before: int) -> int | None:
@@ -132,17 +122,12 @@ def change(now: int, before: int) -> int | None:
     return round(100 * (now - before) / before) if before else None
 
 
-def _with_change(now: int, earlier: Iterable[int]) -> Iterator[int | None]:
-    """Returns the number before and the change; nothing without a number before."""
-    return (number for before in earlier for number in (before, change(now, before)))
-
-
 def _percent(part: int | None, whole: int) -> float | None:
     return 100 * part / whole if whole and part is not None else None
 
 
 def _columns(*names: str) -> list[Column]:
-    return [COLUMNS[name]._replace(heading=str(COLUMNS[name].heading)) for name in names]
+    return [COLUMNS[name] for name in names]
 
 
 def text(value: Any, kind: Kind) -> str:
@@ -151,10 +136,9 @@ def text(value: Any, kind: Kind) -> str:
         return NOT_KNOWN
     if kind == "number":
         return exact(value)
-    if kind == "share":
-        return _("%(number)s %%") % {"number": exact(round(value))}
-    if kind == "change":
-        return _("%(number)s %%") % {"number": f"{'+' if value > 0 else ''}{exact(value)}"}
+    if kind in ("share", "change"):
+        sign = "+" if kind == "change" and value > 0 else ""
+        return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
     if kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
     if kind == "trend":  # the points of a small line, 60 by 16
@@ -165,23 +149,30 @@ def text(value: Any, kind: Kind) -> str:
 
 def over_time(found: Numbers) -> Table:
     """Returns the numbers of the chart: by point, with the views of the point of the period before."""
-    until = found.known_until
-    earlier = [point.views for point in found.before] + [None] * len(found.points)
+    good = None if found.is_live else runs.last_good()
+    known_until = buckets.now() if found.is_live else good.began if good else buckets.hour_start(0)
+    before, points = found.points
+    earlier = [point.views for point in before] + [None] * len(points)
+    days = [timezone.localtime(start).date() for start in found.starts]
+    notes: list[list[str]] = [[] for _ in days]
+    for day, words in found.flush_and_notes[1].items():
+        # The first hour of the day, or the week or month that the day is in.
+        notes[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(words)
     rows = [
-        Row((start.isoformat(), *(point if start <= until else (None, None, None)), before, note))
-        for start, point, before, note in zip(found.starts, found.points, earlier, found.notes, strict=False)
+        Row((start.isoformat(), *(point if start <= known_until else (None, None, None)), views, "; ".join(texts)))
+        for start, point, views, texts in zip(found.starts, points, earlier, notes, strict=False)
     ]
     columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
     return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
 
 
 def _of_objects(
-    found: Numbers, entries: Iterable[Entry], *names: str, of: str = "views"
+    found: Numbers, some: Iterable[Entry], *names: str, of: str = "views"
 ) -> tuple[list[Column], list[Row]]:
     """Returns the columns with these names, and the rows of objects; `of` is the number that is compared."""
     names = tuple(name for name in names if found.is_compared or name not in COMPARED)
     rows = []
-    for one in islice(entries, found.shown):
+    for one in islice(some, found.shown):
         now, before = getattr(one.now, of), getattr(one.before, of)
         reading = found.hashes.get(("reading", one.subject), Counter())
         numbers = {
@@ -238,15 +229,13 @@ def _with_values(found: Numbers) -> Table:
 def by_dimension(name: str, found: Numbers) -> Table:
     """Returns the table of a dimension: the views by its values."""
     counts, *earlier = found.summed(f"views:{name}")
-    total = counts.total()
-    columns = [Column(name, heading(name), "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
-    rows = [
-        Row(
-            (value, count, *_with_change(count, [one[value] for one in earlier]), _percent(count, total)), {name: value}
-        )
-        for value, count in counts.most_common()
-    ]
-    return _summed(found, Table(f"by-{name}", dimension_title(name), "", columns, rows))
+    (title, heading), total = words_of(name), counts.total()
+    columns = [Column(name, heading, "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
+    rows = []
+    for value, count in counts.most_common():
+        compared = [number for one in earlier for number in (one[value], change(count, one[value]))]
+        rows.append(Row((value, count, *compared, _percent(count, total)), {name: value}))
+    return _summed(found, Table(f"by-{name}", title, "", columns, rows))
 
 
 def _among(found: Numbers) -> str:
@@ -256,21 +245,19 @@ def _among(found: Numbers) -> str:
 
 def _summed(found: Numbers, table: Table) -> Table:
     """Returns the table of a breakdown or a funnel with the words that tell what its counts are about."""
-    if found.has_gains:
-        caption, empty = (
-            _("Of all objects in the period; the last minutes may be missing."),
-            _("No views in this period."),
-        )
-        return replace(table, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
-    caption = ngettext(
-        "Views of all time of the most viewed object of the period.",
-        "Views of all time of the %(count)s most viewed objects of the period together.",
-        len(found.objects.first),
-    ) % {"count": exact(len(found.objects.first))}
+    title, empty = table.title, _("No views in this period.")
+    caption = _("Of all objects in the period; the last minutes may be missing.")
+    if not found.has_gains:
+        count = len(found.objects.first)
+        caption = ngettext(
+            "Views of all time of the most viewed object of the period.",
+            "Views of all time of the %(count)s most viewed objects of the period together.",
+            count,
+        ) % {"count": exact(count)}
+        title, empty = of_all_time(title), _("Nothing yet.")
     if "object" in found.asked.chosen:
         caption = _("Views of all time.")
-    caption = f"{caption} {table.caption}".rstrip()
-    return replace(table, title=of_all_time(table.title), caption=caption, empty=_("Nothing yet."))
+    return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
 
 
 def of_all_time(title: str) -> str:
@@ -280,14 +267,13 @@ def of_all_time(title: str) -> str:
 
 def really_read(found: Numbers) -> Table:
     """Returns the objects with the most reads in the period, and those that were only begun in it."""
-    names = ("reads", *COMPARED, "views", "ratio", "median")
     none, is_one = Counter[str](), "object" in found.asked.chosen  # whose median time is worth a row in any period
     read = (
         one
         for one in found.entries
         if one.now.reads or ((one.now.views or is_one) and found.hashes.get(("reading", one.subject), none)[ENGAGED])
     )
-    table = _of_objects(found, read, *names, of="reads")
+    table = _of_objects(found, read, "reads", *COMPARED, "views", "ratio", "median", of="reads")
     caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
     return Table("really-read", _("Really read"), caption, *table, _("No text was read in this period."))
 
@@ -295,12 +281,10 @@ def really_read(found: Numbers) -> Table:
 def funnel(found: Numbers) -> Table:
     """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's pass."""
     some, *before = found.funnel
-    counts = [[stage.count for stage in stages] for stages in before]
-    rows = [
-        Row((one.name, one.count, *_with_change(one.count, earlier), 100 * one.rate, 100 * one.step_rate))
-        for one, *earlier in zip(some, *counts, strict=True)
-        if some[0].count
-    ]
+    rows = []
+    for one, *earlier in zip(some, *before, strict=True) if some[0].count else ():
+        compared = [number for stage in earlier for number in (stage.count, change(one.count, stage.count))]
+        rows.append(Row((one.name, one.count, *compared, 100 * one.rate, 100 * one.step_rate)))
     columns = _columns("stage", "count", *COMPARED[: 2 * len(before)], "rate", "step_rate")
     caption = _("A visitor who comes again after an hour makes another pass.")
     return _summed(found, Table("funnel", _("Funnel"), caption, columns, rows, shown=len(rows)))
@@ -308,19 +292,20 @@ def funnel(found: Numbers) -> Table:
 
 def sections(found: Numbers) -> Table:
     """Returns the categories with their readers, and the number of accounts that they are unread for."""
-    rows, models = [], read_state_models()
+    rows, models = [], subjects.read_state_models()
     if "model" in found.asked.chosen:
-        linked = {owner(link.related_model) for model in found.asked.models for link in news_links(model)}
+        links = [link for model in found.asked.models for link in subjects.news_links(model)]
+        linked = {subjects.owner(link.related_model) for link in links}
         models = [model for model in models if model in linked]
-    categories = {subject_of(row): row for model in models for row in model._default_manager.order_by("pk")[:MOST]}
+    found_rows = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
+    categories = {subjects.subject_of(row): row for row in found_rows}
     if categories:
         # With "sequence" it waits long, for a server that does not answer, too.
         readers = fail_open(read_state.count_readers, {}, [*categories]) if found.is_whole else {}
         if not readers:
-            names = {subject: subject_column(subject) for subject in categories}
-            stored = history.newest_readers([*names.values()])
-            readers = {subject: stored.get(name, 0) for subject, name in names.items()}
-        accounts = _accounts(keys.prefix(), monotonic() // REMEMBERED)
+            stored = history.newest_readers([*map(subjects.subject_column, categories)])
+            readers = {subject: stored.get(subjects.subject_column(subject), 0) for subject in categories}
+        accounts = _accounts(keys.prefix(), monotonic() // 300)
         for subject, row in categories.items():
             count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
@@ -336,13 +321,14 @@ def sections(found: Numbers) -> Table:
 
 @lru_cache(maxsize=100)  # because to count millions takes long
 def _accounts(tenant: str, when: float) -> int:
-    """Returns the number of active accounts, of one tenant and of some minutes."""
+    """Returns the number of active accounts, of one tenant and of five minutes."""
     return get_user_model()._default_manager.filter(is_active=True).count()
 
 
 def trending(found: Numbers) -> Table:
     """Returns the objects with the most views in the last hour."""
-    rows = [Row((row, views), {"object": subject}) for row, subject, views in found.trending]
+    viewed = [(name, views) for name, views in found.trending if name in found.objects.stored]  # the others are deleted
+    rows = [Row((found.objects[name], views), {"object": name}) for name, views in viewed]
     caption = _("Views of the last hour, up to 10 minutes old.")
     empty = _("No views in the last hour.") if found.is_whole else _("Not known at the moment.")
     return Table("trending", _("Trending now"), caption, _columns("title", "views"), rows, empty)
@@ -375,8 +361,8 @@ def robots(found: Numbers) -> Table:
 
 def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
     """Returns the table with the skips that have a label: their hits, share, hits of yesterday and hours."""
-    now = buckets.hour_index(buckets.now())
-    spans = found.asked.span.hours if found.asked.before else range(now + 1), Scope.parse(YESTERDAY).span.hours
+    now, yesterday = buckets.hour_index(buckets.now()), Scope.parse({"period": "yesterday"})
+    spans = found.asked.span.hours if found.asked.before else range(now + 1), yesterday.span.hours
     hours, of_yesterday = ([one for back, one in enumerate(found.skips) if now - back in span] for span in spans)
     sums, earlier = sum(hours, Counter[Any]()), sum(of_yesterday, Counter[Any]())
     some = {name: str(words) for name in sums if (words := label(name))}
@@ -384,36 +370,12 @@ def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table
     rows = []
     for name in sorted(some, key=lambda name: (-sums[name], some[name])):
         before = earlier[name] if earlier else None  # a day without any was lost with Redis, most likely
-        rows.append(
-            Row((some[name], sums[name], _percent(sums[name], total), before, [one[name] for one in hours[::-1]]))
-        )
-    return replace(table, rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
+        by_hour = [one[name] for one in hours[::-1]]
+        rows.append(Row((some[name], sums[name], _percent(sums[name], total), before, by_hour)))
+    return table._replace(rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
-def address_of(obj: Any) -> str:
-    """Returns the address of the object's page on the site; "" for one without, or if the site's method fails."""
-    try:
-        return str(obj.get_absolute_url() or "") if hasattr(obj, "get_absolute_url") else ""
-    except Exception as error:  # such as NoReverseMatch for one row
-        log_failure(f"{obj.__class__.__name__}.get_absolute_url", "the dashboard has no link to it", type(error))
-        return ""
-
-
-def title_of(obj: Any) -> str:
-    """Returns the object as text; its model and key if the site's method fails."""
-    try:
-        return str(obj)
-    except Exception as error:
-        log_failure(f"{obj.__class__.__name__}.__str__", "the dashboard shows its key", type(error))
-        return Model.__str__(obj)
-
-
-def name_of(user: Any) -> str:
-    """Returns the user's full name; the user as text where there is none."""
-    return (user.get_full_name() if hasattr(user, "get_full_name") else "") or title_of(user)
-
-
-DIMENSIONS = {
+DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
     "referrer": (gettext_lazy("Sources"), gettext_lazy("Source")),
     "country": (gettext_lazy("Countries"), gettext_lazy("Country")),
     "device": (gettext_lazy("Devices"), gettext_lazy("Device")),
@@ -428,16 +390,11 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
 }
 
 
-def table_named(name: str) -> Callable[[Numbers], Table]:
-    """Returns the function that makes a table: one of TABLES, or `by-` and the name of a dimension."""
-    return TABLES[name] if name in TABLES else partial(by_dimension, name.removeprefix("by-"))
+def table_named(name: str, found: Numbers) -> Table:
+    """Returns one of TABLES, or the one of a dimension: `by-` and its name."""
+    return TABLES[name](found) if name in TABLES else by_dimension(name.removeprefix("by-"), found)
 
 
-def dimension_title(name: str) -> str:
-    """Returns the title of a dimension's table."""
-    return str(DIMENSIONS[name][0]) if name in DIMENSIONS else name
-
-
-def heading(name: str) -> str:
-    """Returns the name of a dimension for people."""
-    return str(DIMENSIONS[name][1]) if name in DIMENSIONS else name
+def words_of(dimension: str) -> tuple[Any, Any]:
+    """Returns the title of a dimension's table, and the dimension's name for people."""
+    return DIMENSIONS.get(dimension, (dimension, dimension))

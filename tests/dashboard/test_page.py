@@ -82,8 +82,7 @@ def written(cell: dict[str, Any]) -> str:
 
 
 def exported(client: Client, name: str, kind: str, **given: str) -> str:
-    answer: Any = client.get(DASHBOARD, {"table": name, "format": kind, **given})
-    return b"".join(answer.streaming_content).decode()
+    return client.get(DASHBOARD, {"table": name, "format": kind, **given}).text
 
 
 def add_views(obj: Any, days_ago: int, views: int, *, visitors: int = 0, reads: int = 0) -> None:
@@ -281,9 +280,8 @@ def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units
 
 def test_a_file_made_without_redis_says_that_it_is_incomplete(admin_client: Client, start_redis: Start) -> None:
     def made(kind: str) -> tuple[bool, str | None, str]:
-        answer: Any = admin_client.get(DASHBOARD, {"table": "most-viewed", "format": kind})
-        body = b"".join(answer.streaming_content).decode()
-        return ("-incomplete." in answer["Content-Disposition"], answer.get("X-Readtrack-Complete"), body)
+        answer = admin_client.get(DASHBOARD, {"table": "most-viewed", "format": kind})
+        return ("-incomplete." in answer["Content-Disposition"], answer.get("X-Readtrack-Complete"), answer.text)
 
     valkey, post = start_redis(), factories.post(title="Top")
     counts.view(post)
@@ -387,7 +385,7 @@ def test_a_page_costs_at_most_five_queries_and_two_round_trips(
         path = DASHBOARD if filtered != "object" else numbers_url(posts[0])
         admin_client.get(path, given)
         with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
-            assert admin_client.get(path, given).context["is_live"]
+            assert admin_client.get(path, given).context["found"].is_live
         assert trips[0] <= 2, tab
         assert len(queries) - OF_THE_ADMIN <= 5, [tab, *(query["sql"][:200] for query in queries)]
 
@@ -429,7 +427,7 @@ def test_a_shown_row_that_is_deleted_meanwhile_is_its_key(admin_client: Client) 
     table = tables.most_viewed(found)
     Post.objects.filter(pk=gone.pk).delete()
     found.objects.load([subject_of(other)])
-    assert [tables.title_of(row.values[0]) for row in table.rows] == ["", "Other"]
+    assert [objects.title_of(row.values[0]) for row in table.rows] == ["", "Other"]
     assert table.rows[0].values[0].pk == gone.pk
 
 
@@ -720,8 +718,7 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
         settings.READTRACK = {"DIMENSIONS": dimensions}
         [table] = admin_client.get(DASHBOARD, {"tab": "growth"}).context["tables"]
         files = [head["file"] for head, *_ in table["rows"] if "file" in head]
-        answers: list[Any] = [admin_client.get(file) for file in files]
-        assert [b"".join(one.streaming_content).decode().splitlines()[1] for one in answers] == lines
+        assert [admin_client.get(file).text.splitlines()[1] for file in files] == lines
 
 
 @pytest.mark.parametrize("period", ["today", "7", "90", "all"])
@@ -1012,8 +1009,7 @@ def test_how_many_people_there_are_is_asked_for_alone(admin_client: Client, wire
     for path, words in ((DASHBOARD, "People now"), (numbers_url(post), "Now")):
         [link] = re.findall(r'data-url="([^"]+)"', html.unescape(admin_client.get(path).text))
         with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
-            answer: Any = admin_client.get(path + link)
-            found = json.loads(b"".join(answer.streaming_content))
+            found = admin_client.get(path + link).json()
         assert (found["headings"], found["rows"], trips[0]) == ([words], [[1]], 1)
         assert len(queries) - OF_THE_ADMIN <= 2 * (words == "Now")
 
@@ -1116,8 +1112,7 @@ def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, setti
 def test_what_was_viewed_in_the_period_is_among_the_rows_of_an_author_and_of_a_model(
     days_ago: int, few: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (objects, row_counts):
-        monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(row_counts, "FEW", few)
     monkeypatch.setattr(objects, "MOST", 3)
     monkeypatch.setattr(objects, "CANDIDATES", 3)
     author = factories.user()

@@ -164,7 +164,7 @@ def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None
     flush()
     settings.READTRACK = {}
     assert flush().written == 0
-    assert Numbers(Scope.parse({}), ["over-time"]).total.views == 0
+    assert Numbers(Scope.parse({}), ["over-time"]).totals[1].views == 0
     settings.READTRACK = COUNTED
     assert reports.views([manual]) == {manual: 1}
 
@@ -185,7 +185,7 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
     assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [1, 2, 4]
     assert reports.funnel(manual)[0].count == 1
     shown = Numbers(Scope.parse({}), ["over-time"])
-    assert (shown.total.views, shown.entries[0].subject, shown.entries[0].now.views) == (4, subject_of(gadget), 2)
+    assert (shown.totals[1].views, shown.entries[0].subject, shown.entries[0].now.views) == (4, subject_of(gadget), 2)
 
 
 def test_the_dashboard_shows_them(admin_client: Client) -> None:
@@ -194,7 +194,7 @@ def test_the_dashboard_shows_them(admin_client: Client) -> None:
     flush()
     found = Numbers(Scope.parse({}), ["over-time"])
     assert [(found.objects[one.subject], one.now.views) for one in found.entries] == [(gadget, 1)]
-    assert found.total.views == 1
+    assert found.totals[1].views == 1
     assert admin_client.get("/admin/readtrack/dashboard/").status_code == 200
 
 

@@ -1,6 +1,5 @@
 """readtrack on a cluster: a server that fails or hangs costs the others nothing, and slots may move at any time."""
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -844,11 +843,11 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     circuit_of(cluster, silent).opened = time.monotonic()
     shown = page()
     assert "A server of the Redis cluster does not answer" in shown.text
-    assert (shown.context["is_live"], shown.context["is_whole"]) == (True, False)
+    assert (shown.context["found"].is_live, shown.context["found"].is_whole) == (True, False)
     assert (shown.context["recent"], trending(shown)) == (str(len(live)), min(len(live), CANDIDATES))
     assert shown.context["figures"][0]["value"] == str(len(live))
     file = page(table="most-viewed", format="json")
-    assert json.loads(b"".join(file.streaming_content))["is_complete"] is False
+    assert file.json()["is_complete"] is False
     assert page(model="site.post", object=subject_of(live[0])).context["recent"] == "1"
     assert ("Not known at the moment." in page(tab="refused").text) is has_skips
     assert [panel._numbers(subject_of(post))["is_live"] for post in (live[0], gone)] == [True, False]
@@ -858,4 +857,4 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
         circuit_of(cluster, number).opened = time.monotonic()
     shown = page()
     assert "Redis does not answer" in shown.text
-    assert (shown.context["is_live"], shown.context["recent"]) == (False, NOT_KNOWN)
+    assert (shown.context["found"].is_live, shown.context["recent"]) == (False, NOT_KNOWN)
