@@ -45,11 +45,11 @@ def skip(
     Those of a robot are counted by its name, too, if the user agent is given.
     """
     skipped = dict.fromkeys(views, reason)
-    names = [NAMED + name_of(agent)] * len(skipped) if reason == "bot" and agent is not None else []
-    skip_buffer.add([*skipped.values(), *names], at=buckets.now(at))
+    names = [reason, NAMED + name_of(agent)] if reason == "bot" and agent is not None else [reason]
+    skip_buffer.add(names * len(skipped), at=at or clock.now())
     if is_alone and skip_buffer.is_due and not (conf.BUFFER and hit_buffer.send_skips()):
         skip_buffer.send_rest()
-    return Outcome(skipped=skipped)
+    return Outcome((), skipped)
 
 
 def visitor(request: HttpRequest) -> Visitor:

@@ -1,6 +1,7 @@
 """Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
 
 import os
+import re
 import secrets
 import time
 from binascii import b2a_base64
@@ -28,6 +29,7 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
 HEADERS = "_store"  # the attribute that Django keeps headers in; without it its functions set them
 CACHING = ("Cache-Control", "private")
+SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
 # What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user agent. A plain
@@ -45,17 +47,12 @@ class Visitor(NamedTuple):
     # known by the hash that stands in for a cookie.
     kind: Literal["user", "cookie", "hash", "day", "address"] = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
-    caller: Caller | None = None  # whose id `named` makes the fallback_id
+    caller: Caller | None = None  # whose id `Hit.named` makes the fallback_id
 
     @property
     def rate_id(self) -> str:
         """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in is no robot."""
         return self.id if self.kind == "user" else self.fallback_id or self.id
-
-    @property
-    def named(self) -> "Visitor":
-        """The visitor with both ids."""
-        return self if self.caller is None else self._replace(fallback_id=id_of(self.caller), caller=None)
 
 
 def signed_in(request: HttpRequest) -> Any | None:
@@ -94,7 +91,7 @@ def _loader_of(user: Any) -> str | None:
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none.
 
-    With `named` False a visitor with a new cookie may lack the fallback_id (see `Visitor.named`).
+    With `named` False a visitor with a new cookie may lack the fallback_id (see `Hit.named`).
     """
     meta = request.META
     asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
@@ -227,12 +224,11 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
         patch_cache_control(response, private=True)
 
 
-def cache_control(response: HttpResponseBase) -> str:
-    """Returns the response's Cache-Control, "" for none."""
+def may_be_shared(response: HttpResponseBase) -> bool:
+    """Returns True if shared caches may store the response, and a new cookie with it, and send it to others."""
     headers = _headers(response)
-    if headers is None:
-        return str(response.headers.get("Cache-Control", ""))
-    return headers["cache-control"][1] if "cache-control" in headers else ""
+    control = response.get("Cache-Control", "") if headers is None else headers.get("cache-control", ("", ""))[1]
+    return bool(control and SHARED.search(control))
 
 
 def _headers(response: HttpResponseBase) -> dict[str, tuple[str, str]] | None:

@@ -26,7 +26,7 @@ from readtrack.conf import conf
 from readtrack.doctor.report import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, visitors
-from readtrack.hits.hit import judged
+from readtrack.hits.hit import refusal
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Report
 from readtrack.imports.logs import Line, LogFile, parser
@@ -215,7 +215,7 @@ class Importer:
             return "outside the times"
         second, record = int(line.at.timestamp()), file.record
         record.since, record.until = min(second, record.since or second), max(second, record.until)
-        if reason := judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
+        if reason := refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent}):
             return reason
         subject = self._subject(line.path)
         if subject:
