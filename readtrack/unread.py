@@ -181,7 +181,7 @@ def number_readers() -> dict[str, int]:
 
 def size_of(highest: int) -> int:
     """Returns the memory of a category's read state up to that position (bytes)."""
-    return (highest + 1) * readers.bits() // 8 + 1
+    return (highest + 1) * readers.BITS[conf.READ_STATE] // 8 + 1
 
 
 def start_reader(pk: Any) -> bool:

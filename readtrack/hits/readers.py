@@ -83,19 +83,12 @@ def has_whole_ids() -> bool:
 @cached_setting("AUTH_USER_MODEL")
 def has_ordinals() -> bool:
     """Returns True if Redis numbers the readers, False if their user ids are their positions."""
-    if conf.ANONYMOUS_READERS or conf.READERS != "auto":
-        return conf.ANONYMOUS_READERS or conf.READERS == "ordinal"
-    return not has_whole_ids()
-
-
-def bits() -> int:
-    """Returns the size of one reader in a category's read state (bits)."""
-    return BITS[conf.READ_STATE]
+    return conf.ANONYMOUS_READERS or conf.READERS == "ordinal" or (conf.READERS == "auto" and not has_whole_ids())
 
 
 def highest() -> int:
     """Returns the highest position, which bounds the memory of a category's read state."""
-    return conf.MAX_READER // bits()
+    return conf.MAX_READER // BITS[conf.READ_STATE]
 
 
 @cached_setting("AUTH_USER_MODEL")
