@@ -60,23 +60,22 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     labels: defaultdict[str, list[str]] = defaultdict(list)
     for subject in subjects:
         labels[subject[: subject.find(":")]].append(subject)
-    found = {}
+    found: dict[type[Model], dict[Any, str]] = {}
     for label, named in labels.items():
         model = model_with_label(label)
-        if model is not None and is_counted(model) and (by_pk := _by_pk(model, named)):
+        if model is None or not is_counted(model):
+            continue
+        pk: Any = model._meta.pk
+        by_pk: dict[Any, str] = {}
+        if isinstance(getattr(pk, "target_field", pk), IntegerField):  # int() takes a tenth of parse_subject()
+            with suppress(ValueError):
+                by_pk = {int(subject[len(label) + 1 :]): subject for subject in named}
+        if not by_pk:
+            parsed = ((parse_subject(subject), subject) for subject in named)
+            by_pk = {row[1]: subject for row, subject in parsed if row}
+        if by_pk:
             found[model] = by_pk
     return found
-
-
-def _by_pk(model: type[Model], subjects: list[str]) -> dict[Any, str]:
-    pk: Any = model._meta.pk
-    # Most sites have whole numbers; int() takes a tenth of the time of parse_subject().
-    if isinstance(getattr(pk, "target_field", pk), IntegerField):
-        start = subjects[0].find(":") + 1
-        with suppress(ValueError):
-            return {int(subject[start:]): subject for subject in subjects}
-    parsed = ((parse_subject(subject), subject) for subject in subjects)
-    return {found[1]: subject for found, subject in parsed if found}
 
 
 def subject_column(subject: str) -> str:
@@ -107,13 +106,16 @@ def owner(model: type[Model]) -> type[Model]:
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    parents = list(_with_parents(table))
-    return next((parent for is_chosen in (_is_named, _is_category) for parent in parents if is_chosen(parent)), table)
+    parents = list(with_parents(table))
+    return next((parent for labels in _named() for parent in parents if parent._meta.label_lower in labels), table)
 
 
-def has_key_of_owner(model: type[Model]) -> bool:
-    """Returns True if the model's primary key is that of its owner, by links to parents."""
-    return owner(model) in _with_parents(model._meta.concrete_model or model)
+@cached_setting()
+def _named() -> tuple[set[str], set[str]]:
+    """Returns the labels of the models whose views are counted by a setting, and of those with read state."""
+    links = [field for model in apps.get_models() for field in news_links(model)]
+    targets = {_counting_model(field.related_model)._meta.label_lower for field in links}
+    return {*map(str.lower, conf.COUNTED_MODELS)}, {*targets, *map(str.lower, conf.READ_STATE_MODELS)}
 
 
 def _counting_model(model: type[Model]) -> type[Model]:
@@ -121,22 +123,19 @@ def _counting_model(model: type[Model]) -> type[Model]:
     return concrete._meta.get_field("view_count").model if issubclass(concrete, Tracked) else concrete
 
 
-def _with_parents(model: type[Model]) -> Iterator[type[Model]]:
-    """Yields the model and each parent whose primary key it shares."""
+def with_parents(model: type[Model]) -> Iterator[type[Model]]:
+    """Yields the model, or that of a proxy, and each parent whose primary key it shares."""
+    model = model._meta.concrete_model or model
     yield model
     pk: Any = model._meta.pk
     if pk.remote_field and pk.remote_field.parent_link:
-        yield from _with_parents(pk.related_model)
+        yield from with_parents(pk.related_model)
 
 
 @cached_setting(maxsize=None)
 def is_counted(model: type[Model]) -> bool:
     """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names it or a parent."""
-    return issubclass(model, Tracked) or _is_named(owner(model))
-
-
-def _is_named(model: type[Model]) -> bool:
-    return model._meta.label_lower in map(str.lower, conf.COUNTED_MODELS)
+    return issubclass(model, Tracked) or label_of(model) in _named()[0]
 
 
 def counted_subject_of(obj: Any) -> str:
@@ -176,7 +175,7 @@ def tracked_models() -> list[type[Tracked]]:
 @cached_setting(maxsize=None)
 def has_read_state(model: type[Model]) -> bool:
     """Returns True for a category: `news_for`, NEWS_FOR or READ_STATE_MODELS names it."""
-    return _is_category(owner(model))
+    return label_of(model) in _named()[1]
 
 
 def can_be_unread(obj: Model) -> bool:
@@ -213,22 +212,12 @@ def read_state_models() -> list[type[Model]]:
     return [model for model in apps.get_models() if has_read_state(model) and owner(model) is model]
 
 
-def _is_category(model: type[Model]) -> bool:
-    return model in _news_targets() or model._meta.label_lower in map(str.lower, conf.READ_STATE_MODELS)
-
-
-@cached_setting(maxsize=None)
-def _news_targets() -> frozenset[type[Model]]:
-    links = [field for model in apps.get_models() for field in news_links(model)]
-    return frozenset(_counting_model(field.related_model) for field in links)
-
-
 def news_for(model: type[Model]) -> Sequence[str]:
     """Returns the names of the fields whose objects news of the model makes unread: its own, or NEWS_FOR's."""
     if issubclass(model, Tracked):
         return model.news_for
     named: Mapping[str, Any] = {str(label).lower(): names for label, names in conf.NEWS_FOR.items()}
-    for parent in _with_parents(model._meta.concrete_model or model):
+    for parent in with_parents(model):
         names = named.get(parent._meta.label_lower)
         if isinstance(names, (list, tuple)):  # a system check reports any other type
             return names

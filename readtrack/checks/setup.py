@@ -24,12 +24,12 @@ from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
 from readtrack.subjects import (
     counted_models,
-    has_key_of_owner,
     model_with_label,
     news_links,
     owner,
     read_state_models,
     tracked_models,
+    with_parents,
 )
 
 Problems = Callable[[], Iterable[tuple[Any, ...]]]  # yields the words of each problem
@@ -236,7 +236,7 @@ CHECKS: dict[str, Problems] = {
     "readtrack.E045": lambda: [
         (model._meta.label, owner(model)._meta.label)
         for model in apps.get_models()
-        if issubclass(model, Tracked) and not has_key_of_owner(model)
+        if issubclass(model, Tracked) and owner(model) not in with_parents(model)
     ],
     "readtrack.W019": lambda: [
         (model._meta.label, name)

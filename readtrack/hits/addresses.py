@@ -104,9 +104,9 @@ def proxies() -> tuple[IpWare | None, str]:
         return None, "TRUSTED_PROXIES is a string, not a list."
     if not (count or trusted):
         return None, ""
-    count = None if count == "auto" else count or None
+    number = None if count == "auto" else count or None
     try:
-        return IpWare(("X_FORWARDED_FOR",), proxy_count=count, proxy_list=list(trusted)), ""
+        return IpWare(("X_FORWARDED_FOR",), proxy_count=number, proxy_list=list(trusted)), ""
     except (TypeError, ValueError) as error:
         return None, str(error)
 
