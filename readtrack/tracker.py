@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from readtrack import buckets
+from readtrack import buckets, subjects
 from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import readers, visitors
@@ -23,14 +23,6 @@ from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import NAMED, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
-from readtrack.subjects import (
-    category_subjects,
-    check_read_state,
-    check_stage,
-    counted_subject_of,
-    subject_of,
-    subject_of_row,
-)
 from readtrack.unread import mark_unread as mark_unread
 from readtrack.unread import publish as publish
 from readtrack.unread import publish_to as publish_to
@@ -63,7 +55,7 @@ def view(obj: Model, *, visitor: Visitor) -> bool:
     Rate and window hold as for a page; robots are for the caller to leave out. Takes one round trip. Returns True if
     the view counted. Raises TypeError for an object whose views are not counted, and redis.RedisError.
     """
-    return bool(record(Hit(visitor, clock.now(), views=(counted_subject_of(obj),))).counted)
+    return bool(record(Hit(visitor, clock.now(), views=(subjects.counted_subject_of(obj),))).counted)
 
 
 def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
@@ -71,8 +63,8 @@ def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
 
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
-    check_stage(stage)
-    hit = Hit(visitor, clock.now(), steps=((subject_of(obj), stage),))
+    subjects.check_stage(stage)
+    hit = Hit(visitor, clock.now(), steps=((subjects.subject_of(obj), stage),))
     return bool(record(hit).steps)
 
 
@@ -83,9 +75,9 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
     since then stay unread. Raises redis.RedisError, readers.ReaderError for a user id out of bounds, and TypeError for
     an object that is no user of this site, or for one without read state.
     """
-    pk, subjects = readers.id_of(user), category_subjects(objs)
+    pk, names = readers.id_of(user), subjects.category_subjects(objs)
     if pk is not None:
-        mark_subjects_read(readers.reader_by_id(pk), subjects, as_of=as_of)
+        mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
 
 
 def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:
@@ -95,16 +87,15 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
     if not isinstance(objs, QuerySet):
         mark_read(user, objs, as_of=as_of)
         return
-    check_read_state(objs.model)
-    if (pk := readers.id_of(user)) is None:
-        return
-    subjects = [subject_of_row(objs.model, row) for row in objs.values_list("pk", flat=True).iterator()]
-    mark_subjects_read(readers.reader_by_id(pk), subjects, as_of=as_of)
+    subjects.check_read_state(objs.model)
+    if (pk := readers.id_of(user)) is not None:
+        names = [subjects.subject_of_row(objs.model, row) for row in objs.values_list("pk", flat=True).iterator()]
+        mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
 
 
-def mark_subjects_read(reader: readers.Reader, subjects: Sequence[str], *, as_of: int | None = None) -> list[str]:
+def mark_subjects_read(reader: readers.Reader, names: Sequence[str], *, as_of: int | None = None) -> list[str]:
     """Marks the subjects read, like `mark_read`. Returns the subjects that are read now."""
-    groups = (read_state.marks(reader, some, as_of=as_of) for some in scripts.sliced(subjects))
+    groups = (read_state.marks(reader, some, as_of=as_of) for some in scripts.sliced(names))
     return [*chain.from_iterable(chain.from_iterable(scripts.run_all(*marks) for marks in groups))]
 
 
@@ -121,7 +112,7 @@ def reset_views(obj: Model) -> None:
     Raises redis.RedisError or django.db.Error; then call it again. If the transaction is rolled back, SQL keeps its
     counts until the next flush sets them to zero. Raises TypeError for an object that has no counts.
     """
-    resets.reset([counted_subject_of(obj)])
+    resets.reset([subjects.counted_subject_of(obj)])
     if isinstance(obj, Tracked):
         obj.view_count = obj.visitor_count = 0
         mark_stored(obj)
