@@ -55,14 +55,13 @@ class ReadTrackMiddleware:
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = await self.get_response(request)
-            if not _is_ours(request, response):
-                return response
-            seen = request.readtrack
-            user = await visitors.asigned_in(request) if seen.needs_user else None
-            # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may query groups. Otherwise any
-            # thread will do, and pages do not queue.
-            is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b""))
-            await filling.in_thread(_finish, request, response, user, is_sensitive=is_sensitive)
+            if _is_ours(request, response):
+                seen = request.readtrack
+                user = await visitors.asigned_in(request) if seen.needs_user else None
+                # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may query groups. Otherwise
+                # any thread will do, and pages do not queue.
+                is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b""))
+                await filling.in_thread(_finish, request, response, user, is_sensitive=is_sensitive)
         return response
 
 

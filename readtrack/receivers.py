@@ -1,7 +1,7 @@
 """Receivers of Django's signals for saved, linked and deleted rows. They change nothing before the commit."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -85,15 +85,15 @@ def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool,
         sets_itself = any(getattr(sender._meta.get_field(name), "auto_now", False) for name in stored)
         if not sets_itself and not tracked.changed_fields(instance, stored):
             return None
-    return partial(on_save, instance, stored or {}, using=using)
 
+    def on_save(*, created: bool) -> None:
+        """Publishes the row if it is news: where it came to, if it moved."""
+        changed = set() if created else tracked.changed_fields(instance, stored or {})
+        if instance.is_news(created=created, changed=changed):
+            has_moved = changed and changed <= {field.name for field in news_links(sender)}
+            unread.publish([instance], using=using, links=changed if has_moved else None)
 
-def on_save(instance: Tracked, stored: Mapping[str, Any], *, created: bool, using: str) -> None:
-    """Publishes a row that was written, if it is news: where it came to, if it moved."""
-    changed = set() if created else tracked.changed_fields(instance, stored)
-    if instance.is_news(created=created, changed=changed):
-        has_moved = changed and changed <= {field.name for field in news_links(type(instance))}
-        unread.publish([instance], using=using, links=changed if has_moved else None)
+    return on_save
 
 
 def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any) -> None:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.views.generic import DetailView
 
 from readtrack.hits.reading import Reading
-from readtrack.subjects import check_read_state, check_stage, has_read_state, is_counted, subject_of, why_not_counted
+from readtrack.subjects import check_stage, has_read_state, is_counted, subject_of, why_no_read_state, why_not_counted
 
 
 class Recorder:
@@ -43,7 +43,8 @@ class Recorder:
 
     def read(self, obj: Model) -> None:
         """Marks the object read for the signed-in user. Raises TypeError for a model without read state."""
-        check_read_state(obj.__class__)
+        if problem := why_no_read_state(obj.__class__):
+            raise TypeError(problem)
         self.reads[subject_of(obj)] = None
 
     def step(self, obj: Model, stage: str) -> None:

@@ -46,13 +46,10 @@ def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
 def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
     """Returns the model and primary key of the subject, or None if this site has no such model or key."""
     label, _, encoded = subject.partition(":")
-    model = model_with_label(label)
-    if model is None:
-        return None
-    try:
-        return model, model._meta.pk.to_python(unquote(encoded))
-    except ValidationError:
-        return None
+    if model := model_with_label(label):
+        with suppress(ValidationError):
+            return model, model._meta.pk.to_python(unquote(encoded))
+    return None
 
 
 def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
@@ -89,10 +86,9 @@ def subject_column(subject: str) -> str:
 @lru_cache(maxsize=256)
 def model_with_label(label: str) -> type[Model] | None:
     """Returns the model of this site with that label, or None."""
-    try:
+    with suppress(LookupError, ValueError):
         return apps.get_model(label)
-    except (LookupError, ValueError):
-        return None
+    return None
 
 
 @cached_setting(maxsize=None)
@@ -155,10 +151,8 @@ def why_not_counted(model: type[Any]) -> str:
     names = ", ".join(child.__name__ for child in apps.get_models() if issubclass(child, model) and is_counted(child))
     if names:
         return f"{model.__name__} has no counts, only its children have ({names}); pass the child's object."
-    return (
-        f"{model.__name__} has no counts; let it extend readtrack.models.Tracked, or name it in"
-        " READTRACK['COUNTED_MODELS']."
-    )
+    ways = "let it extend readtrack.models.Tracked, or name it in READTRACK['COUNTED_MODELS']"
+    return f"{model.__name__} has no counts; {ways}."
 
 
 @cached_setting(maxsize=None)
@@ -190,7 +184,8 @@ def category_subjects(objs: Iterable[Model]) -> list[str]:
     """Returns the subjects of the objects. Raises TypeError for one without read state, or for a single object."""
     objs = list(listed(objs))
     for obj in objs:
-        check_read_state(obj.__class__)
+        if problem := why_no_read_state(obj.__class__):
+            raise TypeError(problem)
     return list(subjects_of(objs).values())
 
 
@@ -199,12 +194,6 @@ def why_no_read_state(kind: type) -> str:
     if issubclass(kind, Model) and has_read_state(kind):
         return ""
     return f"{kind.__name__} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for."
-
-
-def check_read_state(kind: type) -> None:
-    """Raises TypeError for a class that is no model with read state."""
-    if problem := why_no_read_state(kind):
-        raise TypeError(problem)
 
 
 def read_state_models() -> list[type[Model]]:

@@ -12,8 +12,7 @@ from django.http import HttpRequest
 from readtrack import buckets, subjects
 from readtrack.conf import conf
 from readtrack.flush import resets
-from readtrack.hits import readers, visitors
-from readtrack.hits.bots import name_of
+from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models.tracked import Tracked, mark_stored
@@ -32,12 +31,9 @@ from readtrack.unread import resend as resend
 def skip(
     views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None, agent: str | None = None
 ) -> Outcome:
-    """Counts refused views; with `is_alone=False` they wait for the request's hit. A lost Redis is no error.
-
-    Those of a robot are counted by its name, too, if the user agent is given.
-    """
+    """Counts refused views, with `agent` robots by name, too; unless `is_alone` they wait for the request's hit."""
     skipped = dict.fromkeys(views, reason)
-    names = [reason, NAMED + name_of(agent)] if reason == "bot" and agent is not None else [reason]
+    names = [reason, NAMED + bots.name_of(agent)] if reason == "bot" and agent is not None else [reason]
     skip_buffer.add(names * len(skipped), at=at or clock.now())
     if is_alone and skip_buffer.is_due and not (conf.BUFFER and hit_buffer.send_skips()):
         skip_buffer.send_rest()
@@ -87,7 +83,8 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
     if not isinstance(objs, QuerySet):
         mark_read(user, objs, as_of=as_of)
         return
-    subjects.check_read_state(objs.model)
+    if problem := subjects.why_no_read_state(objs.model):
+        raise TypeError(problem)
     if (pk := readers.id_of(user)) is not None:
         names = [subjects.subject_of_row(objs.model, row) for row in objs.values_list("pk", flat=True).iterator()]
         mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)

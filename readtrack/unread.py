@@ -104,11 +104,8 @@ def categories_of(post: Model, *, using: str | None = None, links: Collection[st
 def _send_on_commit(
     found: Mapping[str, Sequence[str]], own: Iterable[UnsentPublication] = (), *, using: str | None
 ) -> None:
-    """Writes publications into the outbox, if the database has one, and sends them on commit.
-
-    `found` has the authors of the posts in each category. A single author of all of them gets no dot.
-    """
-    news = [
+    """Puts publications into the outbox, if there is one, and sends them on commit. `found` has authors by subject."""
+    news = [  # a single author of all posts of a category gets no dot
         UnsentPublication(subject=subject, items=len(by), author=by[0] if len(set(by)) == 1 else "")
         for subject, by in found.items()
     ]
@@ -182,10 +179,7 @@ def size_of(highest: int) -> int:
 
 
 def start_reader(pk: Any) -> bool:
-    """Marks every category read for a new account.
-
-    Returns False if a server of a cluster was silent, whose categories stay unread. Raises redis.RedisError.
-    """
+    """Marks all read for a new account. Returns False if a server of a cluster was silent. Raises redis.RedisError."""
     is_done = True
     if (reader := readers.or_none(pk)) is None:
         return is_done

@@ -28,10 +28,7 @@ class ReaderError(ValueError):
 
 
 def id_of(user: Any) -> Any | None:
-    """Returns the primary key of a user; None for nobody, such as an AnonymousUser.
-
-    Raises TypeError for an object that is no user of this site, ValueError for a user who is not saved.
-    """
+    """Returns the key of a user, None for nobody. Raises TypeError for no user of this site, ValueError if unsaved."""
     if user is None or getattr(user, "is_authenticated", None) is False:
         return None
     if not isinstance(user, get_user_model()):

@@ -28,8 +28,7 @@ from readtrack.hits import addresses, bots, readers
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
-# The attribute in which Django keeps headers by their names in small letters; without it its functions set them.
-HEADERS = "_store"
+HEADERS = "_store"  # where Django keeps headers by their names in small letters; without it its functions set them
 SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
@@ -130,7 +129,7 @@ def _drawn(key: blake2b, minute: int) -> list[tuple[str, str]]:
     drawn, end, made = secrets.token_urlsafe(22 * AT_ONCE), f":{minute + 1:x}", []
     for start in range(0, 22 * AT_ONCE, 22):
         body = drawn[start : start + 22] + end
-        both = _keyed(body, key)
+        both = _keyed(body, key)  # the signature and the visitor's id, neither of which tells the other
         made.append((f"{body}:{both[:16]}", both[16:]))
     return made
 
@@ -246,10 +245,7 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
 # Not by Django's signer, which derives its keys again for each cookie, and takes twenty times as long.
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
 def _signing_keys() -> list[blake2b]:
-    """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS.
-
-    The hash of a cookie's text is the signature and then the visitor's id, neither of which tells the other.
-    """
+    """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS."""
     used = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [_derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie", 24) for secret in used]
 
