@@ -79,9 +79,8 @@ def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
     seen.content, seen.is_ours = content, has_seen
     if not seen.is_shared:
         # A stream, whose content is empty here, may have dots if it is HTML.
-        seen.needs_user = has_seen or bool(
-            READER_MARK.search(content) if content else content == b"" and "html" in response.get("Content-Type", "")
-        )
+        may_have_dots = content == b"" and "html" in response.get("Content-Type", "")
+        seen.needs_user = has_seen or bool(READER_MARK.search(content) if content else may_have_dots)
     return has_seen or content is not None or _explains()
 
 

@@ -43,16 +43,15 @@ def publish(posts: Iterable[Model], *, using: str | None = None, links: Collecti
     own: list[UnsentPublication] = []
     for post in subjects.listed(posts):
         if not (subjects.news_links(type(post)) or subjects.has_read_state(type(post))):
-            raise TypeError(
-                f"{type(post).__name__} is news for nothing; name the fields in news_for or READTRACK['NEWS_FOR']."
-            )
+            ways = "name the fields in news_for or READTRACK['NEWS_FOR']"
+            raise TypeError(f"{type(post).__name__} is news for nothing; {ways}.")
         using = using or router.db_for_write(type(post), instance=post)
         author = subjects.author_of(post)
         for subject in categories_of(post, using=using, links=links):
             found.setdefault(subject, []).append(author)
         if links is None and subjects.has_read_state(type(post)):
             own.append(UnsentPublication(subject=subjects.subject_of(post), author=author, is_own=bool(author)))
-    _send_on_commit(found, own, using=using)
+    _send_on_commit(found, own, using)
 
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
@@ -61,7 +60,7 @@ def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | No
     The posts may be of any model. Raises TypeError for a category without read state.
     """
     authors = [subjects.author_of(post) for post in subjects.listed(posts)]
-    _send_on_commit(dict.fromkeys(subjects.category_subjects(objs), authors), using=using)
+    _send_on_commit(dict.fromkeys(subjects.category_subjects(objs), authors), [], using)
 
 
 def resend() -> int:
@@ -101,15 +100,12 @@ def categories_of(post: Model, *, using: str | None = None, links: Collection[st
             yield subjects.subject_of_row(field.related_model, pk)
 
 
-def _send_on_commit(
-    found: Mapping[str, Sequence[str]], own: Iterable[UnsentPublication] = (), *, using: str | None
-) -> None:
+def _send_on_commit(found: Mapping[str, list[str]], own: list[UnsentPublication], using: str | None) -> None:
     """Puts publications into the outbox, if there is one, and sends them on commit. `found` has authors by subject."""
     news = [  # a single author of all posts of a category gets no dot
         UnsentPublication(subject=subject, items=len(by), author=by[0] if len(set(by)) == 1 else "")
         for subject, by in found.items()
-    ]
-    news += own
+    ] + own
     if not news:
         return
     alias = using or DEFAULT_DB_ALIAS

@@ -127,19 +127,15 @@ class Watch:
             return
         self._sample = []
         clients, agents, doubtful = zip(*sample, strict=True)
-        if sum(doubtful) > SAMPLE / 2:
-            notice: Notice = "forwarded"
-        elif len({*clients}) == 1 and len({*agents}) >= MANY:
-            notice = "one address"
-        else:
+        is_doubtful = sum(doubtful) > SAMPLE / 2
+        if not is_doubtful and (len({*clients}) > 1 or len({*agents}) < MANY):
             return
+        notice: Notice = "forwarded" if is_doubtful else "one address"
         self.found.add(notice)
         if notice not in self._logged:
             self._logged.add(notice)
-            logger.warning(
-                "%s Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one.",
-                NOTICES[notice],
-            )
+            advice = "Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one."
+            logger.warning("%s %s", NOTICES[notice], advice)
 
 
 watch = Watch()
