@@ -17,7 +17,7 @@ from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import has_read_state, is_counted, news_for, news_links, owner, subject_of
+from readtrack.subjects import has_read_state, is_counted, news_links, owner, subject_of
 
 logger = logging.getLogger("readtrack")
 
@@ -27,11 +27,12 @@ def connect() -> None:
     for model in apps.get_models():
         if model._meta.concrete_model is get_user_model():  # a proxy of it sends its own signal
             post_save.connect(on_sign_up, sender=model, dispatch_uid="readtrack.on_sign_up")
+        links = news_links(model)
         if issubclass(model, Tracked):
             tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
-        elif news_for(model):
+        elif links:
             post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
-        for field in news_links(model):
+        for field in links:
             if field.many_to_many:
                 through = field.remote_field.through
                 m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)

@@ -1,7 +1,7 @@
 """Subjects: the names of objects in Redis and SQL, `blog.post:42`, and the models that have them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -201,22 +201,16 @@ def read_state_models() -> list[type[Model]]:
     return [model for model in apps.get_models() if has_read_state(model) and owner(model) is model]
 
 
-def news_for(model: type[Model]) -> Sequence[str]:
-    """Returns the names of the fields whose objects news of the model makes unread: its own, or NEWS_FOR's."""
-    if issubclass(model, Tracked):
-        return model.news_for
-    named: Mapping[str, Any] = {str(label).lower(): names for label, names in conf.NEWS_FOR.items()}
-    for parent in with_parents(model):
-        names = named.get(parent._meta.label_lower)
-        if isinstance(names, (list, tuple)):  # a system check reports any other type
-            return names
-    return ()
-
-
 def news_links(model: type[Model]) -> list[Any]:
-    """Returns the foreign keys and many-to-many fields among the model's `news_for`."""
+    """Returns the foreign keys and many-to-many fields whose objects news of the model makes unread."""
+    if issubclass(model, Tracked):
+        names = model.news_for
+    else:
+        named: Mapping[str, Any] = {str(label).lower(): names for label, names in conf.NEWS_FOR.items()}
+        own = (named.get(parent._meta.label_lower) for parent in with_parents(model))
+        names = next((names for names in own if isinstance(names, (list, tuple))), ())  # a check reports other types
     fields = []
-    for name in news_for(model):
+    for name in names:
         with suppress(FieldDoesNotExist):
             fields.append(model._meta.get_field(name))
     return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
