@@ -4,14 +4,13 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, TypeVar
 
 from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
 
@@ -115,12 +114,10 @@ conf = Conf()
 _caches: list[tuple[set[str], Any]] = []  # names of settings, and the function that depends on them
 
 
-def cached_setting(
-    *names: str, maxsize: int | None = 256
-) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+def cached_setting(*names: str, maxsize: int | None = 256) -> Callable[[Function], Function]:
     """Caches a function's results until Django reports a change of READTRACK or of one of the named settings."""
 
-    def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    def decorate(function: Function) -> Function:
         cached: Any = lru_cache(maxsize=maxsize)(function)
         _caches.append(({"READTRACK", *names}, cached))
         return cached  # type: ignore[no-any-return]

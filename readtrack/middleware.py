@@ -1,6 +1,5 @@
 """The middleware: records the views and reads of a page once it is made, then fills in its counts and dots."""
 
-import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -10,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.translation import override
+from django.views.generic import DetailView
 
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
@@ -18,14 +18,12 @@ from readtrack.hits.bots import user_agent_of
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, refusal
 from readtrack.page import filling, panel
 from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
-from readtrack.request import Recorder, TrackedRequest, is_detail_page
+from readtrack.request import Recorder, TrackedRequest
 from readtrack.store import clock, keys, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
 from readtrack.store.recording import record
 from readtrack.store.scripts import Call
-
-SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 
 
 class ReadTrackMiddleware:
@@ -57,14 +55,13 @@ class ReadTrackMiddleware:
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = await self.get_response(request)
-            if not _is_ours(request, response):
-                return response
-            seen = request.readtrack
-            user = await visitors.asigned_in(request) if seen.needs_user else None
-            # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may query groups. Otherwise any
-            # thread will do, and pages do not queue.
-            is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b""))
-            await filling.in_thread(_finish, request, response, user, is_sensitive=is_sensitive)
+            if _is_ours(request, response):
+                seen = request.readtrack
+                user = await visitors.asigned_in(request) if seen.needs_user else None
+                # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may query groups. Otherwise
+                # any thread will do, and pages do not queue.
+                is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b""))
+                await filling.in_thread(_finish, request, response, user, is_sensitive=is_sensitive)
         return response
 
 
@@ -77,16 +74,13 @@ def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
     if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
         has_seen = filling.recall(content, seen, path=request.path)
     if has_seen and seen.is_shared and conf.COUNT_BY != "server":
-        seen.is_left = True
-        seen.views.clear()
-        seen.reads.clear()
+        seen.is_left, seen.views, seen.reads = True, {}, {}
         has_seen = seen.has_seen
-    seen.content = content
+    seen.content, seen.is_ours = content, has_seen
     if not seen.is_shared:
         # A stream, whose content is empty here, may have dots if it is HTML.
-        seen.needs_user = has_seen or bool(
-            READER_MARK.search(content) if content else content == b"" and "html" in response.get("Content-Type", "")
-        )
+        may_have_dots = content == b"" and "html" in response.get("Content-Type", "")
+        seen.needs_user = has_seen or bool(READER_MARK.search(content) if content else may_have_dots)
     return has_seen or content is not None or _explains()
 
 
@@ -96,20 +90,15 @@ def _explains() -> bool:
 
 
 def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
-    seen, content, has_seen = request.readtrack, request.readtrack.content, request.readtrack.has_seen
+    seen, content = request.readtrack, request.readtrack.content
     if content is not None:
         find_reader = None if seen.is_shared else partial(visitors.reader, request, user)
         seen.fill = partial(filling.fill, response, content, find_reader)
         if seen.language:
             seen.fill = override(seen.language)(seen.fill)
-    has_text = TEXT_MARK in (content or b"")
-    outcome = _record(request, response, user, has_text=has_text) if has_seen else NO_OUTCOME
-    if (explains := _explains()) and any(outcome):
-        response["X-Readtrack"] = str(outcome)
-    elif explains and (seen.is_left or (seen.has_script and has_seen)):
-        response["X-Readtrack"] = "left to the script" if seen.has_script else "no script"
-    elif explains and not has_seen and is_detail_page(request, response):
-        response["X-Readtrack"] = "no subject"
+    outcome = _record(request, response, user) if seen.is_ours else NO_OUTCOME
+    if _explains():
+        _explain(request, response, outcome)
     if content and PANEL_MARK in content and not seen.is_shared:
         # Once the page's own view is recorded, so that the panel and the page show the same count.
         seen.fill = partial(filling.fill, response, panel.placed(response, content, user), find_reader)
@@ -117,35 +106,41 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         seen.fill()
 
 
-def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None, *, has_text: bool) -> Outcome:
+def _explain(request: TrackedRequest, response: HttpResponseBase, outcome: Outcome) -> None:
+    """Says what became of the page's views, reads and steps, or why there are none of a page that looks like it."""
+    seen, text = request.readtrack, str(outcome)
+    view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
+    if not text and (seen.is_left or (seen.has_script and seen.is_ours)):
+        text = "left to the script" if seen.has_script else "no script"
+    elif not (text or seen.is_ours) and isinstance(view, type) and issubclass(view, DetailView):
+        text = "no subject" if request.method == "GET" and response.status_code == 200 else ""
+    if text:
+        response["X-Readtrack"] = text
+
+
+def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     """Drops what cannot count, and records the rest."""
-    seen, is_anonymous = request.readtrack, user is None
-    reason, skipped = None, tuple(seen.views)
-    # What a script tells comes by POST, as a step may.
-    if (seen.views or seen.reads or seen.reading) and (
-        reason := refusal(request, response, is_anonymous=is_anonymous, is_step=seen.is_script)
-    ):
-        seen.views.clear()
-        seen.reads.clear()
-        seen.reading = None
-    if seen.steps and refusal(request, response, is_anonymous=is_anonymous, is_step=True):
-        seen.steps.clear()
+    seen, status, is_anonymous = request.readtrack, response.status_code, user is None
+    reason, views = None, seen.views
+    if seen.views or seen.reads or seen.reading:
+        # What a script tells comes by POST, as a step may.
+        method, code = ("GET", 200) if seen.is_script and status < 400 else (request.method, status)
+        if reason := refusal(method, code, request.META, is_anonymous=is_anonymous):
+            seen.views, seen.reads, seen.reading = {}, {}, None
+    # A form that redirects may be a step.
+    if seen.steps and (status >= 400 or refusal("GET", 200, request.META, is_anonymous=is_anonymous)):
+        seen.steps = {}
     may_be_own = conf.EXCLUDE or getattr(user, "is_staff", False)
     if may_be_own and (seen.views or seen.steps or seen.reading) and exclusions.is_excluded(request, user):
         reason = reason or "excluded"
-        seen.views.clear()  # what they have read stays, so that their dots go out
-        seen.steps.clear()
-        seen.reading = None
+        seen.views, seen.steps, seen.reading = {}, {}, None  # what they have read stays, so that their dots go out
     if seen.has_script and conf.COUNT_BY == "script":
-        seen.views.clear()
-        seen.reads.clear()
-    if seen.has_script and has_text and conf.READ_WHEN == "read":
-        seen.reads.clear()
-    is_left = seen.has_seen
-    # The page itself was skipped already.
-    outcome = NO_OUTCOME
-    if reason and not seen.is_script:
-        outcome = tracker.skip(skipped, reason, is_alone=not is_left, agent=user_agent_of(request))
+        seen.views, seen.reads = {}, {}
+    if seen.has_script and conf.READ_WHEN == "read" and TEXT_MARK in (seen.content or b""):
+        seen.reads = {}
+    is_left, outcome = seen.has_seen, NO_OUTCOME
+    if reason and not seen.is_script:  # the page itself was skipped already
+        outcome = tracker.skip(views, reason, is_alone=not is_left, agent=user_agent_of(request))
     if not is_left:
         return outcome
     counted = _count(request, response, user)
@@ -153,41 +148,31 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
-    seen = request.readtrack
+    seen, stand_in = request.readtrack, ""
     # The thread of the buffer names a new visitor, in a loop: within a request that takes four times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
-    if visitor.new_cookie:  # which shared caches may store with the response, and send to others
-        control = visitors.cache_control(response)
-        if seen.is_shared or (control and SHARED.search(control)):
-            visitor = visitors.Visitor(visitor.named.fallback_id, kind="address")
-    is_known = seen.is_script and visitor.kind == "cookie" and not visitor.new_cookie
+    if visitor.new_cookie and (seen.is_shared or visitors.may_be_shared(response)):
+        visitor = visitors.Visitor(visitor.fallback_id or visitors.address_id(request), kind="address")
+    if seen.is_script and visitor.kind == "cookie" and not visitor.new_cookie:
+        stand_in = visitors.address_id(request)
     reader = visitors.reader(request, user) if seen.reads or uniques.needs_readers() else None
     if not clock.due:  # once in a process
         fail_open(clock.ask, None)
     values = dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else ()
-    hit = Hit(  # by place, because twelve names take as long as the hash of an address
-        visitor,
-        clock.now(),
-        tuple(seen.views),
-        tuple(seen.reads) if reader is not None else (),
-        values,
-        tuple(seen.steps),
-        seen.reading,
-        seen.is_script,
-        visitors.address_id(request) if is_known else "",
-        reader,
-        seen.began if seen.as_of is None else None,
-        seen.as_of,
-    )
+    views, reads, steps = tuple(seen.views), tuple(seen.reads) if reader is not None else (), tuple(seen.steps)
+    began, as_of = seen.began if seen.as_of is None else None, seen.as_of
+    at, reading, by_script = clock.now(), seen.reading, seen.is_script
+    # By place, because twelve names take as long as the hash of an address.
+    hit = Hit(visitor, at, views, reads, values, steps, reading, by_script, stand_in, reader, began, as_of)
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
     if not outcome:
         hit = hit.named if visitor.caller else hit
         outcome = _answer(hit, seen) if seen.is_script else fail_open(record, None, hit)
     if outcome is None:
-        return tracker.skip(hit.views, "error")
+        return tracker.skip(views, "error")
     if visitor.new_cookie:
         # A refused person gets the cookie, too, and is told apart later. A robot with it would leave the honeypot.
-        is_person = bool(hit.views or outcome.steps) and "honeypot" not in outcome.skipped.values()
+        is_person = bool(views or outcome.steps) and "honeypot" not in outcome.skipped.values()
         if is_person or (conf.ANONYMOUS_READERS and seen.reads):
             visitors.set_cookie(request, response, visitor)
     return outcome

@@ -1,7 +1,7 @@
 """Receivers of Django's signals for saved, linked and deleted rows. They change nothing before the commit."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import has_read_state, is_counted, news_for, news_links, owner, subject_of
+from readtrack.subjects import has_read_state, is_counted, news_links, owner, subject_of
 
 logger = logging.getLogger("readtrack")
 
@@ -27,11 +27,12 @@ def connect() -> None:
     for model in apps.get_models():
         if model._meta.concrete_model is get_user_model():  # a proxy of it sends its own signal
             post_save.connect(on_sign_up, sender=model, dispatch_uid="readtrack.on_sign_up")
+        links = news_links(model)
         if issubclass(model, Tracked):
             tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
-        elif news_for(model):
+        elif links:
             post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
-        for field in news_links(model):
+        for field in links:
             if field.many_to_many:
                 through = field.remote_field.through
                 m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
@@ -85,15 +86,15 @@ def before_save(sender: type[Tracked], instance: Tracked, *, force_insert: bool,
         sets_itself = any(getattr(sender._meta.get_field(name), "auto_now", False) for name in stored)
         if not sets_itself and not tracked.changed_fields(instance, stored):
             return None
-    return partial(on_save, instance, stored or {}, using=using)
 
+    def on_save(*, created: bool) -> None:
+        """Publishes the row if it is news: where it came to, if it moved."""
+        changed = set() if created else tracked.changed_fields(instance, stored or {})
+        if instance.is_news(created=created, changed=changed):
+            has_moved = changed and changed <= {field.name for field in news_links(sender)}
+            unread.publish([instance], using=using, links=changed if has_moved else None)
 
-def on_save(instance: Tracked, stored: Mapping[str, Any], *, created: bool, using: str) -> None:
-    """Publishes a row that was written, if it is news: where it came to, if it moved."""
-    changed = set() if created else tracked.changed_fields(instance, stored)
-    if instance.is_news(created=created, changed=changed):
-        has_moved = changed and changed <= {field.name for field in news_links(type(instance))}
-        unread.publish([instance], using=using, links=changed if has_moved else None)
+    return on_save
 
 
 def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.db.models import Model
 from django.http import HttpRequest
-from django.http.response import HttpResponseBase
 from django.views.generic import DetailView
 
 from readtrack.hits.reading import Reading
-from readtrack.subjects import check_read_state, check_stage, has_read_state, is_counted, subject_of, why_not_counted
+from readtrack.subjects import check_stage, has_read_state, is_counted, subject_of, why_no_read_state, why_not_counted
 
 
 class Recorder:
@@ -27,6 +26,7 @@ class Recorder:
     is_shared = False  # the page is the same for everybody, and only its script tells who reads it
     is_left = False  # to the script of a shared page
     content: bytes | None = None  # of the page, to fill in, by `filling.text_of`
+    is_ours = False  # there was something to record when the page was made
     needs_user = False  # to record, or to fill in dots
 
     def __init__(self) -> None:
@@ -43,7 +43,8 @@ class Recorder:
 
     def read(self, obj: Model) -> None:
         """Marks the object read for the signed-in user. Raises TypeError for a model without read state."""
-        check_read_state(obj.__class__)
+        if problem := why_no_read_state(obj.__class__):
+            raise TypeError(problem)
         self.reads[subject_of(obj)] = None
 
     def step(self, obj: Model, stage: str) -> None:
@@ -89,13 +90,6 @@ class MissingRecorder:
             " If it is a RequestFactory's, set request.readtrack = readtrack.request.Recorder(), or use Django's test"
             " client. Otherwise add the middleware to MIDDLEWARE, or call tracker.view(obj, visitor=…)."
         )
-
-
-def is_detail_page(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Returns True if a DetailView answered with a page; without a subject it does not say what it shows."""
-    view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
-    is_page = request.method == "GET" and response.status_code == 200
-    return is_page and isinstance(view, type) and issubclass(view, DetailView)
 
 
 class TrackedRequest(HttpRequest):

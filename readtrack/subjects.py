@@ -1,7 +1,7 @@
 """Subjects: the names of objects in Redis and SQL, `blog.post:42`, and the models that have them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -46,13 +46,10 @@ def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
 def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
     """Returns the model and primary key of the subject, or None if this site has no such model or key."""
     label, _, encoded = subject.partition(":")
-    model = model_with_label(label)
-    if model is None:
-        return None
-    try:
-        return model, model._meta.pk.to_python(unquote(encoded))
-    except ValidationError:
-        return None
+    if model := model_with_label(label):
+        with suppress(ValidationError):
+            return model, model._meta.pk.to_python(unquote(encoded))
+    return None
 
 
 def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
@@ -60,23 +57,22 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     labels: defaultdict[str, list[str]] = defaultdict(list)
     for subject in subjects:
         labels[subject[: subject.find(":")]].append(subject)
-    found = {}
+    found: dict[type[Model], dict[Any, str]] = {}
     for label, named in labels.items():
         model = model_with_label(label)
-        if model is not None and is_counted(model) and (by_pk := _by_pk(model, named)):
+        if model is None or not is_counted(model):
+            continue
+        pk: Any = model._meta.pk
+        by_pk: dict[Any, str] = {}
+        if isinstance(getattr(pk, "target_field", pk), IntegerField):  # int() takes a tenth of parse_subject()
+            with suppress(ValueError):
+                by_pk = {int(subject[len(label) + 1 :]): subject for subject in named}
+        if not by_pk:
+            parsed = ((parse_subject(subject), subject) for subject in named)
+            by_pk = {row[1]: subject for row, subject in parsed if row}
+        if by_pk:
             found[model] = by_pk
     return found
-
-
-def _by_pk(model: type[Model], subjects: list[str]) -> dict[Any, str]:
-    pk: Any = model._meta.pk
-    # Most sites have whole numbers; int() takes a tenth of the time of parse_subject().
-    if isinstance(getattr(pk, "target_field", pk), IntegerField):
-        start = subjects[0].find(":") + 1
-        with suppress(ValueError):
-            return {int(subject[start:]): subject for subject in subjects}
-    parsed = ((parse_subject(subject), subject) for subject in subjects)
-    return {found[1]: subject for found, subject in parsed if found}
 
 
 def subject_column(subject: str) -> str:
@@ -90,10 +86,9 @@ def subject_column(subject: str) -> str:
 @lru_cache(maxsize=256)
 def model_with_label(label: str) -> type[Model] | None:
     """Returns the model of this site with that label, or None."""
-    try:
+    with suppress(LookupError, ValueError):
         return apps.get_model(label)
-    except (LookupError, ValueError):
-        return None
+    return None
 
 
 @cached_setting(maxsize=None)
@@ -107,13 +102,16 @@ def owner(model: type[Model]) -> type[Model]:
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    parents = list(_with_parents(table))
-    return next((parent for is_chosen in (_is_named, _is_category) for parent in parents if is_chosen(parent)), table)
+    parents = list(with_parents(table))
+    return next((parent for labels in _named() for parent in parents if parent._meta.label_lower in labels), table)
 
 
-def has_key_of_owner(model: type[Model]) -> bool:
-    """Returns True if the model's primary key is that of its owner, by links to parents."""
-    return owner(model) in _with_parents(model._meta.concrete_model or model)
+@cached_setting()
+def _named() -> tuple[set[str], set[str]]:
+    """Returns the labels of the models whose views are counted by a setting, and of those with read state."""
+    links = [field for model in apps.get_models() for field in news_links(model)]
+    targets = {_counting_model(field.related_model)._meta.label_lower for field in links}
+    return {*map(str.lower, conf.COUNTED_MODELS)}, {*targets, *map(str.lower, conf.READ_STATE_MODELS)}
 
 
 def _counting_model(model: type[Model]) -> type[Model]:
@@ -121,22 +119,19 @@ def _counting_model(model: type[Model]) -> type[Model]:
     return concrete._meta.get_field("view_count").model if issubclass(concrete, Tracked) else concrete
 
 
-def _with_parents(model: type[Model]) -> Iterator[type[Model]]:
-    """Yields the model and each parent whose primary key it shares."""
+def with_parents(model: type[Model]) -> Iterator[type[Model]]:
+    """Yields the model, or that of a proxy, and each parent whose primary key it shares."""
+    model = model._meta.concrete_model or model
     yield model
     pk: Any = model._meta.pk
     if pk.remote_field and pk.remote_field.parent_link:
-        yield from _with_parents(pk.related_model)
+        yield from with_parents(pk.related_model)
 
 
 @cached_setting(maxsize=None)
 def is_counted(model: type[Model]) -> bool:
     """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names it or a parent."""
-    return issubclass(model, Tracked) or _is_named(owner(model))
-
-
-def _is_named(model: type[Model]) -> bool:
-    return model._meta.label_lower in map(str.lower, conf.COUNTED_MODELS)
+    return issubclass(model, Tracked) or label_of(model) in _named()[0]
 
 
 def counted_subject_of(obj: Any) -> str:
@@ -156,10 +151,8 @@ def why_not_counted(model: type[Any]) -> str:
     names = ", ".join(child.__name__ for child in apps.get_models() if issubclass(child, model) and is_counted(child))
     if names:
         return f"{model.__name__} has no counts, only its children have ({names}); pass the child's object."
-    return (
-        f"{model.__name__} has no counts; let it extend readtrack.models.Tracked, or name it in"
-        " READTRACK['COUNTED_MODELS']."
-    )
+    ways = "let it extend readtrack.models.Tracked, or name it in READTRACK['COUNTED_MODELS']"
+    return f"{model.__name__} has no counts; {ways}."
 
 
 @cached_setting(maxsize=None)
@@ -176,7 +169,7 @@ def tracked_models() -> list[type[Tracked]]:
 @cached_setting(maxsize=None)
 def has_read_state(model: type[Model]) -> bool:
     """Returns True for a category: `news_for`, NEWS_FOR or READ_STATE_MODELS names it."""
-    return _is_category(owner(model))
+    return label_of(model) in _named()[1]
 
 
 def can_be_unread(obj: Model) -> bool:
@@ -191,7 +184,8 @@ def category_subjects(objs: Iterable[Model]) -> list[str]:
     """Returns the subjects of the objects. Raises TypeError for one without read state, or for a single object."""
     objs = list(listed(objs))
     for obj in objs:
-        check_read_state(obj.__class__)
+        if problem := why_no_read_state(obj.__class__):
+            raise TypeError(problem)
     return list(subjects_of(objs).values())
 
 
@@ -202,43 +196,21 @@ def why_no_read_state(kind: type) -> str:
     return f"{kind.__name__} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for."
 
 
-def check_read_state(kind: type) -> None:
-    """Raises TypeError for a class that is no model with read state."""
-    if problem := why_no_read_state(kind):
-        raise TypeError(problem)
-
-
 def read_state_models() -> list[type[Model]]:
     """Returns the models of this site that own read state, in the order of INSTALLED_APPS."""
     return [model for model in apps.get_models() if has_read_state(model) and owner(model) is model]
 
 
-def _is_category(model: type[Model]) -> bool:
-    return model in _news_targets() or model._meta.label_lower in map(str.lower, conf.READ_STATE_MODELS)
-
-
-@cached_setting(maxsize=None)
-def _news_targets() -> frozenset[type[Model]]:
-    links = [field for model in apps.get_models() for field in news_links(model)]
-    return frozenset(_counting_model(field.related_model) for field in links)
-
-
-def news_for(model: type[Model]) -> Sequence[str]:
-    """Returns the names of the fields whose objects news of the model makes unread: its own, or NEWS_FOR's."""
-    if issubclass(model, Tracked):
-        return model.news_for
-    named: Mapping[str, Any] = {str(label).lower(): names for label, names in conf.NEWS_FOR.items()}
-    for parent in _with_parents(model._meta.concrete_model or model):
-        names = named.get(parent._meta.label_lower)
-        if isinstance(names, (list, tuple)):  # a system check reports any other type
-            return names
-    return ()
-
-
 def news_links(model: type[Model]) -> list[Any]:
-    """Returns the foreign keys and many-to-many fields among the model's `news_for`."""
+    """Returns the foreign keys and many-to-many fields whose objects news of the model makes unread."""
+    if issubclass(model, Tracked):
+        names = model.news_for
+    else:
+        named: Mapping[str, Any] = {str(label).lower(): names for label, names in conf.NEWS_FOR.items()}
+        own = (named.get(parent._meta.label_lower) for parent in with_parents(model))
+        names = next((names for names in own if isinstance(names, (list, tuple))), ())  # a check reports other types
     fields = []
-    for name in news_for(model):
+    for name in names:
         with suppress(FieldDoesNotExist):
             fields.append(model._meta.get_field(name))
     return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]

@@ -9,11 +9,10 @@ from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from readtrack import buckets
+from readtrack import buckets, subjects
 from readtrack.conf import conf
 from readtrack.flush import resets
-from readtrack.hits import readers, visitors
-from readtrack.hits.bots import name_of
+from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
 from readtrack.models.tracked import Tracked, mark_stored
@@ -23,14 +22,6 @@ from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import NAMED, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
-from readtrack.subjects import (
-    category_subjects,
-    check_read_state,
-    check_stage,
-    counted_subject_of,
-    subject_of,
-    subject_of_row,
-)
 from readtrack.unread import mark_unread as mark_unread
 from readtrack.unread import publish as publish
 from readtrack.unread import publish_to as publish_to
@@ -40,16 +31,13 @@ from readtrack.unread import resend as resend
 def skip(
     views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None, agent: str | None = None
 ) -> Outcome:
-    """Counts refused views; with `is_alone=False` they wait for the request's hit. A lost Redis is no error.
-
-    Those of a robot are counted by its name, too, if the user agent is given.
-    """
+    """Counts refused views, with `agent` robots by name, too; unless `is_alone` they wait for the request's hit."""
     skipped = dict.fromkeys(views, reason)
-    names = [NAMED + name_of(agent)] * len(skipped) if reason == "bot" and agent is not None else []
-    skip_buffer.add([*skipped.values(), *names], at=buckets.now(at))
+    names = [reason, NAMED + bots.name_of(agent)] if reason == "bot" and agent is not None else [reason]
+    skip_buffer.add(names * len(skipped), at=at or clock.now())
     if is_alone and skip_buffer.is_due and not (conf.BUFFER and hit_buffer.send_skips()):
         skip_buffer.send_rest()
-    return Outcome(skipped=skipped)
+    return Outcome((), skipped)
 
 
 def visitor(request: HttpRequest) -> Visitor:
@@ -63,7 +51,7 @@ def view(obj: Model, *, visitor: Visitor) -> bool:
     Rate and window hold as for a page; robots are for the caller to leave out. Takes one round trip. Returns True if
     the view counted. Raises TypeError for an object whose views are not counted, and redis.RedisError.
     """
-    return bool(record(Hit(visitor, clock.now(), views=(counted_subject_of(obj),))).counted)
+    return bool(record(Hit(visitor, clock.now(), views=(subjects.counted_subject_of(obj),))).counted)
 
 
 def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
@@ -71,8 +59,8 @@ def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
 
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
-    check_stage(stage)
-    hit = Hit(visitor, clock.now(), steps=((subject_of(obj), stage),))
+    subjects.check_stage(stage)
+    hit = Hit(visitor, clock.now(), steps=((subjects.subject_of(obj), stage),))
     return bool(record(hit).steps)
 
 
@@ -83,9 +71,9 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
     since then stay unread. Raises redis.RedisError, readers.ReaderError for a user id out of bounds, and TypeError for
     an object that is no user of this site, or for one without read state.
     """
-    pk, subjects = readers.id_of(user), category_subjects(objs)
+    pk, names = readers.id_of(user), subjects.category_subjects(objs)
     if pk is not None:
-        mark_subjects_read(readers.reader_by_id(pk), subjects, as_of=as_of)
+        mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
 
 
 def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:
@@ -95,16 +83,16 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
     if not isinstance(objs, QuerySet):
         mark_read(user, objs, as_of=as_of)
         return
-    check_read_state(objs.model)
-    if (pk := readers.id_of(user)) is None:
-        return
-    subjects = [subject_of_row(objs.model, row) for row in objs.values_list("pk", flat=True).iterator()]
-    mark_subjects_read(readers.reader_by_id(pk), subjects, as_of=as_of)
+    if problem := subjects.why_no_read_state(objs.model):
+        raise TypeError(problem)
+    if (pk := readers.id_of(user)) is not None:
+        names = [subjects.subject_of_row(objs.model, row) for row in objs.values_list("pk", flat=True).iterator()]
+        mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
 
 
-def mark_subjects_read(reader: readers.Reader, subjects: Sequence[str], *, as_of: int | None = None) -> list[str]:
+def mark_subjects_read(reader: readers.Reader, names: Sequence[str], *, as_of: int | None = None) -> list[str]:
     """Marks the subjects read, like `mark_read`. Returns the subjects that are read now."""
-    groups = (read_state.marks(reader, some, as_of=as_of) for some in scripts.sliced(subjects))
+    groups = (read_state.marks(reader, some, as_of=as_of) for some in scripts.sliced(names))
     return [*chain.from_iterable(chain.from_iterable(scripts.run_all(*marks) for marks in groups))]
 
 
@@ -121,7 +109,7 @@ def reset_views(obj: Model) -> None:
     Raises redis.RedisError or django.db.Error; then call it again. If the transaction is rolled back, SQL keeps its
     counts until the next flush sets them to zero. Raises TypeError for an object that has no counts.
     """
-    resets.reset([counted_subject_of(obj)])
+    resets.reset([subjects.counted_subject_of(obj)])
     if isinstance(obj, Tracked):
         obj.view_count = obj.visitor_count = 0
         mark_stored(obj)

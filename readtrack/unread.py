@@ -4,7 +4,7 @@ An SQL table is the outbox: what is new is written in the transaction of the pos
 once Redis has it. What is left after a crash is sent by the next flush.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -29,7 +29,7 @@ AT_ONCE = 10_000_000  # bytes that one script writes; the server does so in some
 
 def mark_unread(objs: Iterable[Model]) -> None:
     """Makes the categories unread for all, in one trip for 1,000. Raises TypeError without read state."""
-    _send([Publication(subject) for subject in subjects.category_subjects(objs)])
+    _send([UnsentPublication(subject=subject, token=None) for subject in subjects.category_subjects(objs)])
 
 
 def publish(posts: Iterable[Model], *, using: str | None = None, links: Collection[str] | None = None) -> None:
@@ -39,20 +39,19 @@ def publish(posts: Iterable[Model], *, using: str | None = None, links: Collecti
     the transaction of the posts, no crash can lose it. `using` is the database of the posts. Raises TypeError for a
     model that can be news for nothing: neither `news_for` nor NEWS_FOR says for what.
     """
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[str]] = {}
     own: list[UnsentPublication] = []
     for post in subjects.listed(posts):
         if not (subjects.news_links(type(post)) or subjects.has_read_state(type(post))):
-            raise TypeError(
-                f"{type(post).__name__} is news for nothing; name the fields in news_for or READTRACK['NEWS_FOR']."
-            )
+            ways = "name the fields in news_for or READTRACK['NEWS_FOR']"
+            raise TypeError(f"{type(post).__name__} is news for nothing; {ways}.")
         using = using or router.db_for_write(type(post), instance=post)
         author = subjects.author_of(post)
         for subject in categories_of(post, using=using, links=links):
             found.setdefault(subject, []).append(author)
         if links is None and subjects.has_read_state(type(post)):
             own.append(UnsentPublication(subject=subjects.subject_of(post), author=author, is_own=bool(author)))
-    _send_on_commit([*_unsent(found), *own], using=using)
+    _send_on_commit(found, own, using)
 
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
@@ -61,7 +60,7 @@ def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | No
     The posts may be of any model. Raises TypeError for a category without read state.
     """
     authors = [subjects.author_of(post) for post in subjects.listed(posts)]
-    _send_on_commit(_unsent(dict.fromkeys(subjects.category_subjects(objs), authors)), using=using)
+    _send_on_commit(dict.fromkeys(subjects.category_subjects(objs), authors), [], using)
 
 
 def resend() -> int:
@@ -70,8 +69,7 @@ def resend() -> int:
     for alias in outboxes():
         rows = UnsentPublication.objects.using(alias).order_by("pk")
         while unsent := list(rows[: scripts.SLICE]):
-            _send([_publication(row) for row in unsent])
-            _delete(unsent, alias)
+            _send(unsent, alias)
             count += len(unsent)
     return count
 
@@ -102,23 +100,12 @@ def categories_of(post: Model, *, using: str | None = None, links: Collection[st
             yield subjects.subject_of_row(field.related_model, pk)
 
 
-def _unsent(found: dict[str, list[str]]) -> list[UnsentPublication]:
-    """Returns one publication for each category. A single author of all its posts gets no dot."""
-    return [
+def _send_on_commit(found: Mapping[str, list[str]], own: list[UnsentPublication], using: str | None) -> None:
+    """Puts publications into the outbox, if there is one, and sends them on commit. `found` has authors by subject."""
+    news = [  # a single author of all posts of a category gets no dot
         UnsentPublication(subject=subject, items=len(by), author=by[0] if len(set(by)) == 1 else "")
         for subject, by in found.items()
-    ]
-
-
-def _publication(row: UnsentPublication) -> Publication:
-    author = None
-    with suppress(ValidationError):  # the site may have other users by now
-        author = readers.or_none(get_user_model()._meta.pk.to_python(row.author)) if row.author else None
-    return Publication(row.subject, row.items, author, row.is_own, row.token.hex)
-
-
-def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> None:
-    """Writes publications into the outbox, if the database has one, sends them on commit, and deletes them."""
+    ] + own
     if not news:
         return
     alias = using or DEFAULT_DB_ALIAS
@@ -127,26 +114,29 @@ def _send_on_commit(news: Sequence[UnsentPublication], *, using: str | None) -> 
         UnsentPublication.objects.using(outbox).bulk_create(news)
 
     def send() -> None:  # no partial, because Django 5.2 logs an error with the function's __qualname__
-        is_sent = fail_open(_send, False, [_publication(row) for row in news])  # noqa: FBT003 - the default result
-        if is_sent and outbox:
-            _delete(news, outbox)
-        elif not is_sent and not outbox:  # the app's own one takes them
+        is_sent = fail_open(_send, False, news, outbox)  # noqa: FBT003 - the default result
+        if not is_sent and not outbox:  # the app's own one takes them
             UnsentPublication.objects.bulk_create(news)
 
     # Robust, because the post is saved by then: an error is logged and the page is served.
     transaction.on_commit(send, using=alias, robust=True)
 
 
-def _send(publications: Sequence[Publication]) -> bool:
-    for some in scripts.parted(publications, tag_of=lambda one: keys.tag(one.subject)):
-        scripts.run(read_state.publish(some))
+def _send(news: Sequence[UnsentPublication], outbox: str | None = None) -> bool:
+    """Sends publications, and deletes them from their outbox."""
+    for some in scripts.parted(news, tag_of=lambda row: keys.tag(row.subject)):
+        scripts.run(read_state.publish([_publication(row) for row in some]))
+    for pks in scripts.sliced([row.pk for row in news]) if outbox else ():
+        # Without the signals of delete(), for which a site may have receivers that read each row first.
+        UnsentPublication.objects.filter(pk__in=pks)._raw_delete(outbox)
     return True
 
 
-def _delete(rows: Iterable[UnsentPublication], alias: str) -> None:
-    # Without the signals of delete(), for which a site may have receivers that read each row first.
-    for some in scripts.sliced([row.pk for row in rows]):
-        UnsentPublication.objects.filter(pk__in=some)._raw_delete(alias)
+def _publication(row: UnsentPublication) -> Publication:
+    author = None
+    with suppress(ValidationError):  # the site may have other users by now
+        author = readers.or_none(get_user_model()._meta.pk.to_python(row.author)) if row.author else None
+    return Publication(row.subject, row.items, author, row.is_own, row.token.hex if row.token else "")
 
 
 def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
@@ -181,14 +171,11 @@ def number_readers() -> dict[str, int]:
 
 def size_of(highest: int) -> int:
     """Returns the memory of a category's read state up to that position (bytes)."""
-    return (highest + 1) * readers.bits() // 8 + 1
+    return (highest + 1) * readers.BITS[conf.READ_STATE] // 8 + 1
 
 
 def start_reader(pk: Any) -> bool:
-    """Marks every category read for a new account.
-
-    Returns False if a server of a cluster was silent, whose categories stay unread. Raises redis.RedisError.
-    """
+    """Marks all read for a new account. Returns False if a server of a cluster was silent. Raises redis.RedisError."""
     is_done = True
     if (reader := readers.or_none(pk)) is None:
         return is_done

@@ -22,8 +22,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
-from readtrack.hits import bots, visitors
-from readtrack.hits.hit import is_prefetch
+from readtrack.hits import visitors
+from readtrack.hits.hit import refusal
 from readtrack.hits.readers import Reader
 from readtrack.page import shown
 from readtrack.page.filling import PAGE, Placeholder
@@ -261,8 +261,9 @@ def honeypot(request: HttpRequest) -> HttpResponse:
     """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its agent."""
     # No image and no link on another site, because a comment must not mark its readers as robots.
     destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
-    is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"} and not is_prefetch(request.META)
-    if is_visit and not bots.is_bot(bots.user_agent_of(request)) and visitors.signed_in(request) is None:
+    is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"}
+    could_count = refusal("GET", 200, request.META) in {None, "anonymous"}
+    if is_visit and could_count and visitors.signed_in(request) is None:
         fail_open(_mark_robot, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 

@@ -5,7 +5,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -83,7 +82,7 @@ def test_a_visitor_is_a_short_name(headers: dict[str, Any]) -> None:
 def test_agents_are_judged_and_the_memory_for_them_is_bounded(agent: str) -> None:
     request = RequestFactory(headers={}).get("/")
     request.META["HTTP_USER_AGENT"] = agent
-    assert refusal(request, HttpResponse()) in {None, "bot"}
+    assert refusal(request.method, 200, request.META) in {None, "bot"}
     for number in range(20):
         bots.is_bot(f"{agent}{number}" * 50)
     info = bots.is_bot.cache_info()  # type: ignore[attr-defined]

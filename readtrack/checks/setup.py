@@ -177,12 +177,12 @@ CHECKS: dict[str, Callable[[], Iterable[tuple[Any, ...]]]] = {  # each yields th
     "readtrack.E042": lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
     "readtrack.E043": lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
     "readtrack.E020": lambda: [bad for name in ("BOTS", "NOT_BOTS", "SHARED_PATHS") for bad in patterns(name)[1]],
-    "readtrack.E022": lambda: problem_if(error := addresses.bad_proxies(), error),
+    "readtrack.E022": lambda: problem_if(error := addresses.proxies()[1], error),
     "readtrack.E023": lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
     "readtrack.E027": lambda: problem_if(not re.fullmatch(r"[\w.-]+(?:/[\w.-]+)*", conf.SCRIPT, re.ASCII), conf.SCRIPT),
     "readtrack.E032": lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
     "readtrack.E033": unusable_dimensions,
-    "readtrack.E026": lambda: exclusions.rules().problems,
+    "readtrack.E026": lambda: exclusions.rules()[1],
     "readtrack.E040": lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
     "readtrack.E041": lambda: [
         (name, path, problem)
@@ -202,7 +202,7 @@ CHECKS: dict[str, Callable[[], Iterable[tuple[Any, ...]]]] = {  # each yields th
     "readtrack.E045": lambda: [
         (model._meta.label, subjects.owner(model)._meta.label)
         for model in apps.get_models()
-        if issubclass(model, Tracked) and not subjects.has_key_of_owner(model)
+        if issubclass(model, Tracked) and subjects.owner(model) not in subjects.with_parents(model)
     ],
     "readtrack.W019": lambda: [
         (model._meta.label, name)

@@ -70,15 +70,6 @@ def without_port(address: str) -> str:
     return (found[1] or found[2]) if found else address.strip("[]")
 
 
-def bad_proxies() -> str:
-    """Returns the error in PROXY_COUNT or TRUSTED_PROXIES, or ""."""
-    try:
-        _ipware()
-    except (TypeError, ValueError) as error:
-        return str(error)
-    return ""
-
-
 def _believed(forwarded: str, direct: str) -> list[str]:
     """Returns the networks of X-Forwarded-For that may be the client's, the last one first choice; or none."""
     if conf.PROXY_COUNT == "auto" and not conf.TRUSTED_PROXIES:
@@ -87,10 +78,11 @@ def _believed(forwarded: str, direct: str) -> list[str]:
             # Anybody may send the header. It names the peer if uvicorn or a middleware put the client into REMOTE_ADDR.
             return [*named, peer] if peer in named else []
         return named  # a client behind a proxy can only put addresses before its own
-    if not (conf.PROXY_COUNT or conf.TRUSTED_PROXIES) or bad_proxies():
+    finder, _ = proxies()
+    if finder is None:
         return []
     # The connection is the last hop, so that a client that bypasses the proxies cannot forge an address.
-    found = _ipware().get_client_ip({"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"})[0]
+    found = finder.get_client_ip({"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"})[0]
     return [] if found is None else [network_of(str(found))]
 
 
@@ -105,11 +97,18 @@ _public_peer = lru_cache(maxsize=1024)(_public)  # a site has few proxies
 
 
 @cached_setting()
-def _ipware() -> IpWare:
-    if isinstance(conf.TRUSTED_PROXIES, str):
-        raise TypeError("TRUSTED_PROXIES is a string, not a list.")
-    count = None if conf.PROXY_COUNT == "auto" else conf.PROXY_COUNT or None
-    return IpWare(("X_FORWARDED_FOR",), proxy_count=count, proxy_list=list(conf.TRUSTED_PROXIES))
+def proxies() -> tuple[IpWare | None, str]:
+    """Returns what finds the client behind the site's proxies, None without any; and the error in their settings."""
+    count, trusted = conf.PROXY_COUNT, conf.TRUSTED_PROXIES
+    if isinstance(trusted, str):
+        return None, "TRUSTED_PROXIES is a string, not a list."
+    if not (count or trusted):
+        return None, ""
+    number = None if count == "auto" else count or None
+    try:
+        return IpWare(("X_FORWARDED_FOR",), proxy_count=number, proxy_list=list(trusted)), ""
+    except (TypeError, ValueError) as error:
+        return None, str(error)
 
 
 class Watch:
@@ -128,19 +127,15 @@ class Watch:
             return
         self._sample = []
         clients, agents, doubtful = zip(*sample, strict=True)
-        if sum(doubtful) > SAMPLE / 2:
-            self._note("forwarded")
-        elif len({*clients}) == 1 and len({*agents}) >= MANY:
-            self._note("one address")
-
-    def _note(self, notice: Notice) -> None:
+        is_doubtful = sum(doubtful) > SAMPLE / 2
+        if not is_doubtful and (len({*clients}) > 1 or len({*agents}) < MANY):
+            return
+        notice: Notice = "forwarded" if is_doubtful else "one address"
         self.found.add(notice)
         if notice not in self._logged:
             self._logged.add(notice)
-            logger.warning(
-                "%s Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one.",
-                NOTICES[notice],
-            )
+            advice = "Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one."
+            logger.warning("%s %s", NOTICES[notice], advice)
 
 
 watch = Watch()

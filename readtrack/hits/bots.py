@@ -38,7 +38,17 @@ def is_bot(user_agent: str) -> bool:
         return True
     if _matches("NOT_BOTS", user_agent):
         return False
-    return is_named(user_agent) or _is_judged_bot(user_agent)
+    if _matches("BOTS", user_agent):
+        return True
+    if conf.IS_BOT and not function_problem(conf.IS_BOT):
+        try:
+            return bool(import_string(conf.IS_BOT)(user_agent))
+        except Exception as error:  # the page is made already, and a visitor can send any agent
+            log_failure(conf.IS_BOT, "is-bot is asked instead", type(error))
+    if PEOPLE.search(user_agent):
+        return False
+    rest = HARMLESS.sub("", ANDROID.sub("(Linux; Android)", user_agent))
+    return bool(_known.is_bot(rest) or MORE_BOTS.search(rest))
 
 
 @cached_setting(maxsize=4096)
@@ -54,18 +64,6 @@ def name_of(user_agent: str) -> str:
     words = [word for word in WORD.findall(text) if not BROWSERS.fullmatch(word)]
     found = [word for word in words if ROBOTS.search(word)] or [word for word in words if f"{word}/" in text] or words
     return found[0][:LONGEST_NAME].rstrip(".-") if found else "other" if user_agent.strip() else "none"
-
-
-def _is_judged_bot(user_agent: str) -> bool:
-    if conf.IS_BOT and not function_problem(conf.IS_BOT):
-        try:
-            return bool(import_string(conf.IS_BOT)(user_agent))
-        except Exception as error:  # the page is made already, and a visitor can send any agent
-            log_failure(conf.IS_BOT, "is-bot is asked instead", type(error))
-    if PEOPLE.search(user_agent):
-        return False
-    rest = HARMLESS.sub("", ANDROID.sub("(Linux; Android)", user_agent))
-    return bool(_known.is_bot(rest) or MORE_BOTS.search(rest))
 
 
 def _matches(name: str, user_agent: str) -> bool:

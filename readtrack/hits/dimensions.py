@@ -77,15 +77,12 @@ def _client(agent: str) -> dict[str, str]:
     parsed = import_module("ua_parser").parse(agent)
     family = parsed.os.family if parsed.os else ""
     browser = parsed.user_agent.family if parsed.user_agent else ""
-    return {"device": _device(agent, family), "browser": browser, "os": family}
-
-
-def _device(agent: str, system: str) -> str:
-    if system == "Android":
-        return "phone" if "Mobile" in agent else "tablet"  # as Google asks makers of browsers to
-    if system == "iOS":
-        return "tablet" if "iPad" in agent else "phone"
-    return "desktop" if system in DESKTOPS else ""
+    device = "desktop" if family in DESKTOPS else ""
+    if family == "Android":
+        device = "phone" if "Mobile" in agent else "tablet"  # as Google asks makers of browsers to
+    elif family == "iOS":
+        device = "tablet" if "iPad" in agent else "phone"
+    return {"device": device, "browser": browser, "os": family}
 
 
 BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {

@@ -1,9 +1,10 @@
 """Exclusions: hits of the site's own people and machines, which EXCLUDE leaves out, and links of the admin."""
 
 import re
+from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest
@@ -13,31 +14,21 @@ from django.utils.module_loading import import_string
 from readtrack.conf import cached_setting, conf, function_problem, says_true
 from readtrack.hits import addresses
 
-
-class Rules(NamedTuple):
-    """EXCLUDE, without the keys and values that a system check reports."""
-
-    problems: list[tuple[str, Any]]
-    staff: list[bool]
-    function: list[str]
-    groups: list[str]
-    permissions: list[str]
-    paths: list[re.Pattern[str]]
-    networks: list[Any]
+KEYS = ("staff", "groups", "permissions", "paths", "networks", "function")
 
 
 @cached_setting()
-def rules() -> Rules:
-    """Returns the rules of EXCLUDE."""
+def rules() -> tuple[dict[str, list[Any]], list[tuple[str, Any]]]:
+    """Returns the rules of EXCLUDE by their keys; and the key and value of each that cannot be used."""
+    found: dict[str, list[Any]] = {key: [] for key in KEYS}
     problems: list[tuple[str, Any]] = []
-    found: dict[str, list[Any]] = {name: [] for name in Rules._fields[1:]}
     for name, given in conf.EXCLUDE.items():
         for value in given if isinstance(given, (list, tuple)) else [given]:
             try:
                 found[name].append(_rule(name, value))
             except (KeyError, ValueError, re.error):
                 problems.append((str(name), value))
-    return Rules(problems, **found)
+    return found, problems
 
 
 def _rule(name: str, value: Any) -> Any:
@@ -56,36 +47,31 @@ def _rule(name: str, value: Any) -> Any:
 
 def is_excluded(request: HttpRequest, user: Any | None) -> bool:
     """Returns True if the site leaves this hit out, or if a staff member came by a link of the admin."""
-    if getattr(user, "is_staff", False) and _is_from_admin(request):
-        return True
+    if getattr(user, "is_staff", False):
+        with suppress(ValueError, Resolver404):
+            path = urlsplit(request.META.get("HTTP_REFERER", "")).path
+            if "admin" in resolve(path.removeprefix(request.META.get("SCRIPT_NAME", ""))).app_names:
+                return True
     # The page is made already, so an error of the site's function or of the database must not reach it.
     return bool(conf.EXCLUDE) and says_true("EXCLUDE", partial(_is_named, request, user), otherwise="the hit counts")
 
 
 def is_excluded_line(path: str, address: str) -> bool:
     """Returns True if the site leaves out a line in a log with that path or address."""
-    own = rules()
-    client = addresses.network_of(address) if own.networks else ""
-    is_within = client and any(ip_address(client) in network for network in own.networks)
-    return bool(is_within) or any(pattern.search(path) for pattern in own.paths)
+    own, _ = rules()
+    client = addresses.network_of(address) if own["networks"] else ""
+    is_within = client and any(ip_address(client) in network for network in own["networks"])
+    return bool(is_within) or any(pattern.search(path) for pattern in own["paths"])
 
 
 def _is_named(request: HttpRequest, user: Any | None) -> bool:
-    own = rules()
+    own, _ = rules()
     if user is not None and (
-        (True in own.staff and getattr(user, "is_staff", False))
-        or any(map(user.has_perm, own.permissions))  # a query or two
-        or (own.groups and user.groups.filter(name__in=own.groups).exists())
+        (True in own["staff"] and getattr(user, "is_staff", False))
+        or any(map(user.has_perm, own["permissions"]))  # a query or two
+        or (own["groups"] and user.groups.filter(name__in=own["groups"]).exists())
     ):
         return True
-    client = addresses.network(*addresses.hops(request.META)) if own.networks else ""
+    client = addresses.network(*addresses.hops(request.META)) if own["networks"] else ""
     is_within = is_excluded_line(request.path, client)
-    return is_within or any(import_string(function)(request) is True for function in own.function)
-
-
-def _is_from_admin(request: HttpRequest) -> bool:
-    try:
-        path = urlsplit(request.META.get("HTTP_REFERER", "")).path
-        return "admin" in resolve(path.removeprefix(request.META.get("SCRIPT_NAME", ""))).app_names
-    except (ValueError, Resolver404):
-        return False
+    return is_within or any(import_string(function)(request) is True for function in own["function"])

@@ -7,11 +7,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
-from django.http import HttpRequest
-from django.http.response import HttpResponseBase
-
 from readtrack.conf import conf
-from readtrack.hits import bots
+from readtrack.hits import bots, visitors
 from readtrack.hits.readers import Reader
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
@@ -56,7 +53,10 @@ class Hit(NamedTuple):
     @property
     def named(self) -> "Hit":
         """The hit of the visitor with both ids."""
-        return self if self.visitor.caller is None else self._replace(visitor=self.visitor.named)
+        visitor = self.visitor
+        if visitor.caller is None:
+            return self
+        return self._replace(visitor=visitor._replace(fallback_id=visitors.id_of(visitor.caller), caller=None))
 
     @property
     def plain(self) -> tuple[Any, ...]:
@@ -91,50 +91,25 @@ class Outcome(NamedTuple):
 NO_OUTCOME = Outcome()
 
 
-def refusal(
-    request: HttpRequest, response: HttpResponseBase, *, is_anonymous: bool = True, is_step: bool = False
-) -> Reason | None:
-    """Returns the reason why a view, a read or a step cannot count, or None. A form that redirects may be a step."""
-    may_be_form = is_step and response.status_code < 400
-    return judged(
-        method="GET" if may_be_form else request.method,
-        status=200 if may_be_form else response.status_code,
-        agent=request.META.get("HTTP_USER_AGENT", ""),
-        meta=request.META,
-        is_anonymous=is_anonymous,
-    )
-
-
-def judged(
-    *,
-    method: str | None,
-    status: int,
-    agent: str | None,
-    meta: Mapping[str, Any] = MappingProxyType({}),
-    is_anonymous: bool = True,
-) -> Reason | None:
-    """Returns the reason why a request with these properties cannot count, or None. An agent of None is unknown."""
+def refusal(method: str | None, status: int, meta: Mapping[str, Any], *, is_anonymous: bool = True) -> Reason | None:
+    """Returns the reason why a request with these headers cannot count, or None. An agent of None is unknown."""
     if method != "GET":
         return "method"
     if not 200 <= status < 300 and status != 304:  # with 304 the browser shows the page that it has
         return "status"
-    if is_prefetch(meta):
+    for name in PREFETCH_HEADERS:  # a loop, because `any` takes five times as long where none is there
+        if name in meta and PREFETCH.search(meta[name]):
+            return "prefetch"
+    if meta.get("HTTP_HX_PRELOADED") == "true":
         return "prefetch"
     # A browser fetches the page as an image, a script or the like, or for another site's frame.
     if (destination := meta.get("HTTP_SEC_FETCH_DEST", "document")) != "document":
         is_foreign = destination in FRAMES and meta.get("HTTP_SEC_FETCH_SITE") == "cross-site"
         if is_foreign or PARTS.fullmatch(destination):
             return "embed"
+    agent = meta.get("HTTP_USER_AGENT", "")
     # Whoever is signed in is a person: apps and scripts of users have agents of their own.
     is_bot = bots.is_bot if is_anonymous else bots.is_named
     if agent is not None and is_bot(agent[: bots.LONGEST]):
         return "bot"
     return "anonymous" if is_anonymous and conf.ANONYMOUS == "none" else None
-
-
-def is_prefetch(meta: Mapping[str, Any]) -> bool:
-    """Returns True if a browser fetches the page before its user asks for it."""
-    for name in PREFETCH_HEADERS:  # a loop, because `any` takes five times as long where none is there
-        if name in meta and PREFETCH.search(meta[name]):
-            return True
-    return bool(meta.get("HTTP_HX_PRELOADED") == "true")

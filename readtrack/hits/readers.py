@@ -28,10 +28,7 @@ class ReaderError(ValueError):
 
 
 def id_of(user: Any) -> Any | None:
-    """Returns the primary key of a user; None for nobody, such as an AnonymousUser.
-
-    Raises TypeError for an object that is no user of this site, ValueError for a user who is not saved.
-    """
+    """Returns the key of a user, None for nobody. Raises TypeError for no user of this site, ValueError if unsaved."""
     if user is None or getattr(user, "is_authenticated", None) is False:
         return None
     if not isinstance(user, get_user_model()):
@@ -83,19 +80,12 @@ def has_whole_ids() -> bool:
 @cached_setting("AUTH_USER_MODEL")
 def has_ordinals() -> bool:
     """Returns True if Redis numbers the readers, False if their user ids are their positions."""
-    if conf.ANONYMOUS_READERS or conf.READERS != "auto":
-        return conf.ANONYMOUS_READERS or conf.READERS == "ordinal"
-    return not has_whole_ids()
-
-
-def bits() -> int:
-    """Returns the size of one reader in a category's read state (bits)."""
-    return BITS[conf.READ_STATE]
+    return conf.ANONYMOUS_READERS or conf.READERS == "ordinal" or (conf.READERS == "auto" and not has_whole_ids())
 
 
 def highest() -> int:
     """Returns the highest position, which bounds the memory of a category's read state."""
-    return conf.MAX_READER // bits()
+    return conf.MAX_READER // BITS[conf.READ_STATE]
 
 
 @cached_setting("AUTH_USER_MODEL")

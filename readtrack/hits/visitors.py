@@ -1,11 +1,13 @@
 """Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
 
 import os
+import re
 import secrets
 import time
 from binascii import b2a_base64
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 from http.cookies import Morsel
 from typing import Any, Literal, NamedTuple
@@ -26,8 +28,8 @@ from readtrack.hits import addresses, bots, readers
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
-HEADERS = "_store"  # the attribute that Django keeps headers in; without it its functions set them
-CACHING = ("Cache-Control", "private")
+HEADERS = "_store"  # where Django keeps headers by their names in small letters; without it its functions set them
+SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
 # What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user agent. A plain
@@ -45,17 +47,12 @@ class Visitor(NamedTuple):
     # known by the hash that stands in for a cookie.
     kind: Literal["user", "cookie", "hash", "day", "address"] = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
-    caller: Caller | None = None  # whose id `named` makes the fallback_id
+    caller: Caller | None = None  # whose id `Hit.named` makes the fallback_id
 
     @property
     def rate_id(self) -> str:
         """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in is no robot."""
         return self.id if self.kind == "user" else self.fallback_id or self.id
-
-    @property
-    def named(self) -> "Visitor":
-        """The visitor with both ids."""
-        return self if self.caller is None else self._replace(fallback_id=id_of(self.caller), caller=None)
 
 
 def signed_in(request: HttpRequest) -> Any | None:
@@ -94,7 +91,7 @@ def _loader_of(user: Any) -> str | None:
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none.
 
-    With `named` False a visitor with a new cookie may lack the fallback_id (see `Visitor.named`).
+    With `named` False a visitor with a new cookie may lack the fallback_id (see `Hit.named`).
     """
     meta = request.META
     asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
@@ -108,56 +105,48 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
     cookie_id = _opened(cookie[:LONGEST]) if cookie else ""
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
-    if not has_cookies:
-        return Visitor(address_id(request), kind="hash", opted_out=opted_out)
     if cookie_id:
         return Visitor(cookie_id)
+    caller = (*addresses.hops(meta), bots.user_agent_of(request))
+    if not has_cookies:
+        return Visitor(id_of(caller), kind="hash", opted_out=opted_out)
     new, new_id = _new_cookie()
-    caller = _caller(request)
     return Visitor(new_id, id_of(caller), new) if named else Visitor(new_id, "", new, caller=caller)
-
-
-_unused: dict[tuple[blake2b, int], list[tuple[str, str]]] = {}  # cookies and their visitors' ids
-with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=_unused.clear)  # because the parent gives them out
 
 
 def _new_cookie() -> tuple[str, str]:
     """Returns a signed cookie with 22 random URL-safe characters (132 bits) and its minute, and the visitor's id."""
-    key, minute = _signing_keys()[0], int(time.time()) // 60
-    # Some are made at once: that takes a third of the time, and others run while a thread waits for random bytes.
-    try:
-        return _unused[key, minute].pop()
-    except (KeyError, IndexError):
-        drawn, end, made = secrets.token_urlsafe(22 * AT_ONCE), f":{minute + 1:x}", []
-        for start in range(0, 22 * AT_ONCE, 22):
-            body = drawn[start : start + 22] + end
-            signature, found = _signed(body, key)
-            made.append((f"{body}:{signature}", found))
-        first = made.pop()
-        _unused.clear()  # of those of an earlier minute or key
-        _unused[key, minute] = made
-        return first
+    while True:
+        try:
+            return _drawn(_signing_keys()[0], int(time.time()) // 60).pop()
+        except IndexError:  # all are given out
+            _drawn.cache_clear()
+
+
+# Some are made at once: that takes a third of the time, and others run while a thread waits for random bytes.
+@lru_cache(maxsize=1)
+def _drawn(key: blake2b, minute: int) -> list[tuple[str, str]]:
+    drawn, end, made = secrets.token_urlsafe(22 * AT_ONCE), f":{minute + 1:x}", []
+    for start in range(0, 22 * AT_ONCE, 22):
+        body = drawn[start : start + 22] + end
+        both = _keyed(body, key)  # the signature and the visitor's id, neither of which tells the other
+        made.append((f"{body}:{both[:16]}", both[16:]))
+    return made
+
+
+with suppress(AttributeError):  # Windows has no fork
+    os.register_at_fork(after_in_child=_drawn.cache_clear)  # because the parent gives them out
 
 
 def address_id(request: HttpRequest) -> str:
     """Returns the id that stands in for the cookie of a visitor who brings none."""
-    return id_of(_caller(request))
-
-
-def _caller(request: HttpRequest) -> Caller:
-    return *addresses.hops(request.META), bots.user_agent_of(request)
+    return id_of((*addresses.hops(request.META), bots.user_agent_of(request)))
 
 
 def id_of(caller: Caller) -> str:
     """Returns the id that stands in for the caller's cookie, and shows the caller's address to the watch."""
     address, forwarded, agent = caller
-    return _keyed(addresses.network(address, forwarded, agent=agent), _browser_key(agent))
-
-
-@cached_setting("SECRET_KEY", maxsize=1024)  # of an agent, which many visitors have, most of the hash is computed once
-def _browser_key(agent: str) -> blake2b:
-    return _taken_in(f"address:{agent}:", _key("visitor"))
+    return _keyed(addresses.network(address, forwarded, agent=agent), _key("visitor", agent))
 
 
 @cached_setting("SECRET_KEY", maxsize=1024)  # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache
@@ -166,9 +155,12 @@ def digest(purpose: str, text: str) -> str:
     return _keyed(text, _key(purpose))
 
 
-@cached_setting("SECRET_KEY")
-def _key(purpose: str) -> blake2b:
-    return _derived(conf.SECRET or settings.SECRET_KEY, purpose, 12)
+@cached_setting("SECRET_KEY", maxsize=1024)  # of an agent, which many visitors have, most of the hash is computed once
+def _key(purpose: str, agent: str | None = None) -> blake2b:
+    key = _derived(conf.SECRET or settings.SECRET_KEY, purpose, 12)
+    if agent is not None:
+        key.update(f"address:{agent}:".encode("utf-8", "replace"))
+    return key
 
 
 def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
@@ -177,14 +169,10 @@ def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
     return blake2b(key=key, digest_size=size)
 
 
-def _taken_in(text: str, key: blake2b) -> blake2b:
-    begun = key.copy()
-    begun.update(text.encode("utf-8", "replace"))
-    return begun
-
-
 def _keyed(text: str, key: blake2b) -> str:
-    return b2a_base64(_taken_in(text, key).digest(), newline=False).translate(URL_SAFE).decode()
+    hashed = key.copy()
+    hashed.update(text.encode("utf-8", "replace"))
+    return b2a_base64(hashed.digest(), newline=False).translate(URL_SAFE).decode()
 
 
 def user_id(pk: Any) -> str:
@@ -194,7 +182,7 @@ def user_id(pk: Any) -> str:
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
     """Returns the visitor of a line in a log; `fallback_id` is the same on every day. The address may be any name."""
-    always = _keyed(addresses.network_of(address) or address, _browser_key(agent[: bots.LONGEST]))
+    always = _keyed(addresses.network_of(address) or address, _key("visitor", agent[: bots.LONGEST]))
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
         return Visitor(always, fallback_id=always)
     return Visitor(digest("visitor", f"{at.date()}:{always}"), fallback_id=always, kind="hash")
@@ -220,24 +208,18 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     response.cookies[conf.COOKIE] = cookie
     # Because a shared cache would give it to everybody. Most pages lack the header, and to look for it and set it by
     # Django's functions takes as long as all else here.
-    headers = _headers(response)
-    if headers is not None and "cache-control" not in headers:
-        headers["cache-control"] = CACHING
-    else:
+    headers = getattr(response.headers, HEADERS, None)
+    if headers is None or "cache-control" in headers:
         patch_cache_control(response, private=True)
+    else:
+        headers["cache-control"] = ("Cache-Control", "private")
 
 
-def cache_control(response: HttpResponseBase) -> str:
-    """Returns the response's Cache-Control, "" for none."""
-    headers = _headers(response)
-    if headers is None:
-        return str(response.headers.get("Cache-Control", ""))
-    return headers["cache-control"][1] if "cache-control" in headers else ""
-
-
-def _headers(response: HttpResponseBase) -> dict[str, tuple[str, str]] | None:
-    """Returns the response's headers as Django keeps them, by their names in small letters."""
-    return getattr(response.headers, HEADERS, None)
+def may_be_shared(response: HttpResponseBase) -> bool:
+    """Returns True if shared caches may store the response, and a new cookie with it, and send it to others."""
+    headers = getattr(response.headers, HEADERS, None)
+    control = response.get("Cache-Control", "") if headers is None else headers.get("cache-control", ("", ""))[1]
+    return bool(control and SHARED.search(control))
 
 
 class _Cookie(Morsel[str]):
@@ -268,17 +250,11 @@ def _signing_keys() -> list[blake2b]:
     return [_derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie", 24) for secret in used]
 
 
-def _signed(body: str, key: blake2b) -> tuple[str, str]:
-    """Returns the signature of a cookie and the visitor's id, neither of which tells the other."""
-    both = _keyed(body, key)
-    return both[:16], both[16:]
-
-
 def _opened(cookie: str) -> str:
     """Returns the visitor's id by a cookie; "" for a foreign cookie, and for one that is too old."""
     body, _, sent = cookie.rpartition(":")
     for key in _signing_keys():
-        signature, found = _signed(body, key)
-        if secrets.compare_digest(signature.encode(), sent.encode(errors="replace")):
-            return found if time.time() - int(body.rpartition(":")[2], 16) * 60 <= conf.COOKIE_AGE else ""
+        both = _keyed(body, key)
+        if secrets.compare_digest(both[:16].encode(), sent.encode(errors="replace")):
+            return both[16:] if time.time() - int(body.rpartition(":")[2], 16) * 60 <= conf.COOKIE_AGE else ""
     return ""

@@ -67,7 +67,7 @@ def take_hitcount(*, using: str = "default", dry_run: bool = False, progress: Ca
     before = rows.filter(pk__lte=position).count()
     report = Report(read=before, skipped=Counter({"imported before": before}))
     groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
-    if groups and not set(groups) <= set(exclusions.rules().groups):
+    if groups and not set(groups) <= set(exclusions.rules()[0]["groups"]):
         line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
         report.notes.append(f"django-hitcount left out views of HITCOUNT_EXCLUDE_USER_GROUP. To go on so, set {line}.")
     if lost:

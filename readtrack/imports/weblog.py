@@ -195,7 +195,7 @@ class Importer:
             return "outside the times"
         second, record = int(line.at.timestamp()), file.record
         record.since, record.until = min(second, record.since or second), max(second, record.until)
-        if reason := hit.judged(method=line.method, status=line.status, agent=line.agent, is_anonymous=True):
+        if reason := hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent}):
             return reason
         subject = self._subject(line.path)
         if subject:

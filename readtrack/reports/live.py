@@ -10,7 +10,6 @@ from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 from django.db.models import Model
-from django.http import HttpResponse
 
 from readtrack import buckets
 from readtrack.hits import exclusions, readers
@@ -60,7 +59,8 @@ def _announced(subjects: Iterable[str]) -> list[str]:
     if not announced:
         return []
     user = signed_in(request)
-    if refusal(request, HttpResponse(), is_anonymous=user is None) or exclusions.is_excluded(request, user):
+    reason = refusal(request.method, 200, request.META, is_anonymous=user is None)
+    if reason or exclusions.is_excluded(request, user):
         return []
     return fail_open(will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
 

@@ -180,7 +180,7 @@ def parts() -> Iterable[tuple[str, str]]:
     signed = visitors.Visitor("", new_cookie="visitor-00000000000000")
     works: Mapping[str, tuple[Callable[[Any], object], list[Any]]] = {
         "one INCR by redis-py": (lambda request: _naive.incr("naive"), new),
-        "judging": (lambda request: refusal(request, page), new),
+        "judging": (lambda request: refusal(request.method, page.status_code, request.META), new),
         "the visitor, new": (lambda request: visitors.visitor(request, None), new),
         "the visitor, by a cookie": (lambda request: visitors.visitor(request, None), known),
         "the command": (recording.count_views, hits),

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports
-from readtrack.hits.addresses import MANY, NOTICES, SAMPLE, Notice, Watch, bad_proxies, hops, network, watch
+from readtrack.hits.addresses import MANY, NOTICES, SAMPLE, Notice, Watch, hops, network, proxies, watch
 from readtrack.hits.hit import REASONS
 from readtrack.store.skips import skip_buffer
 from tests.doctor.conftest import found
@@ -148,12 +148,12 @@ def test_configured_proxies_are_believed(
 )
 def test_unusable_settings_are_named_and_no_header_is_trusted(settings: Settings, options: dict[str, object]) -> None:
     settings.READTRACK = options
-    assert bad_proxies()
+    assert proxies()[1]
     assert network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": "1.1.1.1"})) == "203.0.113.9"
 
 
 def test_the_defaults_can_be_used() -> None:
-    assert bad_proxies() == ""
+    assert proxies()[1] == ""
 
 
 AGENTS = [BROWSER.replace("140.0", f"{number}.0") for number in range(130, 140)]

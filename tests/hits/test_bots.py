@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from readtrack.hits import bots
-from readtrack.hits.hit import judged
+from readtrack.hits.hit import refusal
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -126,7 +126,7 @@ def test_people_are_known(user_agent: str) -> None:
 
 
 def test_an_endless_agent_is_judged_by_its_beginning() -> None:
-    assert judged(method="GET", status=200, agent=BROWSER + " x" * 10_000 + " Googlebot") is None
+    assert refusal("GET", 200, {"HTTP_USER_AGENT": BROWSER + " x" * 10_000 + " Googlebot"}) is None
 
 
 def test_a_site_adds_and_exempts_patterns(settings: Settings) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 
 from readtrack.hits.hit import REASONS, refusal
 from tests.support.factories import BROWSER
@@ -31,7 +30,7 @@ def test_an_exchange_is_refused_for_a_reason(
     rf: Any, method: str, status: int, headers: dict[str, str], reason: str | None
 ) -> None:
     request = getattr(rf, method)("/", headers={"User-Agent": BROWSER, **headers})
-    assert refusal(request, HttpResponse(status=status)) == reason
+    assert refusal(request.method, status, request.META) == reason
 
 
 def test_every_reason_is_listed() -> None:

@@ -336,6 +336,12 @@ def test_publishing_what_is_news_for_nothing_is_an_error() -> None:
         tracker.publish_to([factories.user()], [factories.post()])
 
 
+def test_a_setting_that_names_no_link_of_a_model_fails_no_save(settings: Settings) -> None:
+    settings.READTRACK = {"NEWS_FOR": {"site.Manual": ["title"]}}
+    receivers.connect()
+    assert Manual.objects.create(title="A").pk
+
+
 def test_an_object_that_carries_dots_itself_may_be_published(settings: Settings) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
     manual, user = Manual.objects.create(title="A"), factories.user()
