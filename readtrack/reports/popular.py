@@ -1,6 +1,6 @@
 """The most viewed objects of a period or of now, and the views of objects in it: out of SQL's history, and live."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import nlargest
 from operator import attrgetter
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
-from readtrack import buckets
+from readtrack import buckets, subjects
 from readtrack.models import Tracked
 from readtrack.reports.live import page_state
 from readtrack.sql import popular, row_counts
@@ -18,19 +18,7 @@ from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.trending import top_subjects
-from readtrack.subjects import (
-    AnyModel,
-    counted_models,
-    counted_subject_of,
-    label_of,
-    listed,
-    owner,
-    rows_by_model,
-    subject_column,
-    subject_of,
-    subject_of_row,
-    why_not_counted,
-)
+from readtrack.subjects import AnyModel
 
 AT_ONCE = 40  # candidates whose numbers are computed together
 
@@ -55,7 +43,7 @@ def most_viewed(
     and TypeError for a model whose views are not counted.
     """
     rows = of._default_manager.all() if isinstance(of, type) else of
-    if problem := why_not_counted(rows.model):
+    if problem := subjects.why_not_counted(rows.model):
         raise TypeError(problem)
     if by not in COLUMNS:
         raise ValueError(f"Rows are ordered by 'views', 'visitors' or 'reads', not by {by!r}.")
@@ -75,9 +63,9 @@ def views_in(
     Takes one round trip and two queries for up to 1,000 objects, which read their rows of history in these hours.
     Raises ValueError without a period, and TypeError for an object that has no counts.
     """
-    subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
-    found = _counts([*subjects.values()], {}, _hours(days, since, until), by="views")
-    return {obj: found[subject] for obj, subject in subjects.items()}
+    names = {obj: subjects.counted_subject_of(obj) for obj in subjects.listed(objs)}
+    found = _counts([*names.values()], _hours(days, since, until), by="views")
+    return {obj: found[subject] for obj, subject in names.items()}
 
 
 def _hours(days: int | None, since: datetime | None, until: datetime | None) -> range:
@@ -89,26 +77,24 @@ def _hours(days: int | None, since: datetime | None, until: datetime | None) -> 
 
 
 def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, by: By) -> Ranked:
-    label = of_reads(label_of(rows.model)) if by == "reads" else label_of(rows.model)
+    label = subjects.label_of(rows.model)
+    named = of_reads(label) if by == "reads" else label
     if days in DAYS:
-        entries = popular.entries(label, days=days, by=COLUMNS[by])
-        fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label_of(rows.model)))
-        for most in (min(4 * AT_ONCE, LISTED), LISTED):  # few are often enough
-            found, is_sure = _best(rows, limit, entries[:most], hours, by=by, fresh=fresh, most=most)
-            if is_sure or (most == LISTED and len(found) == limit):
-                return found
+        entries = [*popular.entries(named, days=days, by=COLUMNS[by])[:LISTED]]
+        rest = entries[-1][1] if len(entries) == LISTED else 0  # that the others have at most, but for fresh views
+        fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label))
+        found = _best(rows, limit, entries, hours, by=by, rest=rest, fresh=fresh)
+        if not rest or len(found) == limit:
+            return found
     pks = list(rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
     if len(pks) <= scripts.SLICE:
-        subjects = {subject_of_row(rows.model, pk): pk for pk in pks}
-        counts = _counts([*subjects], {}, hours, by=by)
-        return _highest({pk: counts[subject] for subject, pk in subjects.items()}, limit)
+        own = {subjects.subject_of_row(rows.model, pk): pk for pk in pks}
+        return _highest({own[subject]: count for subject, count in _counts([*own], hours, by=by).items()}, limit)
     if days in DAYS:
         return found
-    scanned = popular.most([label], since=hours.start, until=hours.stop)
-    ends = (hours.start, hours.stop)
+    scanned = popular.most([named], since=hours.start, until=hours.stop)
     numbers = [(subject, getattr(counts, COLUMNS[by])) for subject, counts in scanned]
-    listing = [(subject, number, *ends, number) for subject, number in sorted(numbers, key=lambda entry: -entry[1])]
-    return _best(rows, limit, listing, hours, by=by)[0]
+    return _best(rows, limit, [(one, number, hours.start, hours.stop, number) for one, number in numbers], hours, by=by)
 
 
 def _best(
@@ -118,48 +104,34 @@ def _best(
     hours: range,
     *,
     by: By,
+    rest: int = 0,
     fresh: Mapping[str, int] = {},
-    most: int = 0,
-) -> tuple[Ranked, bool]:
-    """Returns the best rows among the entries and the fresh ones, and True if no other row can be better."""
-    entries = [(name.removeprefix(of_reads("")), *others) for name, *others in listed]
-    rest = entries[-1][1] if entries and len(entries) == most else 0  # that the others have at most, but for fresh
+) -> Ranked:
+    """Returns the best rows among the entries of a list and those with fresh views, which have `rest` beside them."""
     bounds = {subject: rest + views for subject, views in fresh.items()}
-    bounds.update((subject, bound + fresh.get(subject, 0)) for subject, bound, *_ in entries)
-    known = {subject: own for subject, _, *own in entries if own[0]}
-    ordered = sorted(bounds, key=lambda subject: bounds[subject], reverse=True)
-    pks = {subject: pk for by_pk in rows_by_model(ordered).values() for pk, subject in by_pk.items()}
+    known: dict[str, Any] = {}
+    for name, bound, since, until, number in listed:
+        subject = name.removeprefix(of_reads(""))
+        bounds[subject] = bound + fresh.get(subject, 0)
+        if since:
+            known[subject] = since, until, number
+    pks = {subject: pk for by_pk in subjects.rows_by_model(bounds).values() for pk, subject in by_pk.items()}
+    ordered = sorted(pks, key=bounds.__getitem__, reverse=True)
+    is_whole = not rows.query.where and issubclass(rows.model, Tracked) and subjects.owner(rows.model) is rows.model
+    if not is_whole:  # a child has fewer rows
+        existing = {*rows.order_by().filter(pk__in=pks.values()).values_list("pk", flat=True)}
+        ordered = [subject for subject in ordered if pks[subject] in existing]
     found: dict[Any, int] = {}
     best: Ranked = []
-    for stored in _existing(rows, pks, max(limit, AT_ONCE)):
-        some = [*stored]
+    for some in scripts.sliced(ordered, max(limit, AT_ONCE)):
         if len(best) == limit and best[-1][1] > bounds[some[0]]:
             break  # the following have less
-        if rest and most < LISTED and not best and len(some) < limit:
-            break  # the whole list is needed
-        counts = _counts(some, known, hours, by=by, stored=stored)
+        # Of a whole model the query of the counts tells which rows exist. To ask for all takes most of a list's time.
+        stored = row_counts.by_subject(some) if is_whole else None
+        counts = _counts([*some] if stored is None else [*stored], hours, by=by, known=known, stored=stored)
         found.update((pks[subject], count) for subject, count in counts.items())
         best = _highest(found, limit)
-    return best, not rest or (len(best) == limit and best[-1][1] > rest)
-
-
-def _existing(rows: "QuerySet[Any]", pks: Mapping[str, Any], size: int) -> Iterator[Mapping[str, RowCounts | None]]:
-    """Yields the subjects that are among the rows, so many at a time, with their counts if the same query reads these.
-
-    Of a whole model the first are looked up alone. They are often enough, and to ask for a thousand rows takes most of
-    the time of a list.
-    """
-    subjects, is_whole = [*pks], not rows.query.where
-    first = 2 * size if is_whole else 0
-    for part in filter(None, (subjects[:first], subjects[first:])):
-        stored: Mapping[str, RowCounts | None]
-        if is_whole and issubclass(rows.model, Tracked) and owner(rows.model) is rows.model:  # a child has fewer rows
-            stored = row_counts.by_subject(part)
-        else:
-            own = {*rows.order_by().filter(pk__in=[pks[subject] for subject in part]).values_list("pk", flat=True)}
-            stored = {subject: None for subject in part if pks[subject] in own}
-        for some in scripts.sliced([subject for subject in part if subject in stored], size):
-            yield {subject: stored[subject] for subject in some}
+    return best
 
 
 def _highest(counts: Mapping[Any, int], limit: int) -> Ranked:
@@ -167,37 +139,32 @@ def _highest(counts: Mapping[Any, int], limit: int) -> Ranked:
 
 
 def _counts(
-    subjects: Sequence[str],
-    known: Mapping[str, Any],
+    names: Sequence[str],
     hours: range,
     *,
     by: By,
-    stored: Mapping[str, RowCounts | None] = {},
+    known: Mapping[str, Any] = {},
+    stored: Mapping[str, RowCounts] | None = None,
 ) -> dict[str, int]:
     """Returns the number of each subject in these hours: that of its list, without the hours that are over, or a sum.
 
     Views that are not flushed are in it, if the hours go up to now. `known` has since, until and number of a list;
     `stored` counts that were read already.
     """
-    columns = {subject: subject_column(of_reads(subject) if by == "reads" else subject) for subject in subjects}
-    own = [columns[subject] for subject in subjects if subject in known]
-    since, until, _ = next((known[subject] for subject in subjects if subject in known), (0, 0, 0))
-    found = {subject: known[subject][2] if subject in known else 0 for subject in subjects}
-    others = [column for column in columns.values() if column not in own]
-    for sign, some, *ends in (
-        (1, others, hours.start, hours.stop),
-        (-1, own, since, hours.start),
-        (1, own, until, hours.stop),
-    ):
-        gained = popular.gains(some, since=ends[0], until=ends[1])
-        for subject, column in columns.items():
-            found[subject] += sign * getattr(gained.get(column), COLUMNS[by], 0)
+    entries = {subject: known.get(subject, (hours.start, hours.start, 0)) for subject in names}
+    found = {subject: number for subject, (_, _, number) in entries.items()}
+    for since, until in {(since, until) for since, until, _ in entries.values()}:
+        own = [subject for subject, entry in entries.items() if entry[:2] == (since, until)]
+        columns = [subjects.subject_column(of_reads(subject) if by == "reads" else subject) for subject in own]
+        for sign, first, end in ((-1, since, hours.start), (1, until, hours.stop)):
+            gained = popular.gains(columns, since=first, until=end)
+            for subject, column in zip(own, columns, strict=True):
+                found[subject] += sign * getattr(gained.get(column), COLUMNS[by], 0)
     if by == "views" and hours.stop > buckets.hour_index(buckets.now()):
-        read = {subject: own for subject, own in stored.items() if own}
-        read |= row_counts.by_subject([subject for subject in subjects if subject not in read])
-        counts = {subject: read[subject].views if subject in read else 0 for subject in subjects}
+        read = row_counts.by_subject(names) if stored is None else stored
+        counts = {subject: read[subject].views if subject in read else 0 for subject in names}
         live = page_state(counts=counts).views
-        found = {subject: found[subject] + live[subject] - counts[subject] for subject in subjects}
+        found = {subject: found[subject] + live[subject] - counts[subject] for subject in names}
     return {subject: max(0, count) for subject, count in found.items()}
 
 
@@ -223,13 +190,13 @@ def trending(
     if hours is not None:
         if hours not in [days * 24 for days in DAYS]:
             raise ValueError(f"Trending is kept for {', '.join(str(days * 24) for days in DAYS)} hours, not {hours}.")
-        models = [model] if model else counted_models()
+        models = [model] if model else subjects.counted_models()
         lists: list[Any] = [most_viewed(one, limit, days=hours // 24) for one in models]
         trends = (Trend(obj, obj.in_period) for objs in lists for obj in objs)
         return sorted(trends, key=attrgetter("views"), reverse=True)[:limit]
-    label = label_of(model) if model else ""
+    label = subjects.label_of(model) if model else ""
     found = fail_open(top_subjects, [], limit, at=buckets.now(at), label=label)
-    pks_by_model = rows_by_model(subject for subject, _ in found)
+    pks_by_model = subjects.rows_by_model(subject for subject, _ in found)
     rows = [row for model, pks in pks_by_model.items() for row in model._default_manager.filter(pk__in=pks)]
-    objs = {subject_of(row): row for row in rows}
+    objs = {subjects.subject_of(row): row for row in rows}
     return [Trend(objs[subject], views) for subject, views in found if subject in objs]
