@@ -59,9 +59,19 @@ def series(
     starts, within = _periods(since, buckets.now(until), by=by, hours=hours)
     if not starts:
         return []
-    hourly = _hourly_reads if count == "reads" else _hourly_views
+    if isinstance(of, Model):
+        found = _hours_of(of, within, count=count)
+    elif count == "reads":
+        raise TypeError("Reads over time are known of an object only.")
+    else:
+        labels = [*map(label_of, [of] if of else counted_models())]
+        names = [f"{label}{tag}" for label in labels for tag in keys.past_tags()]
+        # SQL comes first, because a count that is settled and written in between would count twice.
+        stored = history.sums(names, since=within.start, until=within.stop)
+        live = range(max(within.start, within.stop - counters.MODEL_HOURS), within.stop)
+        found = merged(stored, fail_open(scripts.run_all, [], *counters.model_hours(labels, live)))
     sums = [0] * len(starts)
-    for hour, number in hourly(of, since=within.start, until=within.stop).items():
+    for hour, number in found.items():
         sums[_place(starts, hour)] += number
     return [Point(*pair) for pair in zip(starts, sums, strict=True)]
 
@@ -104,19 +114,6 @@ def reader_series(
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
-def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> Counter[int]:
-    """Returns the views of an object, a model or (None) all models together by hour index."""
-    if isinstance(of, Model):
-        subject = subject_of(of)
-        found = history.absolute(History, subject_column(subject), since=since, until=until).by_hour()
-        return Counter(found) + _not_flushed(of, subject, since=since, until=until)
-    labels = [*map(label_of, [of] if of else counted_models())]
-    # SQL comes first, because a count that is settled and written in between would count twice.
-    stored = history.sums([f"{label}{tag}" for label in labels for tag in keys.past_tags()], since=since, until=until)
-    calls = counters.model_hours(labels, range(max(since, until - counters.MODEL_HOURS), until))
-    return merged(stored, fail_open(scripts.run_all, [], *calls))
-
-
 def merged(stored: Mapping[str, Sums], live: Sequence[Any]) -> Counter[int]:
     """Returns the views by hour index, of what SQL stores of models and of Redis's answers about their last hours."""
     by_model, found, asked = counters.by_model(live), Counter[int](), cache(is_sound)
@@ -130,34 +127,27 @@ def merged(stored: Mapping[str, Sums], live: Sequence[Any]) -> Counter[int]:
     return found
 
 
-def _hourly_reads(of: Any, *, since: int, until: int) -> Counter[int]:
-    if not isinstance(of, Model):
-        raise TypeError("Reads over time are known of an object only.")
-    column = subject_column(history.of_reads(subject_of(of)))
-    found = Counter(history.absolute(History, column, since=since, until=until).by_hour())
-    stored = history.last(column)
-    present = buckets.hour_index(buckets.now())
-    fresh = reads(of) - (stored.views if stored else 0)
-    return found + Counter({present: fresh} if since <= present < until else {})
-
-
-def _not_flushed(obj: Model, subject: str, *, since: int, until: int) -> Counter[int]:
-    """Returns the views that are in no row of history yet, by the hour in which Redis counted them."""
-    last = history.last(subject_column(subject))
-    present = buckets.hour_index(buckets.now())
-    hours = range(max(last.hour if last else 0, present - OBJECT_HOURS), present + 1)
-    counts = fail_open(
-        counters.subject_hours, [0] * len(hours), [buckets.hour_start(hour) for hour in hours], subject=subject
-    )
-    # Without any history, views that are older than Redis's hours were counted before HISTORY was turned on.
-    rest = views([obj])[obj] - last.views if last else sum(counts)
+def _hours_of(obj: Model, within: range, *, count: str) -> Counter[int]:
+    """Returns the views or reads of an object by hour index; those in no row of history yet by Redis's hours."""
+    subject = subject_of(obj)
+    column = subject_column(history.of_reads(subject) if count == "reads" else subject)
+    found = Counter(history.absolute(History, column, since=within.start, until=within.stop).by_hour())
+    last, present = history.last(column), buckets.hour_index(buckets.now())
     fresh: Counter[int] = Counter()
-    for hour, count in sorted(zip(hours, counts, strict=True), reverse=True):
-        fresh[hour] = min(count, max(0, rest))
-        rest -= fresh[hour]
-    if last and rest > 0:
-        fresh[last.hour + 1 if last.hour < present else present] += rest
-    return Counter({hour: count for hour, count in fresh.items() if since <= hour < until})
+    if count == "reads":
+        fresh[present] = reads(obj) - (last.views if last else 0)
+    else:
+        hours = range(max(last.hour if last else 0, present - OBJECT_HOURS), present + 1)
+        times = [buckets.hour_start(hour) for hour in hours]
+        counts = fail_open(counters.subject_hours, [0] * len(hours), times, subject=subject)
+        # Without any history, views that are older than Redis's hours were counted before HISTORY was turned on.
+        rest = views([obj])[obj] - last.views if last else sum(counts)
+        for hour, number in sorted(zip(hours, counts, strict=True), reverse=True):
+            fresh[hour] = min(number, max(0, rest))
+            rest -= fresh[hour]
+        if last and rest > 0:
+            fresh[last.hour + 1 if last.hour < present else present] += rest
+    return found + Counter({hour: number for hour, number in fresh.items() if hour in within})
 
 
 areader_series = sync_to_async(reader_series)
