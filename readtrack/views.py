@@ -26,7 +26,7 @@ from readtrack.hits import bots, visitors
 from readtrack.hits.hit import is_prefetch
 from readtrack.hits.readers import Reader
 from readtrack.page import shown
-from readtrack.page.filling import PAGE, Placeholder
+from readtrack.page.filling import KEY, PAGE, Placeholder
 from readtrack.reports import live
 from readtrack.store import day_keys
 from readtrack.store.circuit import fail_open
@@ -79,10 +79,10 @@ def _told(request: HttpRequest) -> HttpResponse:
         page = page._replace(reads=())
     if state or conf.COUNT_BY != "server":
         page.tell(recorder)
-    placed = [Placeholder(*place) for place in places]
+    placed = [str(Placeholder(*place)) for place in places]
     # A cookie proves itself by coming back: only then its owner is told apart from others with the same address.
     again = bool(page.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
-    answer = {"html": {place.key: str(place) for place in placed}, "page": str(Placeholder(PAGE, shown.ANSWER))}
+    answer = {"html": {text[KEY]: text for text in placed}, "page": str(Placeholder(PAGE, shown.ANSWER))}
     return JsonResponse({**answer, "again": again})
 
 

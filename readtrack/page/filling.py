@@ -28,21 +28,14 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import compress_string
 from django.utils.translation import ngettext
 
-from readtrack import numerals
+from readtrack import numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits import readers, reading, visitors
 from readtrack.hits.readers import Reader
 from readtrack.page.shown import ANSWER, LONGEST_PATH, VERSIONS, Shown
 from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
-from readtrack.subjects import (
-    author_of_counts,
-    can_be_unread,
-    is_counted,
-    subject_of,
-    why_no_read_state,
-    why_not_counted,
-)
+from readtrack.store import scripts
 
 logger = logging.getLogger("readtrack")
 
@@ -51,13 +44,11 @@ Result = TypeVar("Result")
 Run = Callable[..., list[Any]]  # runs calls, as `scripts.run_all` does
 
 GZIP = b"\x1f\x8b"  # the first bytes
-PADDING = 100  # random bytes at most, as Django's GZipMiddleware adds against BREACH
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
 PAGE, TEXT, PANEL = "page", "text", "panel"
 OF_COUNTS = {COUNT, EXACT, WORDS}
-OF_READERS = {DOT, UNREAD, IF}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
 MARK, PAGE_MARK, TEXT_MARK, PANEL_MARK = b"!rt!", b"!rt!page!", b"!rt!text!", b"!rt!panel!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")
@@ -68,6 +59,7 @@ PATTERN = re.compile(
 # May query: a count of an object that does not carry SQL's, or a panel.
 MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!!|panel!)")
 ELEMENT = re.compile(r"\A<[\w-]+")
+KEY = slice(-17, -9)  # half of the signature in a placeholder's text, by which the page's script finds the element
 # The beginning of a placeholder whose rest is in the next part of a stream.
 BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
 
@@ -85,11 +77,11 @@ class Placeholder(NamedTuple):
         """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
         is_saved = isinstance(obj, Model) and obj.pk is not None
         is_dot = kind not in OF_COUNTS and kind not in {TEXT, PANEL}
-        if is_dot and is_saved and can_be_unread(obj):
-            return cls(kind, subject_of(obj))
-        if not is_dot and is_saved and is_counted(obj.__class__):
-            author = f"|{quote(author_of_counts(obj))}" if kind == PANEL else ""
-            return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
+        if is_dot and is_saved and subjects.can_be_unread(obj):
+            return cls(kind, subjects.subject_of(obj))
+        if not is_dot and is_saved and subjects.is_counted(obj.__class__):
+            author = f"|{quote(subjects.author_of_counts(obj))}" if kind == PANEL else ""
+            return cls(kind, f"{subjects.subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
         if settings.DEBUG:
             _explain(obj.__class__, is_dot)
         return None
@@ -98,17 +90,13 @@ class Placeholder(NamedTuple):
         body = f"{self.kind}!{self.subject}!{'' if self.stored is None else self.stored}"
         return f"!rt!{body}!{visitors.digest('placeholder', body)}!"
 
-    @property
-    def key(self) -> str:
-        """The name by which the page's script finds the element: half of the signature."""
-        return str(self)[-17:-9]
-
 
 @cache  # once for each class
 def _explain(kind: type[Any], is_dot: bool) -> None:  # noqa: FBT001 - a keyword would slow the cache
     if not is_dot:
-        logger.warning("view_count shows nothing: %s", why_not_counted(kind) or f"this {kind.__name__} is not saved.")
-    elif problem := why_no_read_state(kind):  # others have nothing new
+        problem = subjects.why_not_counted(kind) or f"this {kind.__name__} is not saved."
+        logger.warning("view_count shows nothing: %s", problem)
+    elif problem := subjects.why_no_read_state(kind):  # others have nothing new
         logger.warning("A dot is never shown: %s", problem)
 
 
@@ -139,8 +127,8 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dic
     if page is None:
         return html
     places = {text: entry for text, entry in waiting.items() if entry.kind in OF_ELEMENTS}
-    for text, entry in places.items():  # the page's script finds each by its name
-        name = f' data-rt="{entry.key}"'
+    for text in places:
+        name = f' data-rt="{text[KEY].decode()}"'
         named, is_element = ELEMENT.subn(rf"\g<0>{name}", html[text])
         html[text] = named if is_element else f"<span{name}{'' if html[text] else ' hidden'}>{html[text]}</span>"
     if waiting[page].subject != ANSWER:
@@ -213,9 +201,8 @@ def read_count(obj: Any) -> int | str:
 def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:
     """Returns both branches of `if_unread` between placeholders, or only `read` for an object without read state."""
     start = Placeholder.of(IF, obj)
-    if start is None:
-        return left(read(), context)
-    return left(f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}", context)
+    both = start and f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}"
+    return left(both or read(), context)
 
 
 def reader_of(context: Any) -> Reader | None:
@@ -284,7 +271,7 @@ def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     return recorder.has_seen
 
 
-def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run | None = None) -> None:
+def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run = scripts.run_all) -> None:
     """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip, by `run`.
 
     Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the script.
@@ -302,7 +289,7 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
     charset = "utf-8" if kind.endswith("utf-8") or response.charset.lower() == "utf-8" else "ascii"
     content = filled(content, reader, is_json="json" in kind, charset=charset, run=run)
     if response.get("Content-Encoding", "") == "gzip":
-        content = compress_string(content, max_random_bytes=PADDING)
+        content = compress_string(content, max_random_bytes=100)  # as Django's GZipMiddleware does against BREACH
     response.content = content
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
@@ -329,7 +316,7 @@ def filled(
     is_json: bool = False,
     charset: str = "utf-8",
     branches: list[bool] | None = None,
-    run: Run | None = None,
+    run: Run = scripts.run_all,
 ) -> bytes:
     """Returns the content with all placeholders replaced. `branches` are those open since earlier parts of a stream."""
     waiting, open_ = found(content), [] if branches is None else branches
@@ -339,7 +326,7 @@ def filled(
     for entry in (one for one in waiting.values() if one.kind in OF_COUNTS):
         before = counts.get(entry.subject)
         counts[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
-    dots = {entry.subject for entry in waiting.values() if entry.kind in OF_READERS}
+    dots = {entry.subject for entry in waiting.values() if entry.kind in {DOT, UNREAD, IF}}
     reader = find_reader() if dots else None
     state = live.page_state(counts=counts, dots=list(dots), reader=reader, run=run)
     html, parts, end = rendered(waiting, state), list[bytes](), 0
@@ -363,16 +350,15 @@ def filled(
 
 async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool) -> Result:
     """Returns the result of the work in Django's own thread, which closes its connections to SQL, or in any other."""
-    run = work if is_sensitive else partial(_run_and_close, work)
-    return await sync_to_async(run, thread_sensitive=is_sensitive)(*args)
 
+    def run() -> Result:
+        try:
+            return work(*args)
+        finally:
+            for connection in [] if is_sensitive else connections.all(initialized_only=True):  # most often none
+                connection.close()
 
-def _run_and_close(work: Callable[..., Result], *args: Any) -> Result:
-    try:
-        return work(*args)
-    finally:
-        for connection in connections.all(initialized_only=True):  # of this thread, most often none
-            connection.close()
+    return await sync_to_async(run, thread_sensitive=is_sensitive)()
 
 
 class Stream:

@@ -43,8 +43,9 @@ def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
 
 def stages(found: Mapping[Name, Counter[str]], viewed: Mapping[str, int]) -> list[Stage]:
     """Returns the stages of funnels together; `viewed` are the views of subjects whose views enter no funnel."""
-    totals = _summed(counts for (_, subject), counts in found.items() if subject not in viewed)
-    others = _summed(counts for (_, subject), counts in found.items() if subject in viewed)
+    totals, others = Counter[str](), Counter[str]()
+    for (_, subject), counted in found.items():
+        (others if subject in viewed else totals).update(counted)
     # A step without a counted view counts as a view, too.
     totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(viewed.values()))
     totals.update(others)
@@ -73,7 +74,7 @@ def reading(objs: Model | Iterable[Model]) -> Reading:
     Views are all views: a ratio is low where the text was marked after it was published, or the script is blocked.
     """
     several = [objs] if isinstance(objs, Model) else list(objs)
-    found = _summed(hashes([subject_of(obj) for obj in several], ["reading"]).values())
+    found = _together(several, "reading")
     total = sum(views(several).values())
     return Reading(total, found[ENGAGED], found[READ], _share(found[READ], total), median(found))
 
@@ -104,9 +105,12 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     if dimension not in names:
         had = ", ".join(names) or "nothing yet"
         raise ValueError(f"READTRACK['DIMENSIONS'] has no {dimension!r}; it has: {had}.")
-    several = [objs] if isinstance(objs, Model) else objs
-    found = _summed(hashes([subject_of(obj) for obj in several], [f"views:{dimension}"]).values())
+    found = _together([objs] if isinstance(objs, Model) else objs, f"views:{dimension}")
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _together(objs: Iterable[Model], kind: str) -> Counter[str]:
+    return sum(hashes([subject_of(obj) for obj in objs], [kind]).values(), Counter[str]())
 
 
 def hashes(
@@ -130,10 +134,6 @@ def hashes(
         is_whole = now.is_settled or not in_sql or not asked(keys.tag(name[1]))
         counts[name] = Counter(now.counts) | in_sql if is_whole else Counter(now.counts) + in_sql
     return counts
-
-
-def _summed(found: Iterable[Counter[str]]) -> Counter[str]:
-    return sum(found, Counter[str]())
 
 
 def _share(part: int, whole: int) -> float:

@@ -111,7 +111,7 @@ def page_state(
     dots: Sequence[str] = (),
     reader: Reader | None = None,
     others: Sequence[Call[Any]] = (),
-    run: Callable[..., list[Any]] | None = None,
+    run: Callable[..., list[Any]] = scripts.run_all,
 ) -> PageState:
     """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts, and no read state.
 
@@ -124,8 +124,7 @@ def page_state(
         stored.update(_read(lacking))
     totals = [counters.totals(some) for some in scripts.parted(stored)]
     read = [read_state.unread(reader, some) for some in scripts.parted(dots)] if reader is not None else []
-    ask: Callable[..., list[Any]] = run or scripts.run_all
-    answers = fail_open(ask, [], *totals, *read, *others)
+    answers = fail_open(run, [], *totals, *read, *others)
     first, end = len(totals), len(totals) + len(read)
     asked = cache(is_sound)
     for subject, total in ChainMap(*answers[:first]).items():
