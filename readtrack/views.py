@@ -34,11 +34,9 @@ from readtrack.store.recording import mark_robots
 from readtrack.subjects import check_stage, has_read_state, parse_subject, read_state_models, subject_of, subject_of_row
 
 LONGEST_BODY = 60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
-LONGEST_REFERRER = 2_048
 LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
 MOST = 200  # categories in one request
 LONGEST_NAME = 1_000  # characters of a category's name
-TIME = re.compile("[0-9]{1,16}")  # microseconds, until the year 2286
 
 Category = tuple[type[Model], Any]
 
@@ -71,7 +69,7 @@ def _told(request: HttpRequest) -> HttpResponse:
     page, recorder.language, places, text, made = known
     # From here on this is the page's own request, for the middleware to judge, count and fill in.
     recorder.is_script = True
-    request.path, request.META["HTTP_REFERER"] = page.path, referrer[:LONGEST_REFERRER]
+    request.path, request.META["HTTP_REFERER"] = page.path, referrer[:2_048]
     if state:  # the page was counted when it was shown
         recorder.reading = shown.reading(state, text, made=made)
         page = page._replace(views=(), reads=page.reads if recorder.reading and recorder.reading.is_read else ())
@@ -95,15 +93,17 @@ def _is_own(request: HttpRequest) -> bool:
 
 
 class RefusalError(Exception):
-    """The reason why a request cannot be answered, which becomes the error in JSON."""
+    """A request cannot be answered; the response says why in JSON."""
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
         super().__init__(message)
-        self.code, self.status = code, status
+        # Until then Redis is not asked again (RFC 9110, 10.2.3).
+        later = {"Retry-After": str(ceil(conf.CIRCUIT))} if status == 503 else {}
+        self.response = JsonResponse({"error": {"code": code, "message": message}}, status=status, headers=later)
 
 
 def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
-    """Makes a view of a function of the request and its reader, whose RefusalError becomes the error in JSON."""
+    """Makes a view of a function of the request and its reader, which may raise RefusalError."""
 
     @wraps(work)
     def view(request: HttpRequest) -> JsonResponse:
@@ -113,10 +113,7 @@ def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[
                 raise RefusalError("not_signed_in", gettext("Sign in first."), status=401)
             return JsonResponse(work(request, reader))
         except RefusalError as refusal:
-            error = {"code": refusal.code, "message": str(refusal)}
-            # Until then Redis is not asked again (RFC 9110, 10.2.3).
-            later = {"Retry-After": str(ceil(conf.CIRCUIT))} if refusal.status == 503 else {}
-            return JsonResponse({"error": error}, status=refusal.status, headers=later)
+            return refusal.response
 
     return view
 
@@ -172,7 +169,7 @@ def _body(request: HttpRequest) -> tuple[list[str], int | None]:
             names, as_of = [str(name) for name in body["categories"] if isinstance(name, (str, int))], body.get("as_of")
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
-    if as_of is not None and not TIME.fullmatch(str(as_of)):
+    if as_of is not None and not re.fullmatch("[0-9]{1,16}", str(as_of)):  # until the year 2286
         raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
     return names, None if as_of is None else int(as_of)
 

@@ -31,7 +31,6 @@ from django.utils.translation import ngettext
 from readtrack import numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits import readers, reading, visitors
-from readtrack.hits.readers import Reader
 from readtrack.page.shown import ANSWER, LONGEST_PATH, VERSIONS, Shown
 from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
@@ -39,9 +38,8 @@ from readtrack.store import scripts
 
 logger = logging.getLogger("readtrack")
 
-FindReader = Callable[[], Reader | None]
+FindReader = Callable[[], readers.Reader | None]
 Result = TypeVar("Result")
-Run = Callable[..., list[Any]]  # runs calls, as `scripts.run_all` does
 
 GZIP = b"\x1f\x8b"  # the first bytes
 
@@ -53,9 +51,7 @@ OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
 MARK, PAGE_MARK, TEXT_MARK, PANEL_MARK = b"!rt!", b"!rt!page!", b"!rt!text!", b"!rt!panel!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")
 # A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
-PATTERN = re.compile(
-    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page|text|panel)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
-)
+PATTERN = re.compile(rb"!rt(?=(!([a-z]{2,6}![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))")
 # May query: a count of an object that does not carry SQL's, or a panel.
 MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!!|panel!)")
 ELEMENT = re.compile(r"\A<[\w-]+")
@@ -114,27 +110,27 @@ def found(content: bytes) -> dict[bytes, Placeholder]:
 
 def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dict[bytes, str]:
     """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
-    html, cached = dict.fromkeys(waiting, ""), cache(new_items)
+    page = next((text for text, entry in waiting.items() if entry.kind == PAGE), None)
+    html, cached = {}, cache(new_items)
     for text, entry in waiting.items():
+        shown = ""
         if entry.kind in OF_COUNTS:
-            html[text] = count(state.views[entry.subject], kind=entry.kind)
+            shown = count(state.views[entry.subject], kind=entry.kind)
         elif entry.kind == TEXT:
-            html[text] = str(reading.least_seconds(entry.stored or 0))
+            shown = str(reading.least_seconds(entry.stored or 0))
         elif entry.kind in {DOT, UNREAD} and (items := state.unread.get(entry.subject, 0)):
             # With bitmaps it is a dot, because a bit has no number.
-            html[text] = cached(items if entry.kind == UNREAD and conf.READ_STATE != "bitmap" else 0)
-    page = next((text for text, entry in waiting.items() if entry.kind == PAGE), None)
-    if page is None:
-        return html
-    places = {text: entry for text, entry in waiting.items() if entry.kind in OF_ELEMENTS}
-    for text in places:
-        name = f' data-rt="{text[KEY].decode()}"'
-        named, is_element = ELEMENT.subn(rf"\g<0>{name}", html[text])
-        html[text] = named if is_element else f"<span{name}{'' if html[text] else ' hidden'}>{html[text]}</span>"
-    if waiting[page].subject != ANSWER:
+            shown = cached(items if entry.kind == UNREAD and conf.READ_STATE != "bitmap" else 0)
+        if page is not None and entry.kind in OF_ELEMENTS:
+            name = f' data-rt="{text[KEY].decode()}"'
+            named, is_element = ELEMENT.subn(rf"\g<0>{name}", shown)
+            shown = named if is_element else f"<span{name}{'' if shown else ' hidden'}>{shown}</span>"
+        html[text] = shown
+    if page is not None and waiting[page].subject != ANSWER:
+        places = [entry for entry in waiting.values() if entry.kind in OF_ELEMENTS]
         texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
-        shown = Shown.named(waiting[page].subject, waiting[page].stored)
-        token = shown.token(list(places.values()), texts[0] if texts else ())
+        told = Shown.named(waiting[page].subject, waiting[page].stored)
+        token = told.token(places, texts[0] if texts else ())
         html[page] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
     return html
 
@@ -205,7 +201,7 @@ def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callabl
     return left(both or read(), context)
 
 
-def reader_of(context: Any) -> Reader | None:
+def reader_of(context: Any) -> readers.Reader | None:
     """Returns the reader of a template: the request's, or without a request the context's user."""
     request = getattr(context, "request", None) or context.get("request")
     if request is None:
@@ -271,19 +267,19 @@ def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     return recorder.has_seen
 
 
-def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run = scripts.run_all) -> None:
+def fill(
+    response: Any, content: bytes, find_reader: FindReader | None, *, run: Callable[..., list[Any]] = scripts.run_all
+) -> None:
     """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip, by `run`.
 
     Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the script.
     """
-    is_shared = find_reader is None
-    find_reader = find_reader or (lambda: None)
+    reader = cache(find_reader or (lambda: None))
     if response.streaming:
-        stream = Stream(find_reader)
+        stream = Stream(reader)
         replace = stream.afilled if response.is_async else stream.filled
         response.streaming_content = replace(response.streaming_content)
         return
-    reader = cache(find_reader)
     kind = response.get("Content-Type", "")
     # Of other charsets the letters that all have in common, and numbers in place of the others.
     charset = "utf-8" if kind.endswith("utf-8") or response.charset.lower() == "utf-8" else "ascii"
@@ -293,7 +289,7 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
     response.content = content
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
-    if reader.cache_info().currsize and not is_shared:  # the page has dots
+    if reader.cache_info().currsize and find_reader:  # the page has dots
         keep_apart(response, is_personal=reader() is not None)
 
 
@@ -316,7 +312,7 @@ def filled(
     is_json: bool = False,
     charset: str = "utf-8",
     branches: list[bool] | None = None,
-    run: Run = scripts.run_all,
+    run: Callable[..., list[Any]] = scripts.run_all,
 ) -> bytes:
     """Returns the content with all placeholders replaced. `branches` are those open since earlier parts of a stream."""
     waiting, open_ = found(content), [] if branches is None else branches

@@ -16,9 +16,7 @@ from readtrack.reports import live
 from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
 from readtrack.reports.breakdowns import hashes
 from readtrack.sql import popular, row_counts
-from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, uniques
-from readtrack.store.counters import Hash, Name
 from readtrack.subjects import parse_subject, subject_column
 
 
@@ -52,12 +50,12 @@ def _numbers(subject: str) -> dict[str, Any]:
     """Returns the numbers as text, in one round trip; while Redis is down, those of the last flush."""
     column, until, name = subject_column(subject), buckets.hour_index(buckets.now()) + 1, ("reading", subject)
     # SQL comes first, because what is settled or written in between would count twice.
-    gained = popular.gains([column], since=until - 24, until=until).get(column, RowCounts(0, 0))
-    stored = row_counts.by_subject([subject]).get(subject, RowCounts(0, 0))
+    gained = popular.gains([column], since=until - 24, until=until).get(column, row_counts.RowCounts(0, 0))
+    stored = row_counts.by_subject([subject]).get(subject, row_counts.RowCounts(0, 0))
     reads = counters.hashes([subject], [name[0]])
     state = live.page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
     is_live, views = bool(state.others and all(state.others)), state.views[subject]  # else their server is silent
-    visitors, reading = state.others if is_live else ({subject: 0}, dict[Name, Hash]())
+    visitors, reading = state.others if is_live else ({subject: 0}, dict[counters.Name, counters.Hash]())
     counts = hashes([subject], [name[0]], {one: found for one, found in reading.items() if found.counts})[name]
     return {
         "is_live": is_live,

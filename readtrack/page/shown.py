@@ -22,7 +22,6 @@ from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
 SALT = "readtrack.page.shown"
-LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
 LONGEST_PATH = 500
 MOST_PLACES = 200  # counts and dots of a page that the script fills in; a page with more keeps the others as they are
 PLAIN, READING = (files("readtrack.page").joinpath(name).read_bytes() for name in ("script.js", "reading.js"))
@@ -30,7 +29,6 @@ PLAIN, READING = (files("readtrack.page").joinpath(name).read_bytes() for name i
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
 SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
 ANSWER = "-"  # in place of a name: the response answers the script
-STATE = re.compile("([0-9]{1,5}) ([01])")  # of a reading: seconds of engagement, and 1 if the text was read
 
 
 class Shown(NamedTuple):
@@ -60,7 +58,7 @@ class Shown(NamedTuple):
         """The name for a placeholder; "" for a page that shows more than fits in."""
         path = quote(self.path, safe="/", errors="replace")
         name = f"{self.is_shared:d}|{path}|{','.join(self.views)}|{','.join(self.reads)}"
-        return name if len(name) <= LONGEST_NAME else ""
+        return name if len(name) <= 4_000 else ""
 
     def token(self, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
         """Returns the token for the page's script, "" with nothing to tell; `text` has a subject and its words."""
@@ -81,7 +79,7 @@ class Shown(NamedTuple):
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     """Returns what the script says of the text, as far as there was time for it since the page was made."""
-    said = STATE.fullmatch(state)
+    said = re.fullmatch("([0-9]{1,5}) ([01])", state)  # seconds of engagement, and 1 if the text was read
     if not (said and text):
         return None
     subject, words = text

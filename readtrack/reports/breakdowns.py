@@ -14,7 +14,6 @@ from readtrack.reports.live import is_sound, views
 from readtrack.sql import archive
 from readtrack.store import counters, keys
 from readtrack.store.circuit import fail_open
-from readtrack.store.counters import Hash, Name
 from readtrack.subjects import counted_subject_of, enters_funnel, subject_of
 
 
@@ -41,7 +40,7 @@ def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
     return stages(found, {subject_of(obj): count for obj, count in views(outside).items()})
 
 
-def stages(found: Mapping[Name, Counter[str]], viewed: Mapping[str, int]) -> list[Stage]:
+def stages(found: Mapping[counters.Name, Counter[str]], viewed: Mapping[str, int]) -> list[Stage]:
     """Returns the stages of funnels together; `viewed` are the views of subjects whose views enter no funnel."""
     totals, others = Counter[str](), Counter[str]()
     for (_, subject), counted in found.items():
@@ -114,8 +113,8 @@ def _together(objs: Iterable[Model], kind: str) -> Counter[str]:
 
 
 def hashes(
-    subjects: Sequence[str], kinds: Sequence[str], live: Mapping[Name, Hash] | None = None
-) -> dict[Name, Counter[str]]:
+    subjects: Sequence[str], kinds: Sequence[str], live: Mapping[counters.Name, counters.Hash] | None = None
+) -> dict[counters.Name, Counter[str]]:
     """Returns the counts by kind and subject; a hash that Redis lost takes a query and another round trip.
 
     `live` is what Redis has, where a caller has asked already. While Redis is down they are those that SQL stores.
@@ -130,7 +129,7 @@ def hashes(
     counts = {name: Counter(one.counts) for name, one in found.items()}
     asked = cache(is_sound)
     for name in lacking:
-        in_sql, now = Counter(stored[name]), found.get(name, Hash({}))
+        in_sql, now = Counter(stored[name]), found.get(name, counters.Hash({}))
         is_whole = now.is_settled or not in_sql or not asked(keys.tag(name[1]))
         counts[name] = Counter(now.counts) | in_sql if is_whole else Counter(now.counts) + in_sql
     return counts

@@ -15,14 +15,12 @@ from django.http import HttpResponse
 from readtrack import buckets
 from readtrack.hits import exclusions, readers
 from readtrack.hits.hit import REASONS, Hit, Reason, refusal
-from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import signed_in, user_id, visitor
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
 from readtrack.store import clock, counters, keys, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
 from readtrack.store.recording import will_count
-from readtrack.store.scripts import Call
 from readtrack.store.skips import skips_by_reason
 from readtrack.store.uniques import UniquesError as UniquesError
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of, subjects_of
@@ -109,8 +107,8 @@ def page_state(
     *,
     counts: Mapping[str, int | None] = {},
     dots: Sequence[str] = (),
-    reader: Reader | None = None,
-    others: Sequence[Call[Any]] = (),
+    reader: readers.Reader | None = None,
+    others: Sequence[scripts.Call[Any]] = (),
     run: Callable[..., list[Any]] = scripts.run_all,
 ) -> PageState:
     """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts, and no read state.

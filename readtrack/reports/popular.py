@@ -14,7 +14,6 @@ from readtrack.reports.live import page_state
 from readtrack.sql import popular, row_counts
 from readtrack.sql.history import of_reads
 from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
-from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.trending import top_subjects
@@ -144,7 +143,7 @@ def _counts(
     *,
     by: By,
     known: Mapping[str, Any] = {},
-    stored: Mapping[str, RowCounts] | None = None,
+    stored: Mapping[str, row_counts.RowCounts] | None = None,
 ) -> dict[str, int]:
     """Returns the number of each subject in these hours: that of its list, without the hours that are over, or a sum.
 
@@ -176,11 +175,7 @@ class Trend(NamedTuple):
 
 
 def trending(
-    limit: int = 10,
-    *,
-    hours: int | None = None,
-    model: type[Model] | None = None,
-    at: datetime | None = None,
+    limit: int = 10, *, hours: int | None = None, model: type[Model] | None = None, at: datetime | None = None
 ) -> list[Trend]:
     """Returns the most viewed objects of the last hour, most viewed first; none that are deleted.
 

@@ -11,12 +11,10 @@ from asgiref.sync import sync_to_async
 from django.db.models import Model
 
 from readtrack import buckets
-from readtrack.buckets import Period
 from readtrack.models import History, ReaderHistory
 from readtrack.reports.breakdowns import reads
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import history
-from readtrack.sql.history import Sums
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import counted_models, label_of, subject_column, subject_of
@@ -43,7 +41,7 @@ def series(
     *,
     since: datetime | None = None,
     until: datetime | None = None,
-    by: Period = "hour",
+    by: buckets.Period = "hour",
     hours: int = 24,
     count: Literal["views", "reads"] = "views",
 ) -> list[Point]:
@@ -76,7 +74,7 @@ def series(
     return [Point(*pair) for pair in zip(starts, sums, strict=True)]
 
 
-def _periods(since: datetime | None, end: datetime, *, by: Period, hours: int) -> tuple[list[datetime], range]:
+def _periods(since: datetime | None, end: datetime, *, by: buckets.Period, hours: int) -> tuple[list[datetime], range]:
     """Returns the starts of the periods, and the hours (since 1970) from the first start up to the end."""
     starts = buckets.period_starts(buckets.now(since) if since else end - timedelta(hours=hours - 1), end, by=by)
     last = buckets.hour_index(end - timedelta(microseconds=1))
@@ -93,7 +91,7 @@ def reader_series(
     *,
     since: datetime | None = None,
     until: datetime | None = None,
-    by: Period = "hour",
+    by: buckets.Period = "hour",
     hours: int = 24,
 ) -> list[ReaderPoint]:
     """Returns the number of readers of the category at the end of each period, as full flushes stored it.
@@ -114,7 +112,7 @@ def reader_series(
     return [ReaderPoint(start, known := found.get(place, known)) for place, start in enumerate(starts)]
 
 
-def merged(stored: Mapping[str, Sums], live: Sequence[Any]) -> Counter[int]:
+def merged(stored: Mapping[str, history.Sums], live: Sequence[Any]) -> Counter[int]:
     """Returns the views by hour index, of what SQL stores of models and of Redis's answers about their last hours."""
     by_model, found, asked = counters.by_model(live), Counter[int](), cache(is_sound)
     for model, rows in stored.items():

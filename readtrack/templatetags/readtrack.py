@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 from django.apps import apps
 from django.conf import settings
-from django.template.base import FilterExpression, Parser, Token
+from django.template.base import Parser, Token
 from django.template.context import Context
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
@@ -28,7 +28,7 @@ def view_count(parser: Parser, token: Token) -> template.Node:
     With `words` it shows `1.2k views`, with `exact` the text `1,234`. `{% view_count post as views %}` sets a number,
     `{% view_count post words as text %}` a text.
     """
-    return PlaceholderNode(*_parsed(parser, token, COUNT, EXACT, WORDS))
+    return PlaceholderNode(parser, token, COUNT, EXACT, WORDS)
 
 
 @register.tag
@@ -37,7 +37,7 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
 
     `{% unread_dot category as is_unread %}` sets True or False.
     """
-    return PlaceholderNode(*_parsed(parser, token, DOT))
+    return PlaceholderNode(parser, token, DOT)
 
 
 @register.tag
@@ -46,20 +46,20 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
 
     `{% unread_count category as items %}` sets the number, 0 or 1 with a bitmap.
     """
-    return PlaceholderNode(*_parsed(parser, token, UNREAD))
+    return PlaceholderNode(parser, token, UNREAD)
 
 
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
     """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are rendered."""
-    obj, _, target = _parsed(parser, token, IF)
-    if target:
+    node = IfUnreadNode(parser, token, IF)
+    if node.target:
         raise template.TemplateSyntaxError("if_unread sets no name; {% unread_dot object as name %} does.")
-    unread, read = parser.parse(("else", "endif_unread")), template.NodeList()
+    node.unread = parser.parse(("else", "endif_unread"))
     if parser.next_token().contents == "else":
-        read = parser.parse(("endif_unread",))
+        node.read = parser.parse(("endif_unread",))
         parser.delete_first_token()
-    return IfUnreadNode(obj, unread, read)
+    return node
 
 
 @register.simple_tag
@@ -121,8 +121,16 @@ register.simple_block_tag(filling.text, takes_context=True, name="readtrack_text
 class PlaceholderNode(template.Node):
     """Leaves a placeholder; with `as name` it sets the name to the value."""
 
-    def __init__(self, obj: FilterExpression, kind: str, target: str | None) -> None:
-        self.obj, self.kind, self.target = obj, kind, target
+    def __init__(self, parser: Parser, token: Token, kind: str, *options: str) -> None:
+        """Reads the object, an option in place of the kind, and the name. Raises TemplateSyntaxError."""
+        name, *words = token.split_contents()
+        self.target = None
+        if len(words) > 2 and words[-2] == "as":
+            *words, _, self.target = words
+        if not words or len(words) > 2 or any(word not in options for word in words[1:]):
+            usage = f" [{' or '.join(options)}]" if options else ""
+            raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
+        self.obj, self.kind = parser.compile_filter(words[0]), words[1] if words[1:] else kind
 
     def render(self, context: Context) -> str:
         obj = self.obj.resolve(context)
@@ -141,24 +149,11 @@ class PlaceholderNode(template.Node):
         return ""
 
 
-class IfUnreadNode(template.Node):
+class IfUnreadNode(PlaceholderNode):
     child_nodelists = ("unread", "read")
-
-    def __init__(self, obj: FilterExpression, unread: template.NodeList, read: template.NodeList) -> None:
-        self.obj, self.unread, self.read = obj, unread, read
+    unread: template.NodeList
+    read = template.NodeList()
 
     def render(self, context: Context) -> str:
         unread, read = partial(self.unread.render, context), partial(self.read.render, context)
         return filling.branches(self.obj.resolve(context), context, unread=unread, read=read)
-
-
-def _parsed(parser: Parser, token: Token, kind: str, *options: str) -> tuple[FilterExpression, str, str | None]:
-    """Returns the tag's object, its kind or option, and the name after `as`. Raises TemplateSyntaxError."""
-    name, *words = token.split_contents()
-    target = None
-    if len(words) > 2 and words[-2] == "as":
-        *words, _, target = words
-    if not words or len(words) > 2 or any(word not in options for word in words[1:]):
-        usage = f" [{' or '.join(options)}]" if options else ""
-        raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
-    return parser.compile_filter(words[0]), words[1] if words[1:] else kind, target
