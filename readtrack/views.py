@@ -25,8 +25,7 @@ from readtrack.conf import conf
 from readtrack.hits import bots, visitors
 from readtrack.hits.hit import is_prefetch
 from readtrack.hits.readers import Reader
-from readtrack.page import shown
-from readtrack.page.filling import KEY, PAGE, Placeholder
+from readtrack.page import filling, shown
 from readtrack.reports import live
 from readtrack.store import day_keys
 from readtrack.store.circuit import fail_open
@@ -77,11 +76,12 @@ def _told(request: HttpRequest) -> HttpResponse:
         page = page._replace(reads=())
     if state or conf.COUNT_BY != "server":
         page.tell(recorder)
-    placed = [str(Placeholder(*place)) for place in places]
+    placed = [str(filling.Placeholder(*place)) for place in places]
     # A cookie proves itself by coming back: only then its owner is told apart from others with the same address.
-    again = bool(page.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
-    answer = {"html": {text[KEY]: text for text in placed}, "page": str(Placeholder(PAGE, shown.ANSWER))}
-    return JsonResponse({**answer, "again": again})
+    again = bool(recorder.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
+    html = {text[filling.KEY]: text for text in placed}
+    answer = str(filling.Placeholder(filling.PAGE, shown.ANSWER))
+    return JsonResponse({"html": html, "page": answer, "again": again})
 
 
 def _is_own(request: HttpRequest) -> bool:
@@ -139,11 +139,20 @@ def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
 @_in_json
 def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
     """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
-    names, as_of = _body(request)
+    names, as_of = request.POST.getlist("category"), request.POST.get("as_of")
+    if request.content_type == "application/json":
+        try:
+            body = json.loads(request.body)
+            names, as_of = [str(name) for name in body["categories"] if isinstance(name, (str, int))], body.get("as_of")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
+    if as_of is not None and not re.fullmatch("[0-9]{1,16}", str(as_of)):  # until the year 2286
+        raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
     wanted = _named(names)
     # Only categories that exist, so that nobody can make up keys.
     visible = {name: subject_of_row(*category) for name, category in _visible(request, wanted).items()}
-    done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=as_of)
+    moment = None if as_of is None else int(as_of)
+    done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=moment)
     if done is None:
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
     is_read = [name for name in wanted if visible.get(name) in done]
@@ -158,20 +167,6 @@ def read(request: HttpRequest) -> HttpResponse:
     is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
     is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
     return (csrf_protect(_read) if is_by_cookie else _read)(request)
-
-
-def _body(request: HttpRequest) -> tuple[list[str], int | None]:
-    """Returns the names and `as_of` of a JSON body or of a form. Raises RefusalError."""
-    names, as_of = request.POST.getlist("category"), request.POST.get("as_of")
-    if request.content_type == "application/json":
-        try:
-            body = json.loads(request.body)
-            names, as_of = [str(name) for name in body["categories"] if isinstance(name, (str, int))], body.get("as_of")
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
-    if as_of is not None and not re.fullmatch("[0-9]{1,16}", str(as_of)):  # until the year 2286
-        raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
-    return names, None if as_of is None else int(as_of)
 
 
 def _named(names: Sequence[str]) -> dict[str, Category]:

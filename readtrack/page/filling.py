@@ -31,7 +31,7 @@ from django.utils.translation import ngettext
 from readtrack import numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits import readers, reading, visitors
-from readtrack.page.shown import ANSWER, LONGEST_PATH, VERSIONS, Shown
+from readtrack.page.shown import ANSWER, LONGEST_NAME, LONGEST_PATH, VERSIONS, Shown, name_of, token_of
 from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
 from readtrack.store import scripts
@@ -129,8 +129,7 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dic
     if page is not None and waiting[page].subject != ANSWER:
         places = [entry for entry in waiting.values() if entry.kind in OF_ELEMENTS]
         texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
-        told = Shown.named(waiting[page].subject, waiting[page].stored)
-        token = told.token(places, texts[0] if texts else ())
+        token = token_of(waiting[page].subject, places, texts[0] if texts else ())
         html[page] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
     return html
 
@@ -249,8 +248,9 @@ def script(context: Any) -> str:
         return SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->") if settings.DEBUG else ""
     seen.see(context)
     seen.has_script = True
-    shown = Shown.by(seen, path=request.path)
-    place = Placeholder(PAGE, shown.name, shown.as_of) if shown.name else SafeString(f'{VERSIONS[0]}" data-page="')
+    name = name_of(seen, path=request.path)
+    fits = len(name) <= LONGEST_NAME  # otherwise the script has nothing to tell
+    place = Placeholder(PAGE, name) if fits else SafeString(f'{VERSIONS[0]}" data-page="')
     # Django 6's, or django-csp's; a nonce would make each copy of a shared page another one.
     nonce = "" if seen.is_shared else context.get("csp_nonce", getattr(request, "csp_nonce", ""))
     attribute = format_html(' nonce="{}"', str(nonce)) if str(nonce) else ""
@@ -260,7 +260,7 @@ def script(context: Any) -> str:
 def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
     for page in (entry for entry in found(content).values() if entry.kind == PAGE):
-        shown = Shown.named(page.subject, page.stored)
+        shown = Shown.named(page.subject)
         if shown.path == path[:LONGEST_PATH]:  # otherwise a fragment was cached with the script of another page in it
             shown.tell(recorder)
             recorder.has_script = True

@@ -7,14 +7,12 @@ from urllib.parse import unquote
 from django.db import Error
 from django.template.loader import render_to_string
 
-from readtrack import buckets
+from readtrack import buckets, numerals
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
-from readtrack.numerals import exact
 from readtrack.page import filling
-from readtrack.reports import live
+from readtrack.reports import breakdowns, live
 from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
-from readtrack.reports.breakdowns import hashes
 from readtrack.sql import popular, row_counts
 from readtrack.store import counters, uniques
 from readtrack.subjects import parse_subject, subject_column
@@ -56,11 +54,12 @@ def _numbers(subject: str) -> dict[str, Any]:
     state = live.page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
     is_live, views = bool(state.others and all(state.others)), state.views[subject]  # else their server is silent
     visitors, reading = state.others if is_live else ({subject: 0}, dict[counters.Name, counters.Hash]())
-    counts = hashes([subject], [name[0]], {one: found for one, found in reading.items() if found.counts})[name]
+    found = {one: counts for one, counts in reading.items() if counts.counts}
+    counts = breakdowns.hashes([subject], [name[0]], found)[name]
     return {
         "is_live": is_live,
-        "views": exact(views),
-        "day_views": exact(gained.views + views - stored.views) if conf.HISTORY else "",
-        "visitors": exact(min(views, max(visitors[subject], stored.visitors))),  # a sketch may be higher
-        "reads": exact(counts[READ]) if counts else "",
+        "views": numerals.exact(views),
+        "day_views": numerals.exact(gained.views + views - stored.views) if conf.HISTORY else "",
+        "visitors": numerals.exact(min(views, max(visitors[subject], stored.visitors))),  # a sketch may be higher
+        "reads": numerals.exact(counts[READ]) if counts else "",
     }

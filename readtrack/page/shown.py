@@ -22,7 +22,7 @@ from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
 SALT = "readtrack.page.shown"
-LONGEST_PATH = 500
+LONGEST_NAME, LONGEST_PATH = 4_000, 500  # characters of a page's name in its placeholder, and of a path in it
 MOST_PLACES = 200  # counts and dots of a page that the script fills in; a page with more keeps the others as they are
 PLAIN, READING = (files("readtrack.page").joinpath(name).read_bytes() for name in ("script.js", "reading.js"))
 # The script by its version: for pages without a marked text, and for pages with one.
@@ -41,40 +41,33 @@ class Shown(NamedTuple):
     is_shared: bool
 
     @classmethod
-    def by(cls, seen: Recorder, *, path: str) -> "Shown":
-        """Returns what the page with that path shows, as far as the recorder knows now."""
-        as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
-        return cls(tuple(seen.views), tuple(seen.reads), max(0, as_of), path[:LONGEST_PATH], seen.is_shared)
-
-    @classmethod
-    def named(cls, name: str, as_of: int | None) -> "Shown":
-        """Returns what the name in a placeholder stands for."""
-        shared, path, *both = name.split("|")
+    def named(cls, name: str) -> "Shown":
+        """Returns what the name of a page stands for."""
+        shared, path, as_of, *both = name.split("|")
         views, reads = (tuple(filter(None, names.split(","))) for names in both)
-        return cls(views, reads, as_of or 0, unquote(path), shared == "1")
-
-    @property
-    def name(self) -> str:
-        """The name for a placeholder; "" for a page that shows more than fits in."""
-        path = quote(self.path, safe="/", errors="replace")
-        name = f"{self.is_shared:d}|{path}|{','.join(self.views)}|{','.join(self.reads)}"
-        return name if len(name) <= 4_000 else ""
-
-    def token(self, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
-        """Returns the token for the page's script, "" with nothing to tell; `text` has a subject and its words."""
-        views, reads = (self.views, self.reads) if conf.COUNT_BY != "server" else ((), ())
-        if text and conf.READ_WHEN == "read":
-            reads = self.reads
-        if not any((views, reads, places, text)):
-            return ""
-        told = [views, reads, self.as_of, self.path, get_language() or "", places[:MOST_PLACES], text, int(time())]
-        return signing.dumps(told, salt=_salt(), compress=True)
+        return cls(views, reads, int(as_of), unquote(path), shared == "1")
 
     def tell(self, recorder: Recorder) -> None:
         """Hands views and reads to the recorder of a request whose view did not collect them."""
         recorder.views.update(dict.fromkeys(self.views))
         recorder.reads.update(dict.fromkeys(self.reads))
         recorder.as_of, recorder.is_shared = self.as_of, self.is_shared
+
+
+def name_of(seen: Recorder, *, path: str) -> str:
+    """Returns the name of the page with that path: what it shows, as far as the recorder knows now."""
+    as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
+    path = quote(path[:LONGEST_PATH], safe="/", errors="replace")
+    return f"{seen.is_shared:d}|{path}|{max(0, as_of)}|{','.join(seen.views)}|{','.join(seen.reads)}"
+
+
+def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
+    """Returns the token for the page's script, "" with nothing to tell; `text` has a subject and its words."""
+    has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
+    if not (has_subjects or places or text):
+        return ""
+    told = [name, get_language() or "", places[:MOST_PLACES], text, int(time())]
+    return signing.dumps(told, salt=_salt(), compress=True)
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
@@ -90,10 +83,9 @@ def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
 def told(token: str) -> tuple[Shown, str, list[Any], list[Any], int] | None:
     """Returns the page, its language, placeholders, text, and time; None for a token that is not ours, or too old."""
     try:
-        content = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
-        views, reads, as_of, path, language, places, text, made = content
-        return Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), language, places, text, made
-    except (signing.BadSignature, TypeError, ValueError):  # the last two for a token of another version
+        name, language, places, text, made = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
+        return Shown.named(name)._replace(is_shared=False), language, places, text, made
+    except (signing.BadSignature, AttributeError, TypeError, ValueError):  # all but the first for another version's
         return None
 
 
@@ -112,4 +104,4 @@ def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Mod
         recorder.view(obj)
     for obj in reads:
         recorder.read(obj)
-    return Shown.by(recorder, path=request.path).token(())
+    return token_of(name_of(recorder, path=request.path), ())
