@@ -65,17 +65,18 @@ def _told(request: HttpRequest) -> HttpResponse:
     known = shown.told(token) if recorder is not None and token and _is_own(request) else None
     if recorder is None or known is None:
         return JsonResponse({}, status=403)
-    page, recorder.language, places, text, made = known
+    name, recorder.language, places, text, made = known
     # From here on this is the page's own request, for the middleware to judge, count and fill in.
     recorder.is_script = True
-    request.path, request.META["HTTP_REFERER"] = page.path, referrer[:2_048]
-    if state:  # the page was counted when it was shown
-        recorder.reading = shown.reading(state, text, made=made)
-        page = page._replace(views=(), reads=page.reads if recorder.reading and recorder.reading.is_read else ())
-    if text and (conf.READ_WHEN == "read") != bool(state):
-        page = page._replace(reads=())
-    if state or conf.COUNT_BY != "server":
-        page.tell(recorder)
+    request.path, request.META["HTTP_REFERER"] = shown.tell(name, recorder), referrer[:2_048]
+    recorder.is_shared = False
+    recorder.reading = shown.reading(state, text, made=made)
+    is_first = not state and conf.COUNT_BY != "server"  # otherwise the page was counted when it was shown
+    if not is_first:
+        recorder.views.clear()
+    is_read = recorder.reading.is_read if recorder.reading else is_first
+    if not is_read or (text and (conf.READ_WHEN == "read") != bool(state)):
+        recorder.reads.clear()
     placed = [str(filling.Placeholder(*place)) for place in places]
     # A cookie proves itself by coming back: only then its owner is told apart from others with the same address.
     again = bool(recorder.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)

@@ -129,7 +129,7 @@ def test_nothing_that_is_sent_to_the_scripts_address_is_an_error_or_makes_up_a_k
     redis: Redis, body: Any, referrer: bytes, headers: dict[str, Any], site: str
 ) -> None:
     post = factories.post()
-    token = token_of(f"0|/posts/|0|site.post:{post.pk}|", ())
+    token = token_of(f"/posts/|0|0|site.post:{post.pk}|", ())
     sent = body if isinstance(body, bytes) else _changed(token, body)
     is_ours = sent == token.encode() and site == "same-origin"
     redis.flushdb()

@@ -14,7 +14,7 @@ from contextvars import copy_context
 from functools import cache, partial
 from secrets import compare_digest
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -31,7 +31,7 @@ from django.utils.translation import ngettext
 from readtrack import numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits import readers, reading, visitors
-from readtrack.page.shown import ANSWER, LONGEST_NAME, LONGEST_PATH, VERSIONS, Shown, name_of, token_of
+from readtrack.page.shown import ANSWER, LONGEST_NAME, LONGEST_PATH, VERSIONS, name_of, tell, token_of
 from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
 from readtrack.store import scripts
@@ -259,10 +259,10 @@ def script(context: Any) -> str:
 
 def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
-    for page in (entry for entry in found(content).values() if entry.kind == PAGE):
-        shown = Shown.named(page.subject)
-        if shown.path == path[:LONGEST_PATH]:  # otherwise a fragment was cached with the script of another page in it
-            shown.tell(recorder)
+    for name in (entry.subject for entry in found(content).values() if entry.kind == PAGE):
+        # Otherwise a fragment was cached with the script of another page in it.
+        if unquote(name.partition("|")[0]) == path[:LONGEST_PATH]:
+            tell(name, recorder)
             recorder.has_script = True
     return recorder.has_seen
 

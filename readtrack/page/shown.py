@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from time import time
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 from django.core import signing
@@ -31,34 +31,21 @@ SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
 ANSWER = "-"  # in place of a name: the response answers the script
 
 
-class Shown(NamedTuple):
-    """The subjects that a page views and reads, and its path."""
-
-    views: tuple[str, ...]
-    reads: tuple[str, ...]
-    as_of: int  # Redis's clock (µs) when the page was made; what was published since is not in it
-    path: str
-    is_shared: bool
-
-    @classmethod
-    def named(cls, name: str) -> "Shown":
-        """Returns what the name of a page stands for."""
-        shared, path, as_of, *both = name.split("|")
-        views, reads = (tuple(filter(None, names.split(","))) for names in both)
-        return cls(views, reads, int(as_of), unquote(path), shared == "1")
-
-    def tell(self, recorder: Recorder) -> None:
-        """Hands views and reads to the recorder of a request whose view did not collect them."""
-        recorder.views.update(dict.fromkeys(self.views))
-        recorder.reads.update(dict.fromkeys(self.reads))
-        recorder.as_of, recorder.is_shared = self.as_of, self.is_shared
-
-
 def name_of(seen: Recorder, *, path: str) -> str:
     """Returns the name of the page with that path: what it shows, as far as the recorder knows now."""
+    # By Redis's clock (µs); what was published since then is not in the page.
     as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
     path = quote(path[:LONGEST_PATH], safe="/", errors="replace")
-    return f"{seen.is_shared:d}|{path}|{max(0, as_of)}|{','.join(seen.views)}|{','.join(seen.reads)}"
+    return f"{path}|{seen.is_shared:d}|{max(0, as_of)}|{','.join(seen.views)}|{','.join(seen.reads)}"
+
+
+def tell(name: str, recorder: Recorder) -> str:
+    """Hands what the page shows to the recorder of a request whose view did not collect it. Returns the page's path."""
+    path, is_shared, as_of, views, reads = name.split("|")
+    recorder.views.update(dict.fromkeys(filter(None, views.split(","))))
+    recorder.reads.update(dict.fromkeys(filter(None, reads.split(","))))
+    recorder.as_of, recorder.is_shared = int(as_of), is_shared == "1"
+    return unquote(path)
 
 
 def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
@@ -80,12 +67,12 @@ def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     return Reading(subject, least, max(0, seconds), said[2] == "1" and seconds >= least)
 
 
-def told(token: str) -> tuple[Shown, str, list[Any], list[Any], int] | None:
-    """Returns the page, its language, placeholders, text, and time; None for a token that is not ours, or too old."""
+def told(token: str) -> tuple[str, str, list[Any], list[Any], int] | None:
+    """Returns the page's name, language, placeholders, text and time; None for a token that is not ours, or too old."""
     try:
         name, language, places, text, made = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
-        return Shown.named(name)._replace(is_shared=False), language, places, text, made
-    except (signing.BadSignature, AttributeError, TypeError, ValueError):  # all but the first for another version's
+        return name, language, places, text, made
+    except (signing.BadSignature, TypeError, ValueError):  # the last two for a token of another version
         return None
 
 

@@ -3,14 +3,11 @@
 `views` and `unread` are for pages: while Redis is down they return SQL's counts and no dots.
 """
 
+from asgiref.sync import sync_to_async
+
 from readtrack.reports.breakdowns import Reading, Stage, breakdown, funnel, reading
 from readtrack.reports.live import (
-    UniquesError,
-    areader_counts,
     as_of,
-    aunread,
-    aunread_counts,
-    aviews,
     has_seen,
     reader_counts,
     skips,
@@ -21,7 +18,14 @@ from readtrack.reports.live import (
     visitors_together,
 )
 from readtrack.reports.popular import Trend, most_viewed, trending, views_in
-from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
+from readtrack.reports.timelines import Point, ReaderPoint, reader_series, series
+from readtrack.store.uniques import UniquesError
+
+aviews = sync_to_async(views)
+aunread = sync_to_async(unread)
+aunread_counts = sync_to_async(unread_counts)
+areader_counts = sync_to_async(reader_counts)
+areader_series = sync_to_async(reader_series)
 
 __all__ = [
     "Point",

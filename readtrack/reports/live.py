@@ -6,7 +6,6 @@ from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
-from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 from django.db.models import Model
@@ -22,7 +21,6 @@ from readtrack.store import clock, counters, keys, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
 from readtrack.store.recording import will_count
 from readtrack.store.skips import skips_by_reason
-from readtrack.store.uniques import UniquesError as UniquesError
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of, subjects_of
 
 
@@ -47,20 +45,15 @@ def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
     shown = page_state(counts={subject: loaded(obj) for obj, subject in subjects.items()}).views
-    own = _announced(subjects.values())
-    return {obj: shown[subject] + (subject in own) for obj, subject in subjects.items()}
-
-
-def _announced(subjects: Iterable[str]) -> list[str]:
-    """Returns those of the subjects whose view by the present request will count, although it is not recorded yet."""
     request: Any = (page := present_page.get()) and page.request
-    announced = tuple(subject for subject in subjects if request and subject in request.readtrack.views)
-    if not announced:
-        return []
-    user = signed_in(request)
-    if refusal(request, HttpResponse(), is_anonymous=user is None) or exclusions.is_excluded(request, user):
-        return []
-    return fail_open(will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
+    announced = tuple(subject for subject in subjects.values() if request and subject in request.readtrack.views)
+    own: list[str] = []  # whose view by the present request will count, although it is not recorded yet
+    if announced:
+        user = signed_in(request)
+        refused = refusal(request, HttpResponse(), is_anonymous=user is None) or exclusions.is_excluded(request, user)
+        if not refused:
+            own = fail_open(will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
+    return {obj: shown[subject] + (subject in own) for obj, subject in subjects.items()}
 
 
 def loaded(obj: Any, name: str = "view_count") -> int | None:
@@ -191,7 +184,7 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
     number = readers.number_of(readers.or_none(user.pk))
     strategy, day = uniques.strategy_of(subject), buckets.day_bucket(buckets.now(at))
     if at is not None and day not in buckets.day_buckets(strategy.covers_days, until=buckets.now()):
-        raise UniquesError(f"The strategy {strategy.name!r} does not know who viewed what on {day}.")
+        raise uniques.UniquesError(f"The strategy {strategy.name!r} does not know who viewed what on {day}.")
     return strategy.has_seen(subject, visitor=user_id(user.pk), reader=number, day=day)
 
 
@@ -210,9 +203,3 @@ def is_sound(tag: str) -> bool:
         return False
     # Neither epoch of a Redis that went back is the one that SQL knows.
     return epoch is not None and (known is None or known.current in (epoch.current, epoch.previous))
-
-
-aviews = sync_to_async(views)
-aunread = sync_to_async(unread)
-aunread_counts = sync_to_async(unread_counts)
-areader_counts = sync_to_async(reader_counts)

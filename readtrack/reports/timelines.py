@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from asgiref.sync import sync_to_async
 from django.db.models import Model
 
 from readtrack import buckets
@@ -146,6 +145,3 @@ def _hours_of(obj: Model, within: range, *, count: str) -> Counter[int]:
         if last and rest > 0:
             fresh[last.hour + 1 if last.hour < present else present] += rest
     return found + Counter({hour: number for hour, number in fresh.items() if hour in within})
-
-
-areader_series = sync_to_async(reader_series)

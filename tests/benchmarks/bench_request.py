@@ -149,7 +149,7 @@ def environ(page: str, visitor: Environ) -> Environ:
     if page == "script":
         list(get_wsgi_application()(environ("post", visitor), _start))
         shown = POSTS[(next(_posts) - 1) % len(POSTS)]
-        token = token_of(f"0|/post/|0|site.post:{shown.pk}|", ())
+        token = token_of(f"/post/|0|0|site.post:{shown.pk}|", ())
         told = RequestFactory().post("/script/", f"{token}\n", content_type="text/plain").environ
         return {**told, **visitor, "HTTP_SEC_FETCH_SITE": "same-origin"}
     return {**RequestFactory().get(f"/{page}/").environ, **visitor}

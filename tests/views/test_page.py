@@ -243,8 +243,8 @@ def test_the_token_is_the_same_for_everybody(post: Post) -> None:
     for user in (None, factories.user()):
         told = shown.told(token(factories.browser(user).get(f"/read/{post.pk}/")))
         assert told is not None
-        page, *others, _ = told  # but for the time
-        found.append((page._replace(as_of=0), *others))
+        name, *others, _ = told  # but for the time
+        found.append((re.sub(r"\|[0-9]{16}\|", "||", name), *others))
     assert found[0] == found[1]
 
 
@@ -564,7 +564,7 @@ def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
     redis.flushdb()
     settings.READTRACK = {"RATE_LIMIT": 0, "WINDOW_STORE": store}
     post = factories.post(category=factories.category())
-    good = shown.token_of(f"0|/|0|site.post:{post.pk}|", ())
+    good = shown.token_of(f"/|0|0|site.post:{post.pk}|", ())
     browsers = [factories.browser() for _ in range(5)]
     for number, step in steps:
         if step == "page":
