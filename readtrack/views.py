@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from math import ceil
 from typing import Any
@@ -176,29 +177,21 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
     if len(names) > MOST:
         message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
         raise RefusalError("too_many", message % {"most": MOST})
-    models, wanted = read_state_models(), {}
-    for name in names:
-        category = _category(name, models)
-        if category is None:
-            raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
-        wanted[name] = category
-    return wanted
+    models = read_state_models()
+    return {name: _category(name, models) for name in names}
 
 
-def _category(name: str, models: Sequence[type[Model]]) -> Category | None:
+def _category(name: str, models: Sequence[type[Model]]) -> Category:
     # Lone surrogates, which JSON allows, fit into no query; a long name must not enter a cache.
-    if len(name) > LONGEST_NAME or any("\ud800" <= char <= "\udfff" for char in name):
-        return None
-    parsed = parse_subject(name) if ":" in name else None
-    if parsed is None and len(models) == 1:
-        parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
-    if parsed is None or "\0" in unquote(name) or not has_read_state(parsed[0]):
-        return None
-    try:
-        parsed[0]._meta.pk.run_validators(parsed[1])
-    except ValidationError:
-        return None
-    return parsed
+    if len(name) <= LONGEST_NAME and not any("\ud800" <= char <= "\udfff" for char in name):
+        parsed = parse_subject(name) if ":" in name else None
+        if parsed is None and len(models) == 1:
+            parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
+        if parsed and "\0" not in unquote(name) and has_read_state(parsed[0]):
+            with suppress(ValidationError):
+                parsed[0]._meta.pk.run_validators(parsed[1])
+                return parsed
+    raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
 
 
 def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:

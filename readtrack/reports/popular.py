@@ -14,6 +14,7 @@ from readtrack.reports.live import page_state
 from readtrack.sql import popular, row_counts
 from readtrack.sql.history import of_reads
 from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
+from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.trending import top_subjects
@@ -63,7 +64,7 @@ def views_in(
     Raises ValueError without a period, and TypeError for an object that has no counts.
     """
     names = {obj: subjects.counted_subject_of(obj) for obj in subjects.listed(objs)}
-    found = _counts([*names.values()], _hours(days, since, until), by="views")
+    found = _counts([*names.values()], _hours(days, since, until), "views", {})
     return {obj: found[subject] for obj, subject in names.items()}
 
 
@@ -82,29 +83,23 @@ def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, 
         entries = [*popular.entries(named, days=days, by=COLUMNS[by])[:LISTED]]
         rest = entries[-1][1] if len(entries) == LISTED else 0  # that the others have at most, but for fresh views
         fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=label))
-        found = _best(rows, limit, entries, hours, by=by, rest=rest, fresh=fresh)
+        found = _best(rows, limit, entries, hours, by, rest, fresh)
         if not rest or len(found) == limit:
             return found
     pks = list(rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
     if len(pks) <= scripts.SLICE:
         own = {subjects.subject_of_row(rows.model, pk): pk for pk in pks}
-        return _highest({own[subject]: count for subject, count in _counts([*own], hours, by=by).items()}, limit)
+        return _highest({own[subject]: count for subject, count in _counts([*own], hours, by, {}).items()}, limit)
     if days in DAYS:
         return found
     scanned = popular.most([named], since=hours.start, until=hours.stop)
     numbers = [(subject, getattr(counts, COLUMNS[by])) for subject, counts in scanned]
-    return _best(rows, limit, [(one, number, hours.start, hours.stop, number) for one, number in numbers], hours, by=by)
+    entries = [(subject, number, hours.start, hours.stop, number) for subject, number in numbers]
+    return _best(rows, limit, entries, hours, by, rest=0, fresh={})
 
 
 def _best(
-    rows: "QuerySet[Any]",
-    limit: int,
-    listed: Iterable[Any],
-    hours: range,
-    *,
-    by: By,
-    rest: int = 0,
-    fresh: Mapping[str, int] = {},
+    rows: "QuerySet[Any]", limit: int, listed: Iterable[Any], hours: range, by: By, rest: int, fresh: Mapping[str, int]
 ) -> Ranked:
     """Returns the best rows among the entries of a list and those with fresh views, which have `rest` beside them."""
     bounds = {subject: rest + views for subject, views in fresh.items()}
@@ -127,7 +122,7 @@ def _best(
             break  # the following have less
         # Of a whole model the query of the counts tells which rows exist. To ask for all takes most of a list's time.
         stored = row_counts.by_subject(some) if is_whole else None
-        counts = _counts([*some] if stored is None else [*stored], hours, by=by, known=known, stored=stored)
+        counts = _counts([*some] if stored is None else [*stored], hours, by, known, stored)
         found.update((pks[subject], count) for subject, count in counts.items())
         best = _highest(found, limit)
     return best
@@ -138,12 +133,7 @@ def _highest(counts: Mapping[Any, int], limit: int) -> Ranked:
 
 
 def _counts(
-    names: Sequence[str],
-    hours: range,
-    *,
-    by: By,
-    known: Mapping[str, Any] = {},
-    stored: Mapping[str, row_counts.RowCounts] | None = None,
+    names: Sequence[str], hours: range, by: By, known: Mapping[str, Any], stored: Mapping[str, RowCounts] | None = None
 ) -> dict[str, int]:
     """Returns the number of each subject in these hours: that of its list, without the hours that are over, or a sum.
 
