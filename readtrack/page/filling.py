@@ -376,15 +376,13 @@ class Stream:
 
     async def afilled(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for part in parts:
-            if whole := self._whole(part):
-                yield await self._afill_in(whole)
-        if self._begun:
-            yield await self._afill_in(self._begun)
-
-    async def _afill_in(self, content: bytes) -> bytes:
-        if MARK in content or self._branches:
-            return await in_thread(self._fill_in, content, is_sensitive=bool(MAY_QUERY.search(content)))
-        return content
+            whole = self._whole(part)
+            if MARK in whole or (whole and self._branches):
+                whole = await in_thread(self._fill_in, whole, is_sensitive=bool(MAY_QUERY.search(whole)))
+            if whole:
+                yield whole
+        if self._begun:  # no placeholder, so nobody is asked
+            yield self._fill_in(self._begun)
 
     def _whole(self, part: bytes) -> bytes:
         content = self._begun + part

@@ -89,7 +89,7 @@ def _most(rows: "QuerySet[Any]", limit: int, hours: range, *, days: int | None, 
     pks = list(rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
     if len(pks) <= scripts.SLICE:
         own = {subjects.subject_of_row(rows.model, pk): pk for pk in pks}
-        return _highest({own[subject]: count for subject, count in _counts([*own], hours, by, {}).items()}, limit)
+        return _highest(((own[subject], count) for subject, count in _counts([*own], hours, by, {}).items()), limit)
     if days in DAYS:
         return found
     scanned = popular.most([named], since=hours.start, until=hours.stop)
@@ -115,7 +115,6 @@ def _best(
     if not is_whole:  # a child has fewer rows
         existing = {*rows.order_by().filter(pk__in=pks.values()).values_list("pk", flat=True)}
         ordered = [subject for subject in ordered if pks[subject] in existing]
-    found: dict[Any, int] = {}
     best: Ranked = []
     for some in scripts.sliced(ordered, max(limit, AT_ONCE)):
         if len(best) == limit and best[-1][1] > bounds[some[0]]:
@@ -123,13 +122,12 @@ def _best(
         # Of a whole model the query of the counts tells which rows exist. To ask for all takes most of a list's time.
         stored = row_counts.by_subject(some) if is_whole else None
         counts = _counts([*some] if stored is None else [*stored], hours, by, known, stored)
-        found.update((pks[subject], count) for subject, count in counts.items())
-        best = _highest(found, limit)
+        best = _highest([*best, *((pks[subject], count) for subject, count in counts.items())], limit)
     return best
 
 
-def _highest(counts: Mapping[Any, int], limit: int) -> Ranked:
-    return nlargest(limit, ((pk, count) for pk, count in counts.items() if count), key=lambda pair: pair[::-1])
+def _highest(numbers: Iterable[tuple[Any, int]], limit: int) -> Ranked:
+    return nlargest(limit, ((pk, count) for pk, count in numbers if count), key=lambda pair: pair[::-1])
 
 
 def _counts(

@@ -83,7 +83,7 @@ def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "vie
     """
     if days not in (None, *DAYS):
         raise ValueError(f"most_viewed has lists of {', '.join(map(str, DAYS))} days, not of {days}.")
-    return reports.most_viewed(_model(of), limit, days=days, by=by)
+    return reports.most_viewed(apps.get_model(of) if isinstance(of, str) else of, limit, days=days, by=by)
 
 
 @register.simple_tag
@@ -92,7 +92,7 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[re
 
     `hours=24` makes it the last day, `of="blog.Post"` a single model.
     """
-    return reports.trending(limit, hours=hours, model=_model(of) if of else None)
+    return reports.trending(limit, hours=hours, model=apps.get_model(of) if of else None)
 
 
 @register.simple_tag
@@ -105,10 +105,6 @@ def visitor_count(obj: Any) -> int | str:
 def views_in(obj: Any, days: int = 7) -> int | str:
     """`{% views_in post days=7 %}` shows the views of the last days. Each makes two queries and asks Redis."""
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
-
-
-def _model(of: Any) -> Any:
-    return apps.get_model(of) if isinstance(of, str) else of
 
 
 register.simple_tag(views.outbound_url)
