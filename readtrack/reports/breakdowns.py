@@ -51,7 +51,7 @@ def stages(found: Mapping[counters.Name, Counter[str]], viewed: Mapping[str, int
     first = totals[conf.FUNNEL[0]]
     counts = [totals[name] for name in conf.FUNNEL]
     return [
-        Stage(name, count, _share(count, first), _share(count, before))
+        Stage(name, count, count / first if first else 0.0, count / before if before else 0.0)
         for name, count, before in zip(conf.FUNNEL, counts, [first, *counts])  # noqa: B905 - nothing comes after the last
     ]
 
@@ -75,7 +75,7 @@ def reading(objs: Model | Iterable[Model]) -> Reading:
     several = [objs] if isinstance(objs, Model) else list(objs)
     found = _together(several, "reading")
     total = sum(views(several).values())
-    return Reading(total, found[ENGAGED], found[READ], _share(found[READ], total), median(found))
+    return Reading(total, found[ENGAGED], found[READ], found[READ] / total if total else 0.0, median(found))
 
 
 def reads(obj: Model) -> int:
@@ -133,7 +133,3 @@ def hashes(
         is_whole = now.is_settled or not in_sql or not asked(keys.tag(name[1]))
         counts[name] = Counter(now.counts) | in_sql if is_whole else Counter(now.counts) + in_sql
     return counts
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0

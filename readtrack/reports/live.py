@@ -157,9 +157,8 @@ def visitors(objs: Iterable[AnyModel], *, days: int | None = None, at: datetime 
 
 def _stored(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
     carried = {subject: loaded(obj, "visitor_count") for obj, subject in subjects.items()}
-    found = row_counts.by_subject(subject for subject, count in carried.items() if count is None)
-    read = {subject: counts.visitors for subject, counts in found.items()}
-    return {subject: read.get(subject, 0) if count is None else count for subject, count in carried.items()}
+    read = row_counts.by_subject(subject for subject, count in carried.items() if count is None)
+    return {name: read[name].visitors if name in read else count or 0 for name, count in carried.items()}
 
 
 def visitors_together(objs: Iterable[Model]) -> int:

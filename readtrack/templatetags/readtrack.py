@@ -52,7 +52,7 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
     """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are rendered."""
-    node = IfUnreadNode(parser, token, IF)
+    node = PlaceholderNode(parser, token, IF)
     if node.target:
         raise template.TemplateSyntaxError("if_unread sets no name; {% unread_dot object as name %} does.")
     node.unread = parser.parse(("else", "endif_unread"))
@@ -115,7 +115,10 @@ register.simple_block_tag(filling.text, takes_context=True, name="readtrack_text
 
 
 class PlaceholderNode(template.Node):
-    """Leaves a placeholder; with `as name` it sets the name to the value."""
+    """Leaves a placeholder, or with `as name` sets the name to the value; IF leaves two around its parts."""
+
+    child_nodelists = ("unread", "read")
+    unread = read = template.NodeList()
 
     def __init__(self, parser: Parser, token: Token, kind: str, *options: str) -> None:
         """Reads the object, an option in place of the kind, and the name. Raises TemplateSyntaxError."""
@@ -130,6 +133,9 @@ class PlaceholderNode(template.Node):
 
     def render(self, context: Context) -> str:
         obj = self.obj.resolve(context)
+        if self.kind == IF:
+            unread, read = partial(self.unread.render, context), partial(self.read.render, context)
+            return filling.branches(obj, context, unread=unread, read=read)
         place = Placeholder.of(self.kind, obj)
         if self.target is None:
             return filling.left(place, context)
@@ -143,13 +149,3 @@ class PlaceholderNode(template.Node):
             value = items > 0 if self.kind == DOT else items
         context[self.target] = value
         return ""
-
-
-class IfUnreadNode(PlaceholderNode):
-    child_nodelists = ("unread", "read")
-    unread: template.NodeList
-    read = template.NodeList()
-
-    def render(self, context: Context) -> str:
-        unread, read = partial(self.unread.render, context), partial(self.read.render, context)
-        return filling.branches(self.obj.resolve(context), context, unread=unread, read=read)
