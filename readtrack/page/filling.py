@@ -249,8 +249,7 @@ def script(context: Any) -> str:
     seen.see(context)
     seen.has_script = True
     name = name_of(seen, path=request.path)
-    fits = len(name) <= LONGEST_NAME  # otherwise the script has nothing to tell
-    place = Placeholder(PAGE, name) if fits else SafeString(f'{VERSIONS[0]}" data-page="')
+    place = Placeholder(PAGE, name) if len(name) <= LONGEST_NAME else SafeString(f'{VERSIONS[0]}" data-page="')
     # Django 6's, or django-csp's; a nonce would make each copy of a shared page another one.
     nonce = "" if seen.is_shared else context.get("csp_nonce", getattr(request, "csp_nonce", ""))
     attribute = format_html(' nonce="{}"', str(nonce)) if str(nonce) else ""
@@ -361,8 +360,7 @@ class Stream:
     """A streamed response, filled in part by part. The beginning of a placeholder waits for the next part."""
 
     def __init__(self, find_reader: FindReader) -> None:
-        self._begun = b""
-        self._branches: list[bool] = []
+        self._begun, self._branches = b"", list[bool]()
         # In the page's context, so that it still waits for Redis no longer than the page has left.
         fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
         self._fill_in = partial(copy_context().run, fill_in)
