@@ -19,7 +19,7 @@ from readtrack.dashboard.scope import MOMENT, Scope, Span
 from readtrack.models import FlushRun
 from readtrack.reports.breakdowns import Stage, hashes, stages
 from readtrack.reports.live import page_state
-from readtrack.reports.timelines import merged
+from readtrack.reports.periods import merged
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.sql.history import BASELINE, Sums
 from readtrack.sql.popular import Steps

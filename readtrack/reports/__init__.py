@@ -17,8 +17,7 @@ from readtrack.reports.live import (
     visitors,
     visitors_together,
 )
-from readtrack.reports.popular import Trend, most_viewed, trending, views_in
-from readtrack.reports.timelines import Point, ReaderPoint, reader_series, series
+from readtrack.reports.periods import Point, ReaderPoint, Trend, most_viewed, reader_series, series, trending, views_in
 from readtrack.store.uniques import UniquesError
 
 aviews = sync_to_async(views)
