@@ -23,20 +23,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
-from readtrack.hits import bots, visitors
-from readtrack.hits.hit import is_prefetch
-from readtrack.hits.readers import Reader
+from readtrack.hits import bots, hit, readers, visitors
 from readtrack.page import filling, shown
 from readtrack.reports import live
-from readtrack.store import day_keys
+from readtrack.store import day_keys, recording
 from readtrack.store.circuit import fail_open
-from readtrack.store.recording import mark_robots
 from readtrack.subjects import check_stage, has_read_state, parse_subject, read_state_models, subject_of, subject_of_row
 
 LONGEST_BODY = 60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
 LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
 MOST = 200  # categories in one request
-LONGEST_NAME = 1_000  # characters of a category's name
 
 Category = tuple[type[Model], Any]
 
@@ -104,7 +100,7 @@ class RefusalError(Exception):
         self.response = JsonResponse({"error": {"code": code, "message": message}}, status=status, headers=later)
 
 
-def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
+def _in_json(work: Callable[[HttpRequest, readers.Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
     """Makes a view of a function of the request and its reader, which may raise RefusalError."""
 
     @wraps(work)
@@ -124,7 +120,7 @@ def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[
 @ensure_csrf_cookie
 @require_GET
 @_in_json
-def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`GET unread/?category=…`: returns the number of new items in each category."""
     wanted = _named(request.GET.getlist("category"))
     as_of = fail_open(reports.as_of, 0)
@@ -139,7 +135,7 @@ def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
 
 
 @_in_json
-def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
     names, as_of = request.POST.getlist("category"), request.POST.get("as_of")
     if request.content_type == "application/json":
@@ -183,7 +179,7 @@ def _named(names: Sequence[str]) -> dict[str, Category]:
 
 def _category(name: str, models: Sequence[type[Model]]) -> Category:
     # Lone surrogates, which JSON allows, fit into no query; a long name must not enter a cache.
-    if len(name) <= LONGEST_NAME and not any("\ud800" <= char <= "\udfff" for char in name):
+    if len(name) <= 1_000 and not any("\ud800" <= char <= "\udfff" for char in name):
         parsed = parse_subject(name) if ":" in name else None
         if parsed is None and len(models) == 1:
             parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
@@ -247,7 +243,9 @@ def honeypot(request: HttpRequest) -> HttpResponse:
     """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its agent."""
     # No image and no link on another site, because a comment must not mark its readers as robots.
     destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
-    is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"} and not is_prefetch(request.META)
+    is_visit = (
+        destination in {"", "document"} and site in {"", "none", "same-origin"} and not hit.is_prefetch(request.META)
+    )
     if is_visit and not bots.is_bot(bots.user_agent_of(request)) and visitors.signed_in(request) is None:
         fail_open(_mark_robot, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
@@ -261,4 +259,4 @@ def _mark_robot(request: HttpRequest) -> None:
     for at in (now, now + buckets.DAY):
         visitor = day_keys.resolve(seen, at=at)
         ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back
-    mark_robots(ids - {""})
+    recording.mark_robots(ids - {""})

@@ -152,10 +152,8 @@ def in_words(views: int) -> str:
 
 def new_items(items: int) -> str:
     """Returns the number of new items as HTML; without a number (0) it is a dot."""
-    if not items:
-        return render_to_string("readtrack/dot.html").strip()
     words = {"items": items, "exact": numerals.exact(items), "short": numerals.short(items)}
-    return render_to_string("readtrack/unread_count.html", words).strip()
+    return render_to_string("readtrack/unread_count.html" if items else "readtrack/dot.html", words).strip()
 
 
 def left(placed: Placeholder | str | None, context: Any) -> SafeString:

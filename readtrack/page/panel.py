@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from django.db import Error
 from django.template.loader import render_to_string
 
-from readtrack import buckets, numerals
+from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page import filling
@@ -15,7 +15,6 @@ from readtrack.reports import breakdowns, live
 from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
 from readtrack.sql import popular, row_counts
 from readtrack.store import counters, uniques
-from readtrack.subjects import parse_subject, subject_column
 
 
 def placed(response: Any, content: bytes, user: Any | None) -> bytes:
@@ -36,7 +35,7 @@ def _shown(user: Any | None, subject: str, author: str) -> str:
     """Returns the panel, or "". For those who may not see it nothing is read but, of staff, their permissions."""
     if user is None or not (conf.VIEW_NUMBERS or is_author(user, unquote(author)) or may_view_all(user)):
         return ""
-    parsed = parse_subject(subject)
+    parsed = subjects.parse_subject(subject)
     obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
     if not obj or not may_view_numbers(user, obj):
         return ""
@@ -46,7 +45,7 @@ def _shown(user: Any | None, subject: str, author: str) -> str:
 
 def _numbers(subject: str) -> dict[str, Any]:
     """Returns the numbers as text, in one round trip; while Redis is down, those of the last flush."""
-    column, until, name = subject_column(subject), buckets.hour_index(buckets.now()) + 1, ("reading", subject)
+    column, until, name = subjects.subject_column(subject), buckets.hour_index(buckets.now()) + 1, ("reading", subject)
     # SQL comes first, because what is settled or written in between would count twice.
     gained = popular.gains([column], since=until - 24, until=until).get(column, row_counts.RowCounts(0, 0))
     stored = row_counts.by_subject([subject]).get(subject, row_counts.RowCounts(0, 0))

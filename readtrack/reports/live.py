@@ -17,9 +17,8 @@ from readtrack.hits.hit import REASONS, Hit, Reason, refusal
 from readtrack.hits.visitors import signed_in, user_id, visitor
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
-from readtrack.store import clock, counters, keys, read_state, scripts, uniques
+from readtrack.store import clock, counters, keys, read_state, recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
-from readtrack.store.recording import will_count
 from readtrack.store.skips import skips_by_reason
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of, subjects_of
 
@@ -52,7 +51,7 @@ def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
         user = signed_in(request)
         refused = refusal(request, HttpResponse(), is_anonymous=user is None) or exclusions.is_excluded(request, user)
         if not refused:
-            own = fail_open(will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
+            own = fail_open(recording.will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
     return {obj: shown[subject] + (subject in own) for obj, subject in subjects.items()}
 
 

@@ -23,7 +23,6 @@ from readtrack.store.circuit import fail_open
 from readtrack.store.trending import top_subjects
 from readtrack.subjects import AnyModel
 
-OBJECT_HOURS = keys.hour.ttl // keys.HOUR  # hours of a subject that Redis keeps
 AT_ONCE = 40  # candidates whose numbers are computed together
 
 Ranked = list[tuple[Any, int]]  # primary keys and numbers, highest first
@@ -143,7 +142,7 @@ def _hours_of(obj: Model, within: range, *, count: str) -> Counter[int]:
     if count == "reads":
         fresh[present] = reads(obj) - (last.views if last else 0)
     else:
-        hours = range(max(last.hour if last else 0, present - OBJECT_HOURS), present + 1)
+        hours = range(max(last.hour if last else 0, present - keys.hour.ttl // keys.HOUR), present + 1)
         times = [buckets.hour_start(hour) for hour in hours]
         counts = fail_open(counters.subject_hours, [0] * len(hours), times, subject=subject)
         # Without any history, views that are older than Redis's hours were counted before HISTORY was turned on.

@@ -7,7 +7,6 @@ from django import template
 from django.apps import apps
 from django.conf import settings
 from django.template.base import Parser, Token
-from django.template.context import Context
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -131,7 +130,7 @@ class PlaceholderNode(template.Node):
             raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
         self.obj, self.kind = parser.compile_filter(words[0]), words[1] if words[1:] else kind
 
-    def render(self, context: Context) -> str:
+    def render(self, context: template.Context) -> str:
         obj = self.obj.resolve(context)
         if self.kind == IF:
             unread, read = partial(self.unread.render, context), partial(self.read.render, context)
