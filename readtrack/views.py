@@ -34,8 +34,6 @@ LONGEST_BODY = 60_000  # bytes of what a script tells; browsers send no more tha
 LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
 MOST = 200  # categories in one request
 
-Category = tuple[type[Model], Any]
-
 _signer = Signer(salt="readtrack.views.outbound")
 
 
@@ -122,11 +120,8 @@ def _in_json(work: Callable[[HttpRequest, readers.Reader], dict[str, Any]]) -> C
 @_in_json
 def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`GET unread/?category=…`: returns the number of new items in each category."""
-    wanted = _named(request.GET.getlist("category"))
     as_of = fail_open(reports.as_of, 0)
-    if conf.READ_QUERYSET:
-        wanted = _visible(request, wanted)
-    subjects = {name: subject_of_row(*category) for name, category in wanted.items()}
+    subjects = _subjects(request, request.GET.getlist("category"), are_checked=bool(conf.READ_QUERYSET))
     found = live.page_state(dots=list(subjects.values()), reader=reader).unread
     if not as_of or len(found) < len(set(subjects.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
@@ -146,15 +141,14 @@ def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
             raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
     if as_of is not None and not re.fullmatch("[0-9]{1,16}", str(as_of)):  # until the year 2286
         raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
-    wanted = _named(names)
     # Only categories that exist, so that nobody can make up keys.
-    visible = {name: subject_of_row(*category) for name, category in _visible(request, wanted).items()}
+    visible = _subjects(request, names, are_checked=True)
     moment = None if as_of is None else int(as_of)
     done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=moment)
     if done is None:
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
-    is_read = [name for name in wanted if visible.get(name) in done]
-    return {"read": is_read, "unread": [name for name in wanted if name not in is_read]}
+    is_read = [name for name in visible if visible[name] in done]
+    return {"read": is_read, "unread": [name for name in dict.fromkeys(names) if name not in is_read]}
 
 
 @never_cache
@@ -167,17 +161,30 @@ def read(request: HttpRequest) -> HttpResponse:
     return (csrf_protect(_read) if is_by_cookie else _read)(request)
 
 
-def _named(names: Sequence[str]) -> dict[str, Category]:
+def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) -> dict[str, str]:
+    """Returns the subject of each category by its name. Raises RefusalError.
+
+    Checked are those that exist and that READ_QUERYSET lets the user see, with one query for each model.
+    """
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
         message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
         raise RefusalError("too_many", message % {"most": MOST})
     models = read_state_models()
-    return {name: _category(name, models) for name in names}
+    wanted = {name: _category(name, models) for name in names}
+    if are_checked:
+        allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
+        seen = set()
+        for model in {model for model, _ in wanted.values()}:
+            queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
+            found = allow(request, queryset) if allow else queryset
+            seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
+        wanted = {name: category for name, category in wanted.items() if category in seen}
+    return {name: subject_of_row(*category) for name, category in wanted.items()}
 
 
-def _category(name: str, models: Sequence[type[Model]]) -> Category:
+def _category(name: str, models: Sequence[type[Model]]) -> tuple[type[Model], Any]:
     # Lone surrogates, which JSON allows, fit into no query; a long name must not enter a cache.
     if len(name) <= 1_000 and not any("\ud800" <= char <= "\udfff" for char in name):
         parsed = parse_subject(name) if ":" in name else None
@@ -188,17 +195,6 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category:
                 parsed[0]._meta.pk.run_validators(parsed[1])
                 return parsed
     raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
-
-
-def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:
-    """Returns the categories that exist and that READ_QUERYSET lets the user see, with one query for each model."""
-    allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
-    seen = set()
-    for model in {model for model, _ in wanted.values()}:
-        queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
-        found = allow(request, queryset) if allow else queryset
-        seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
-    return {name: category for name, category in wanted.items() if category in seen}
 
 
 def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
