@@ -239,10 +239,9 @@ def honeypot(request: HttpRequest) -> HttpResponse:
     """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its agent."""
     # No image and no link on another site, because a comment must not mark its readers as robots.
     destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
-    is_visit = (
-        destination in {"", "document"} and site in {"", "none", "same-origin"} and not hit.is_prefetch(request.META)
-    )
-    if is_visit and not bots.is_bot(bots.user_agent_of(request)) and visitors.signed_in(request) is None:
+    is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"}
+    is_no_person = hit.is_prefetch(request.META) or bots.is_bot(bots.user_agent_of(request))
+    if is_visit and not is_no_person and visitors.signed_in(request) is None:
         fail_open(_mark_robot, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 

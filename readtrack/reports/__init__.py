@@ -26,33 +26,9 @@ aunread_counts = sync_to_async(unread_counts)
 areader_counts = sync_to_async(reader_counts)
 areader_series = sync_to_async(reader_series)
 
-__all__ = [
-    "Point",
-    "ReaderPoint",
-    "Reading",
-    "Stage",
-    "Trend",
-    "UniquesError",
-    "areader_counts",
-    "areader_series",
-    "as_of",
-    "aunread",
-    "aunread_counts",
-    "aviews",
-    "breakdown",
-    "funnel",
-    "has_seen",
-    "most_viewed",
-    "reader_counts",
-    "reader_series",
-    "reading",
-    "series",
-    "skips",
-    "trending",
-    "unread",
-    "unread_counts",
-    "views",
-    "views_in",
-    "visitors",
-    "visitors_together",
-]
+__all__ = ["Point", "ReaderPoint", "Reading", "Stage", "Trend", "UniquesError"]
+__all__ += ["as_of", "reader_counts", "skips", "unread", "unread_counts", "views"]
+__all__ += ["has_seen", "visitors", "visitors_together"]
+__all__ += ["breakdown", "funnel", "reading"]
+__all__ += ["most_viewed", "reader_series", "series", "trending", "views_in"]
+__all__ += ["areader_counts", "areader_series", "aunread", "aunread_counts", "aviews"]
