@@ -152,8 +152,10 @@ def in_words(views: int) -> str:
 
 def new_items(items: int) -> str:
     """Returns the number of new items as HTML; without a number (0) it is a dot."""
+    if not items:
+        return render_to_string("readtrack/dot.html").strip()
     words = {"items": items, "exact": numerals.exact(items), "short": numerals.short(items)}
-    return render_to_string("readtrack/unread_count.html" if items else "readtrack/dot.html", words).strip()
+    return render_to_string("readtrack/unread_count.html", words).strip()
 
 
 def left(placed: Placeholder | str | None, context: Any) -> SafeString:
@@ -181,8 +183,7 @@ def panel(context: Any, obj: Any) -> SafeString:
 
     Once in a page, which comes through the middleware and is no shared page.
     """
-    request = getattr(context, "request", None) or context.get("request")
-    seen = getattr(request, "readtrack", None)
+    seen = getattr(getattr(context, "request", None) or context.get("request"), "readtrack", None)
     return left(Placeholder.of(PANEL, obj) if seen and not seen.is_shared else None, context)
 
 

@@ -102,8 +102,7 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     """
     names = list(map(dimensions.name_of, conf.DIMENSIONS))
     if dimension not in names:
-        had = ", ".join(names) or "nothing yet"
-        raise ValueError(f"READTRACK['DIMENSIONS'] has no {dimension!r}; it has: {had}.")
+        raise ValueError(f"READTRACK['DIMENSIONS'] has no {dimension!r}; it has: {', '.join(names) or 'nothing yet'}.")
     found = _together([objs] if isinstance(objs, Model) else objs, f"views:{dimension}")
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
