@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from math import ceil
 from typing import Any
@@ -22,25 +23,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
-from readtrack.hits import visitors
-from readtrack.hits.hit import refusal
-from readtrack.hits.readers import Reader
-from readtrack.page import shown
-from readtrack.page.filling import PAGE, Placeholder
+from readtrack.hits import hit, readers, visitors
+from readtrack.page import filling, shown
 from readtrack.reports import live
-from readtrack.store import day_keys
+from readtrack.store import day_keys, recording
 from readtrack.store.circuit import fail_open
-from readtrack.store.recording import mark_robots
 from readtrack.subjects import check_stage, has_read_state, parse_subject, read_state_models, subject_of, subject_of_row
 
 LONGEST_BODY = 60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
-LONGEST_REFERRER = 2_048
 LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
 MOST = 200  # categories in one request
-LONGEST_NAME = 1_000  # characters of a category's name
-TIME = re.compile("[0-9]{1,16}")  # microseconds, until the year 2286
-
-Category = tuple[type[Model], Any]
 
 _signer = Signer(salt="readtrack.views.outbound")
 
@@ -68,22 +60,24 @@ def _told(request: HttpRequest) -> HttpResponse:
     known = shown.told(token) if recorder is not None and token and _is_own(request) else None
     if recorder is None or known is None:
         return JsonResponse({}, status=403)
-    page, recorder.language, places, text, made = known
+    name, recorder.language, places, text, made = known
     # From here on this is the page's own request, for the middleware to judge, count and fill in.
     recorder.is_script = True
-    request.path, request.META["HTTP_REFERER"] = page.path, referrer[:LONGEST_REFERRER]
-    if state:  # the page was counted when it was shown
-        recorder.reading = shown.reading(state, text, made=made)
-        page = page._replace(views=(), reads=page.reads if recorder.reading and recorder.reading.is_read else ())
-    if text and (conf.READ_WHEN == "read") != bool(state):
-        page = page._replace(reads=())
-    if state or conf.COUNT_BY != "server":
-        page.tell(recorder)
-    placed = [Placeholder(*place) for place in places]
+    request.path, request.META["HTTP_REFERER"] = shown.tell(name, recorder), referrer[:2_048]
+    recorder.is_shared = False
+    recorder.reading = shown.reading(state, text, made=made)
+    is_first = not state and conf.COUNT_BY != "server"  # otherwise the page was counted when it was shown
+    if not is_first:
+        recorder.views.clear()
+    is_read = recorder.reading.is_read if recorder.reading else is_first
+    if not is_read or (text and (conf.READ_WHEN == "read") != bool(state)):
+        recorder.reads.clear()
+    placed = [str(filling.Placeholder(*place)) for place in places]
     # A cookie proves itself by coming back: only then its owner is told apart from others with the same address.
-    again = bool(page.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
-    answer = {"html": {place.key: str(place) for place in placed}, "page": str(Placeholder(PAGE, shown.ANSWER))}
-    return JsonResponse({**answer, "again": again})
+    again = bool(recorder.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
+    html = {text[filling.KEY]: text for text in placed}
+    answer = str(filling.Placeholder(filling.PAGE, shown.ANSWER))
+    return JsonResponse({"html": html, "page": answer, "again": again})
 
 
 def _is_own(request: HttpRequest) -> bool:
@@ -95,15 +89,17 @@ def _is_own(request: HttpRequest) -> bool:
 
 
 class RefusalError(Exception):
-    """The reason why a request cannot be answered, which becomes the error in JSON."""
+    """A request cannot be answered; the response says why in JSON."""
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
         super().__init__(message)
-        self.code, self.status = code, status
+        # Until then Redis is not asked again (RFC 9110, 10.2.3).
+        later = {"Retry-After": str(ceil(conf.CIRCUIT))} if status == 503 else {}
+        self.response = JsonResponse({"error": {"code": code, "message": message}}, status=status, headers=later)
 
 
-def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
-    """Makes a view of a function of the request and its reader, whose RefusalError becomes the error in JSON."""
+def _in_json(work: Callable[[HttpRequest, readers.Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
+    """Makes a view of a function of the request and its reader, which may raise RefusalError."""
 
     @wraps(work)
     def view(request: HttpRequest) -> JsonResponse:
@@ -113,10 +109,7 @@ def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[
                 raise RefusalError("not_signed_in", gettext("Sign in first."), status=401)
             return JsonResponse(work(request, reader))
         except RefusalError as refusal:
-            error = {"code": refusal.code, "message": str(refusal)}
-            # Until then Redis is not asked again (RFC 9110, 10.2.3).
-            later = {"Retry-After": str(ceil(conf.CIRCUIT))} if refusal.status == 503 else {}
-            return JsonResponse({"error": error}, status=refusal.status, headers=later)
+            return refusal.response
 
     return view
 
@@ -125,13 +118,10 @@ def _in_json(work: Callable[[HttpRequest, Reader], dict[str, Any]]) -> Callable[
 @ensure_csrf_cookie
 @require_GET
 @_in_json
-def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`GET unread/?category=…`: returns the number of new items in each category."""
-    wanted = _named(request.GET.getlist("category"))
     as_of = fail_open(reports.as_of, 0)
-    if conf.READ_QUERYSET:
-        wanted = _visible(request, wanted)
-    subjects = {name: subject_of_row(*category) for name, category in wanted.items()}
+    subjects = _subjects(request, request.GET.getlist("category"), are_checked=bool(conf.READ_QUERYSET))
     found = live.page_state(dots=list(subjects.values()), reader=reader).unread
     if not as_of or len(found) < len(set(subjects.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
@@ -140,17 +130,25 @@ def unread(request: HttpRequest, reader: Reader) -> dict[str, Any]:
 
 
 @_in_json
-def _read(request: HttpRequest, reader: Reader) -> dict[str, Any]:
+def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
-    names, as_of = _body(request)
-    wanted = _named(names)
+    names, as_of = request.POST.getlist("category"), request.POST.get("as_of")
+    if request.content_type == "application/json":
+        try:
+            body = json.loads(request.body)
+            names, as_of = [str(name) for name in body["categories"] if isinstance(name, (str, int))], body.get("as_of")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
+    if as_of is not None and not re.fullmatch("[0-9]{1,16}", str(as_of)):  # until the year 2286
+        raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
     # Only categories that exist, so that nobody can make up keys.
-    visible = {name: subject_of_row(*category) for name, category in _visible(request, wanted).items()}
-    done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=as_of)
+    visible = _subjects(request, names, are_checked=True)
+    moment = None if as_of is None else int(as_of)
+    done = fail_open(tracker.mark_subjects_read, None, reader, list(visible.values()), as_of=moment)
     if done is None:
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
-    is_read = [name for name in wanted if visible.get(name) in done]
-    return {"read": is_read, "unread": [name for name in wanted if name not in is_read]}
+    is_read = [name for name in visible if visible[name] in done]
+    return {"read": is_read, "unread": [name for name in dict.fromkeys(names) if name not in is_read]}
 
 
 @never_cache
@@ -163,60 +161,40 @@ def read(request: HttpRequest) -> HttpResponse:
     return (csrf_protect(_read) if is_by_cookie else _read)(request)
 
 
-def _body(request: HttpRequest) -> tuple[list[str], int | None]:
-    """Returns the names and `as_of` of a JSON body or of a form. Raises RefusalError."""
-    names, as_of = request.POST.getlist("category"), request.POST.get("as_of")
-    if request.content_type == "application/json":
-        try:
-            body = json.loads(request.body)
-            names, as_of = [str(name) for name in body["categories"] if isinstance(name, (str, int))], body.get("as_of")
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
-    if as_of is not None and not TIME.fullmatch(str(as_of)):
-        raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
-    return names, None if as_of is None else int(as_of)
+def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) -> dict[str, str]:
+    """Returns the subject of each category by its name. Raises RefusalError.
 
-
-def _named(names: Sequence[str]) -> dict[str, Category]:
+    Checked are those that exist and that READ_QUERYSET lets the user see, with one query for each model.
+    """
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
         message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
         raise RefusalError("too_many", message % {"most": MOST})
-    models, wanted = read_state_models(), {}
-    for name in names:
-        category = _category(name, models)
-        if category is None:
-            raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
-        wanted[name] = category
-    return wanted
+    models = read_state_models()
+    wanted = {name: _category(name, models) for name in names}
+    if are_checked:
+        allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
+        seen = set()
+        for model in {model for model, _ in wanted.values()}:
+            queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
+            found = allow(request, queryset) if allow else queryset
+            seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
+        wanted = {name: category for name, category in wanted.items() if category in seen}
+    return {name: subject_of_row(*category) for name, category in wanted.items()}
 
 
-def _category(name: str, models: Sequence[type[Model]]) -> Category | None:
+def _category(name: str, models: Sequence[type[Model]]) -> tuple[type[Model], Any]:
     # Lone surrogates, which JSON allows, fit into no query; a long name must not enter a cache.
-    if len(name) > LONGEST_NAME or any("\ud800" <= char <= "\udfff" for char in name):
-        return None
-    parsed = parse_subject(name) if ":" in name else None
-    if parsed is None and len(models) == 1:
-        parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
-    if parsed is None or "\0" in unquote(name) or not has_read_state(parsed[0]):
-        return None
-    try:
-        parsed[0]._meta.pk.run_validators(parsed[1])
-    except ValidationError:
-        return None
-    return parsed
-
-
-def _visible(request: HttpRequest, wanted: dict[str, Category]) -> dict[str, Category]:
-    """Returns the categories that exist and that READ_QUERYSET lets the user see, with one query for each model."""
-    allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
-    seen = set()
-    for model in {model for model, _ in wanted.values()}:
-        queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
-        found = allow(request, queryset) if allow else queryset
-        seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
-    return {name: category for name, category in wanted.items() if category in seen}
+    if len(name) <= 1_000 and not any("\ud800" <= char <= "\udfff" for char in name):
+        parsed = parse_subject(name) if ":" in name else None
+        if parsed is None and len(models) == 1:
+            parsed = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
+        if parsed and "\0" not in unquote(name) and has_read_state(parsed[0]):
+            with suppress(ValidationError):
+                parsed[0]._meta.pk.run_validators(parsed[1])
+                return parsed
+    raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
 
 
 def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
@@ -262,7 +240,7 @@ def honeypot(request: HttpRequest) -> HttpResponse:
     # No image and no link on another site, because a comment must not mark its readers as robots.
     destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
     is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"}
-    could_count = refusal("GET", 200, request.META) in {None, "anonymous"}
+    could_count = hit.refusal("GET", 200, request.META) in {None, "anonymous"}
     if is_visit and could_count and visitors.signed_in(request) is None:
         fail_open(_mark_robot, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
@@ -276,4 +254,4 @@ def _mark_robot(request: HttpRequest) -> None:
     for at in (now, now + buckets.DAY):
         visitor = day_keys.resolve(seen, at=at)
         ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back
-    mark_robots(ids - {""})
+    recording.mark_robots(ids - {""})

@@ -13,7 +13,7 @@ from redis import Redis
 from readtrack.conf import conf
 from readtrack.hits import addresses, bots, visitors
 from readtrack.hits.hit import refusal
-from readtrack.page.shown import Shown
+from readtrack.page.shown import token_of
 from readtrack.store import keys
 from readtrack.subjects import subject_of_row
 from tests.site.models import Page
@@ -128,7 +128,7 @@ def test_nothing_that_is_sent_to_the_scripts_address_is_an_error_or_makes_up_a_k
     redis: Redis, body: Any, referrer: bytes, headers: dict[str, Any], site: str
 ) -> None:
     post = factories.post()
-    token = Shown((f"site.post:{post.pk}",), (), 0, "/posts/", is_shared=False).token(())
+    token = token_of(f"/posts/|0|0|site.post:{post.pk}|", ())
     sent = body if isinstance(body, bytes) else _changed(token, body)
     is_ours = sent == token.encode() and site == "same-origin"
     redis.flushdb()

@@ -18,7 +18,7 @@ from readtrack.conf import conf
 from readtrack.dashboard.objects import CANDIDATES, By, Objects
 from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.models import FlushRun
-from readtrack.reports import breakdowns, live, timelines
+from readtrack.reports import breakdowns, live, periods
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
@@ -252,7 +252,7 @@ class Numbers:
                     places[place][number] += count
         for number, names in enumerate(() if self.asked.is_listed else self._names.values()):
             recent = [] if number else self._answers.get("hours", [])  # Redis has the views only
-            hours = timelines.merged({name: self._stored[name] for name in names}, recent)
+            hours = periods.merged({name: self._stored[name] for name in names}, recent)
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][number] += count

@@ -14,7 +14,7 @@ from contextvars import copy_context
 from functools import cache, partial
 from secrets import compare_digest
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -28,46 +28,34 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import compress_string
 from django.utils.translation import ngettext
 
-from readtrack import numerals
+from readtrack import numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits import readers, reading, visitors
-from readtrack.hits.readers import Reader
-from readtrack.page.shown import ANSWER, LONGEST_PATH, VERSIONS, Shown
+from readtrack.page.shown import ANSWER, LONGEST_NAME, LONGEST_PATH, VERSIONS, name_of, tell, token_of
 from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
-from readtrack.subjects import (
-    author_of_counts,
-    can_be_unread,
-    is_counted,
-    subject_of,
-    why_no_read_state,
-    why_not_counted,
-)
+from readtrack.store import scripts
 
 logger = logging.getLogger("readtrack")
 
-FindReader = Callable[[], Reader | None]
+FindReader = Callable[[], readers.Reader | None]
 Result = TypeVar("Result")
-Run = Callable[..., list[Any]]  # runs calls, as `scripts.run_all` does
 
 GZIP = b"\x1f\x8b"  # the first bytes
-PADDING = 100  # random bytes at most, as Django's GZipMiddleware adds against BREACH
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
 PAGE, TEXT, PANEL = "page", "text", "panel"
 OF_COUNTS = {COUNT, EXACT, WORDS}
-OF_READERS = {DOT, UNREAD, IF}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
 MARK, PAGE_MARK, TEXT_MARK, PANEL_MARK = b"!rt!", b"!rt!page!", b"!rt!text!", b"!rt!panel!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")
 # A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
-PATTERN = re.compile(
-    rb"!rt(?=(!((?:count|exact|words|dot|unread|if|else|end|page|text|panel)![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))"
-)
+PATTERN = re.compile(rb"!rt(?=(!([a-z]{2,6}![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))")
 # May query: a count of an object that does not carry SQL's, or a panel.
 MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!!|panel!)")
 ELEMENT = re.compile(r"\A<[\w-]+")
+KEY = slice(-17, -9)  # half of the signature in a placeholder's text, by which the page's script finds the element
 # The beginning of a placeholder whose rest is in the next part of a stream.
 BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
 
@@ -85,11 +73,11 @@ class Placeholder(NamedTuple):
         """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
         is_saved = isinstance(obj, Model) and obj.pk is not None
         is_dot = kind not in OF_COUNTS and kind not in {TEXT, PANEL}
-        if is_dot and is_saved and can_be_unread(obj):
-            return cls(kind, subject_of(obj))
-        if not is_dot and is_saved and is_counted(obj.__class__):
-            author = f"|{quote(author_of_counts(obj))}" if kind == PANEL else ""
-            return cls(kind, f"{subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
+        if is_dot and is_saved and subjects.can_be_unread(obj):
+            return cls(kind, subjects.subject_of(obj))
+        if not is_dot and is_saved and subjects.is_counted(obj.__class__):
+            author = f"|{quote(subjects.author_of_counts(obj))}" if kind == PANEL else ""
+            return cls(kind, f"{subjects.subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
         if settings.DEBUG:
             _explain(obj.__class__, is_dot)
         return None
@@ -98,17 +86,13 @@ class Placeholder(NamedTuple):
         body = f"{self.kind}!{self.subject}!{'' if self.stored is None else self.stored}"
         return f"!rt!{body}!{visitors.digest('placeholder', body)}!"
 
-    @property
-    def key(self) -> str:
-        """The name by which the page's script finds the element: half of the signature."""
-        return str(self)[-17:-9]
-
 
 @cache  # once for each class
 def _explain(kind: type[Any], is_dot: bool) -> None:  # noqa: FBT001 - a keyword would slow the cache
     if not is_dot:
-        logger.warning("view_count shows nothing: %s", why_not_counted(kind) or f"this {kind.__name__} is not saved.")
-    elif problem := why_no_read_state(kind):  # others have nothing new
+        problem = subjects.why_not_counted(kind) or f"this {kind.__name__} is not saved."
+        logger.warning("view_count shows nothing: %s", problem)
+    elif problem := subjects.why_no_read_state(kind):  # others have nothing new
         logger.warning("A dot is never shown: %s", problem)
 
 
@@ -126,27 +110,26 @@ def found(content: bytes) -> dict[bytes, Placeholder]:
 
 def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dict[bytes, str]:
     """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
-    html, cached = dict.fromkeys(waiting, ""), cache(new_items)
+    page = next((text for text, entry in waiting.items() if entry.kind == PAGE), None)
+    html, cached = {}, cache(new_items)
     for text, entry in waiting.items():
+        shown = ""
         if entry.kind in OF_COUNTS:
-            html[text] = count(state.views[entry.subject], kind=entry.kind)
+            shown = count(state.views[entry.subject], kind=entry.kind)
         elif entry.kind == TEXT:
-            html[text] = str(reading.least_seconds(entry.stored or 0))
+            shown = str(reading.least_seconds(entry.stored or 0))
         elif entry.kind in {DOT, UNREAD} and (items := state.unread.get(entry.subject, 0)):
             # With bitmaps it is a dot, because a bit has no number.
-            html[text] = cached(items if entry.kind == UNREAD and conf.READ_STATE != "bitmap" else 0)
-    page = next((text for text, entry in waiting.items() if entry.kind == PAGE), None)
-    if page is None:
-        return html
-    places = {text: entry for text, entry in waiting.items() if entry.kind in OF_ELEMENTS}
-    for text, entry in places.items():  # the page's script finds each by its name
-        name = f' data-rt="{entry.key}"'
-        named, is_element = ELEMENT.subn(rf"\g<0>{name}", html[text])
-        html[text] = named if is_element else f"<span{name}{'' if html[text] else ' hidden'}>{html[text]}</span>"
-    if waiting[page].subject != ANSWER:
+            shown = cached(items if entry.kind == UNREAD and conf.READ_STATE != "bitmap" else 0)
+        if page is not None and entry.kind in OF_ELEMENTS:
+            name = f' data-rt="{text[KEY].decode()}"'
+            named, is_element = ELEMENT.subn(rf"\g<0>{name}", shown)
+            shown = named if is_element else f"<span{name}{'' if shown else ' hidden'}>{shown}</span>"
+        html[text] = shown
+    if page is not None and waiting[page].subject != ANSWER:
+        places = [entry for entry in waiting.values() if entry.kind in OF_ELEMENTS]
         texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
-        shown = Shown.named(waiting[page].subject, waiting[page].stored)
-        token = shown.token(list(places.values()), texts[0] if texts else ())
+        token = token_of(waiting[page].subject, places, texts[0] if texts else ())
         html[page] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
     return html
 
@@ -200,8 +183,7 @@ def panel(context: Any, obj: Any) -> SafeString:
 
     Once in a page, which comes through the middleware and is no shared page.
     """
-    request = getattr(context, "request", None) or context.get("request")
-    seen = getattr(request, "readtrack", None)
+    seen = getattr(getattr(context, "request", None) or context.get("request"), "readtrack", None)
     return left(Placeholder.of(PANEL, obj) if seen and not seen.is_shared else None, context)
 
 
@@ -213,12 +195,11 @@ def read_count(obj: Any) -> int | str:
 def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:
     """Returns both branches of `if_unread` between placeholders, or only `read` for an object without read state."""
     start = Placeholder.of(IF, obj)
-    if start is None:
-        return left(read(), context)
-    return left(f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}", context)
+    both = start and f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}"
+    return left(both or read(), context)
 
 
-def reader_of(context: Any) -> Reader | None:
+def reader_of(context: Any) -> readers.Reader | None:
     """Returns the reader of a template: the request's, or without a request the context's user."""
     request = getattr(context, "request", None) or context.get("request")
     if request is None:
@@ -266,8 +247,8 @@ def script(context: Any) -> str:
         return SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->") if settings.DEBUG else ""
     seen.see(context)
     seen.has_script = True
-    shown = Shown.by(seen, path=request.path)
-    place = Placeholder(PAGE, shown.name, shown.as_of) if shown.name else SafeString(f'{VERSIONS[0]}" data-page="')
+    name = name_of(seen, path=request.path)
+    place = Placeholder(PAGE, name) if len(name) <= LONGEST_NAME else SafeString(f'{VERSIONS[0]}" data-page="')
     # Django 6's, or django-csp's; a nonce would make each copy of a shared page another one.
     nonce = "" if seen.is_shared else context.get("csp_nonce", getattr(request, "csp_nonce", ""))
     attribute = format_html(' nonce="{}"', str(nonce)) if str(nonce) else ""
@@ -276,37 +257,37 @@ def script(context: Any) -> str:
 
 def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
     """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
-    for page in (entry for entry in found(content).values() if entry.kind == PAGE):
-        shown = Shown.named(page.subject, page.stored)
-        if shown.path == path[:LONGEST_PATH]:  # otherwise a fragment was cached with the script of another page in it
-            shown.tell(recorder)
+    for name in (entry.subject for entry in found(content).values() if entry.kind == PAGE):
+        # Otherwise a fragment was cached with the script of another page in it.
+        if unquote(name.partition("|")[0]) == path[:LONGEST_PATH]:
+            tell(name, recorder)
             recorder.has_script = True
     return recorder.has_seen
 
 
-def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run | None = None) -> None:
+def fill(
+    response: Any, content: bytes, find_reader: FindReader | None, *, run: Callable[..., list[Any]] = scripts.run_all
+) -> None:
     """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip, by `run`.
 
     Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the script.
     """
-    is_shared = find_reader is None
-    find_reader = find_reader or (lambda: None)
+    reader = cache(find_reader or (lambda: None))
     if response.streaming:
-        stream = Stream(find_reader)
+        stream = Stream(reader)
         replace = stream.afilled if response.is_async else stream.filled
         response.streaming_content = replace(response.streaming_content)
         return
-    reader = cache(find_reader)
     kind = response.get("Content-Type", "")
     # Of other charsets the letters that all have in common, and numbers in place of the others.
     charset = "utf-8" if kind.endswith("utf-8") or response.charset.lower() == "utf-8" else "ascii"
     content = filled(content, reader, is_json="json" in kind, charset=charset, run=run)
     if response.get("Content-Encoding", "") == "gzip":
-        content = compress_string(content, max_random_bytes=PADDING)
+        content = compress_string(content, max_random_bytes=100)  # as Django's GZipMiddleware does against BREACH
     response.content = content
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
-    if reader.cache_info().currsize and not is_shared:  # the page has dots
+    if reader.cache_info().currsize and find_reader:  # the page has dots
         keep_apart(response, is_personal=reader() is not None)
 
 
@@ -329,7 +310,7 @@ def filled(
     is_json: bool = False,
     charset: str = "utf-8",
     branches: list[bool] | None = None,
-    run: Run | None = None,
+    run: Callable[..., list[Any]] = scripts.run_all,
 ) -> bytes:
     """Returns the content with all placeholders replaced. `branches` are those open since earlier parts of a stream."""
     waiting, open_ = found(content), [] if branches is None else branches
@@ -339,7 +320,7 @@ def filled(
     for entry in (one for one in waiting.values() if one.kind in OF_COUNTS):
         before = counts.get(entry.subject)
         counts[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
-    dots = {entry.subject for entry in waiting.values() if entry.kind in OF_READERS}
+    dots = {entry.subject for entry in waiting.values() if entry.kind in {DOT, UNREAD, IF}}
     reader = find_reader() if dots else None
     state = live.page_state(counts=counts, dots=list(dots), reader=reader, run=run)
     html, parts, end = rendered(waiting, state), list[bytes](), 0
@@ -363,24 +344,22 @@ def filled(
 
 async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool) -> Result:
     """Returns the result of the work in Django's own thread, which closes its connections to SQL, or in any other."""
-    run = work if is_sensitive else partial(_run_and_close, work)
-    return await sync_to_async(run, thread_sensitive=is_sensitive)(*args)
 
+    def run() -> Result:
+        try:
+            return work(*args)
+        finally:
+            for connection in [] if is_sensitive else connections.all(initialized_only=True):  # most often none
+                connection.close()
 
-def _run_and_close(work: Callable[..., Result], *args: Any) -> Result:
-    try:
-        return work(*args)
-    finally:
-        for connection in connections.all(initialized_only=True):  # of this thread, most often none
-            connection.close()
+    return await sync_to_async(run, thread_sensitive=is_sensitive)()
 
 
 class Stream:
     """A streamed response, filled in part by part. The beginning of a placeholder waits for the next part."""
 
     def __init__(self, find_reader: FindReader) -> None:
-        self._begun = b""
-        self._branches: list[bool] = []
+        self._begun, self._branches = b"", list[bool]()
         # In the page's context, so that it still waits for Redis no longer than the page has left.
         fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
         self._fill_in = partial(copy_context().run, fill_in)
@@ -394,15 +373,13 @@ class Stream:
 
     async def afilled(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for part in parts:
-            if whole := self._whole(part):
-                yield await self._afill_in(whole)
-        if self._begun:
-            yield await self._afill_in(self._begun)
-
-    async def _afill_in(self, content: bytes) -> bytes:
-        if MARK in content or self._branches:
-            return await in_thread(self._fill_in, content, is_sensitive=bool(MAY_QUERY.search(content)))
-        return content
+            whole = self._whole(part)
+            if MARK in whole or (whole and self._branches):
+                whole = await in_thread(self._fill_in, whole, is_sensitive=bool(MAY_QUERY.search(whole)))
+            if whole:
+                yield whole
+        if self._begun:  # no placeholder, so nobody is asked
+            yield self._fill_in(self._begun)
 
     def _whole(self, part: bytes) -> bytes:
         content = self._begun + part

@@ -7,19 +7,14 @@ from urllib.parse import unquote
 from django.db import Error
 from django.template.loader import render_to_string
 
-from readtrack import buckets
+from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
-from readtrack.numerals import exact
 from readtrack.page import filling
-from readtrack.reports import live
+from readtrack.reports import breakdowns, live
 from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
-from readtrack.reports.breakdowns import hashes
 from readtrack.sql import popular, row_counts
-from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, uniques
-from readtrack.store.counters import Hash, Name
-from readtrack.subjects import parse_subject, subject_column
 
 
 def placed(response: Any, content: bytes, user: Any | None) -> bytes:
@@ -40,7 +35,7 @@ def _shown(user: Any | None, subject: str, author: str) -> str:
     """Returns the panel, or "". For those who may not see it nothing is read but, of staff, their permissions."""
     if user is None or not (conf.VIEW_NUMBERS or is_author(user, unquote(author)) or may_view_all(user)):
         return ""
-    parsed = parse_subject(subject)
+    parsed = subjects.parse_subject(subject)
     obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
     if not obj or not may_view_numbers(user, obj):
         return ""
@@ -50,19 +45,20 @@ def _shown(user: Any | None, subject: str, author: str) -> str:
 
 def _numbers(subject: str) -> dict[str, Any]:
     """Returns the numbers as text, in one round trip; while Redis is down, those of the last flush."""
-    column, until, name = subject_column(subject), buckets.hour_index(buckets.now()) + 1, ("reading", subject)
+    column, until, name = subjects.subject_column(subject), buckets.hour_index(buckets.now()) + 1, ("reading", subject)
     # SQL comes first, because what is settled or written in between would count twice.
-    gained = popular.gains([column], since=until - 24, until=until).get(column, RowCounts(0, 0))
-    stored = row_counts.by_subject([subject]).get(subject, RowCounts(0, 0))
+    gained = popular.gains([column], since=until - 24, until=until).get(column, row_counts.RowCounts(0, 0))
+    stored = row_counts.by_subject([subject]).get(subject, row_counts.RowCounts(0, 0))
     reads = counters.hashes([subject], [name[0]])
     state = live.page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
     is_live, views = bool(state.others and all(state.others)), state.views[subject]  # else their server is silent
-    visitors, reading = state.others if is_live else ({subject: 0}, dict[Name, Hash]())
-    counts = hashes([subject], [name[0]], {one: found for one, found in reading.items() if found.counts})[name]
+    visitors, reading = state.others if is_live else ({subject: 0}, dict[counters.Name, counters.Hash]())
+    found = {one: counts for one, counts in reading.items() if counts.counts}
+    counts = breakdowns.hashes([subject], [name[0]], found)[name]
     return {
         "is_live": is_live,
-        "views": exact(views),
-        "day_views": exact(gained.views + views - stored.views) if conf.HISTORY else "",
-        "visitors": exact(min(views, max(visitors[subject], stored.visitors))),  # a sketch may be higher
-        "reads": exact(counts[READ]) if counts else "",
+        "views": numerals.exact(views),
+        "day_views": numerals.exact(gained.views + views - stored.views) if conf.HISTORY else "",
+        "visitors": numerals.exact(min(views, max(visitors[subject], stored.visitors))),  # a sketch may be higher
+        "reads": numerals.exact(counts[READ]) if counts else "",
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from time import time
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 from django.core import signing
@@ -22,66 +22,44 @@ from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
 SALT = "readtrack.page.shown"
-LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
-LONGEST_PATH = 500
+LONGEST_NAME, LONGEST_PATH = 4_000, 500  # characters of a page's name in its placeholder, and of a path in it
 MOST_PLACES = 200  # counts and dots of a page that the script fills in; a page with more keeps the others as they are
 PLAIN, READING = (files("readtrack.page").joinpath(name).read_bytes() for name in ("script.js", "reading.js"))
 # The script by its version: for pages without a marked text, and for pages with one.
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
 SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
 ANSWER = "-"  # in place of a name: the response answers the script
-STATE = re.compile("([0-9]{1,5}) ([01])")  # of a reading: seconds of engagement, and 1 if the text was read
 
 
-class Shown(NamedTuple):
-    """The subjects that a page views and reads, and its path."""
+def name_of(seen: Recorder, *, path: str) -> str:
+    """Returns the name of the page with that path: what it shows, as far as the recorder knows now."""
+    # By Redis's clock (µs); what was published since then is not in the page.
+    as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
+    path = quote(path[:LONGEST_PATH], safe="/", errors="replace")
+    return f"{path}|{seen.is_shared:d}|{max(0, as_of)}|{','.join(seen.views)}|{','.join(seen.reads)}"
 
-    views: tuple[str, ...]
-    reads: tuple[str, ...]
-    as_of: int  # Redis's clock (µs) when the page was made; what was published since is not in it
-    path: str
-    is_shared: bool
 
-    @classmethod
-    def by(cls, seen: Recorder, *, path: str) -> "Shown":
-        """Returns what the page with that path shows, as far as the recorder knows now."""
-        as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
-        return cls(tuple(seen.views), tuple(seen.reads), max(0, as_of), path[:LONGEST_PATH], seen.is_shared)
+def tell(name: str, recorder: Recorder) -> str:
+    """Hands what the page shows to the recorder of a request whose view did not collect it. Returns the page's path."""
+    path, is_shared, as_of, views, reads = name.split("|")
+    recorder.views.update(dict.fromkeys(filter(None, views.split(","))))
+    recorder.reads.update(dict.fromkeys(filter(None, reads.split(","))))
+    recorder.as_of, recorder.is_shared = int(as_of), is_shared == "1"
+    return unquote(path)
 
-    @classmethod
-    def named(cls, name: str, as_of: int | None) -> "Shown":
-        """Returns what the name in a placeholder stands for."""
-        shared, path, *both = name.split("|")
-        views, reads = (tuple(filter(None, names.split(","))) for names in both)
-        return cls(views, reads, as_of or 0, unquote(path), shared == "1")
 
-    @property
-    def name(self) -> str:
-        """The name for a placeholder; "" for a page that shows more than fits in."""
-        path = quote(self.path, safe="/", errors="replace")
-        name = f"{self.is_shared:d}|{path}|{','.join(self.views)}|{','.join(self.reads)}"
-        return name if len(name) <= LONGEST_NAME else ""
-
-    def token(self, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
-        """Returns the token for the page's script, "" with nothing to tell; `text` has a subject and its words."""
-        views, reads = (self.views, self.reads) if conf.COUNT_BY != "server" else ((), ())
-        if text and conf.READ_WHEN == "read":
-            reads = self.reads
-        if not any((views, reads, places, text)):
-            return ""
-        told = [views, reads, self.as_of, self.path, get_language() or "", places[:MOST_PLACES], text, int(time())]
-        return signing.dumps(told, salt=_salt(), compress=True)
-
-    def tell(self, recorder: Recorder) -> None:
-        """Hands views and reads to the recorder of a request whose view did not collect them."""
-        recorder.views.update(dict.fromkeys(self.views))
-        recorder.reads.update(dict.fromkeys(self.reads))
-        recorder.as_of, recorder.is_shared = self.as_of, self.is_shared
+def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
+    """Returns the token for the page's script, "" with nothing to tell; `text` has a subject and its words."""
+    has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
+    if not (has_subjects or places or text):
+        return ""
+    told = [name, get_language() or "", places[:MOST_PLACES], text, int(time())]
+    return signing.dumps(told, salt=_salt(), compress=True)
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     """Returns what the script says of the text, as far as there was time for it since the page was made."""
-    said = STATE.fullmatch(state)
+    said = re.fullmatch("([0-9]{1,5}) ([01])", state)  # seconds of engagement, and 1 if the text was read
     if not (said and text):
         return None
     subject, words = text
@@ -89,12 +67,11 @@ def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     return Reading(subject, least, max(0, seconds), said[2] == "1" and seconds >= least)
 
 
-def told(token: str) -> tuple[Shown, str, list[Any], list[Any], int] | None:
-    """Returns the page, its language, placeholders, text, and time; None for a token that is not ours, or too old."""
+def told(token: str) -> tuple[str, str, list[Any], list[Any], int] | None:
+    """Returns the page's name, language, placeholders, text and time; None for a token that is not ours, or too old."""
     try:
-        content = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
-        views, reads, as_of, path, language, places, text, made = content
-        return Shown(tuple(views), tuple(reads), as_of, path, is_shared=False), language, places, text, made
+        name, language, places, text, made = signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE)
+        return name, language, places, text, made
     except (signing.BadSignature, TypeError, ValueError):  # the last two for a token of another version
         return None
 
@@ -114,4 +91,4 @@ def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Mod
         recorder.view(obj)
     for obj in reads:
         recorder.read(obj)
-    return Shown.by(recorder, path=request.path).token(())
+    return token_of(name_of(recorder, path=request.path), ())

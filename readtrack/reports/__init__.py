@@ -3,14 +3,11 @@
 `views` and `unread` are for pages: while Redis is down they return SQL's counts and no dots.
 """
 
+from asgiref.sync import sync_to_async
+
 from readtrack.reports.breakdowns import Reading, Stage, breakdown, funnel, reading
 from readtrack.reports.live import (
-    UniquesError,
-    areader_counts,
     as_of,
-    aunread,
-    aunread_counts,
-    aviews,
     has_seen,
     reader_counts,
     skips,
@@ -20,36 +17,18 @@ from readtrack.reports.live import (
     visitors,
     visitors_together,
 )
-from readtrack.reports.popular import Trend, most_viewed, trending, views_in
-from readtrack.reports.timelines import Point, ReaderPoint, areader_series, reader_series, series
+from readtrack.reports.periods import Point, ReaderPoint, Trend, most_viewed, reader_series, series, trending, views_in
+from readtrack.store.uniques import UniquesError
 
-__all__ = [
-    "Point",
-    "ReaderPoint",
-    "Reading",
-    "Stage",
-    "Trend",
-    "UniquesError",
-    "areader_counts",
-    "areader_series",
-    "as_of",
-    "aunread",
-    "aunread_counts",
-    "aviews",
-    "breakdown",
-    "funnel",
-    "has_seen",
-    "most_viewed",
-    "reader_counts",
-    "reader_series",
-    "reading",
-    "series",
-    "skips",
-    "trending",
-    "unread",
-    "unread_counts",
-    "views",
-    "views_in",
-    "visitors",
-    "visitors_together",
-]
+aviews = sync_to_async(views)
+aunread = sync_to_async(unread)
+aunread_counts = sync_to_async(unread_counts)
+areader_counts = sync_to_async(reader_counts)
+areader_series = sync_to_async(reader_series)
+
+__all__ = ["Point", "ReaderPoint", "Reading", "Stage", "Trend", "UniquesError"]
+__all__ += ["as_of", "reader_counts", "skips", "unread", "unread_counts", "views"]
+__all__ += ["has_seen", "visitors", "visitors_together"]
+__all__ += ["breakdown", "funnel", "reading"]
+__all__ += ["most_viewed", "reader_series", "series", "trending", "views_in"]
+__all__ += ["areader_counts", "areader_series", "aunread", "aunread_counts", "aviews"]

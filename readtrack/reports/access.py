@@ -9,8 +9,6 @@ from django.utils.module_loading import import_string
 from readtrack.conf import conf, says_true
 from readtrack.subjects import author_of_counts, subject_of
 
-PERMISSION = "readtrack.view_numbers"
-
 
 def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
     """Returns True if the user may see the numbers of the object, or (None) of the whole site.
@@ -32,7 +30,7 @@ def _allows(user: Any, obj: Model | None) -> bool:
 
 def may_view_all(user: Any) -> bool:
     """Returns True for staff with the permission. Others cost no query."""
-    return bool(getattr(user, "is_staff", False) and user.has_perm(PERMISSION))
+    return bool(getattr(user, "is_staff", False) and user.has_perm("readtrack.view_numbers"))
 
 
 def is_author(user: Any, author: str) -> bool:

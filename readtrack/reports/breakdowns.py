@@ -14,7 +14,6 @@ from readtrack.reports.live import is_sound, views
 from readtrack.sql import archive
 from readtrack.store import counters, keys
 from readtrack.store.circuit import fail_open
-from readtrack.store.counters import Hash, Name
 from readtrack.subjects import counted_subject_of, enters_funnel, subject_of
 
 
@@ -41,17 +40,18 @@ def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
     return stages(found, {subject_of(obj): count for obj, count in views(outside).items()})
 
 
-def stages(found: Mapping[Name, Counter[str]], viewed: Mapping[str, int]) -> list[Stage]:
+def stages(found: Mapping[counters.Name, Counter[str]], viewed: Mapping[str, int]) -> list[Stage]:
     """Returns the stages of funnels together; `viewed` are the views of subjects whose views enter no funnel."""
-    totals = _summed(counts for (_, subject), counts in found.items() if subject not in viewed)
-    others = _summed(counts for (_, subject), counts in found.items() if subject in viewed)
+    totals, others = Counter[str](), Counter[str]()
+    for (_, subject), counted in found.items():
+        (others if subject in viewed else totals).update(counted)
     # A step without a counted view counts as a view, too.
     totals[conf.FUNNEL[0]] += max(others.pop(conf.FUNNEL[0], 0), sum(viewed.values()))
     totals.update(others)
     first = totals[conf.FUNNEL[0]]
     counts = [totals[name] for name in conf.FUNNEL]
     return [
-        Stage(name, count, _share(count, first), _share(count, before))
+        Stage(name, count, count / first if first else 0.0, count / before if before else 0.0)
         for name, count, before in zip(conf.FUNNEL, counts, [first, *counts])  # noqa: B905 - nothing comes after the last
     ]
 
@@ -73,9 +73,9 @@ def reading(objs: Model | Iterable[Model]) -> Reading:
     Views are all views: a ratio is low where the text was marked after it was published, or the script is blocked.
     """
     several = [objs] if isinstance(objs, Model) else list(objs)
-    found = _summed(hashes([subject_of(obj) for obj in several], ["reading"]).values())
+    found = _together(several, "reading")
     total = sum(views(several).values())
-    return Reading(total, found[ENGAGED], found[READ], _share(found[READ], total), median(found))
+    return Reading(total, found[ENGAGED], found[READ], found[READ] / total if total else 0.0, median(found))
 
 
 def reads(obj: Model) -> int:
@@ -102,16 +102,18 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     """
     names = list(map(dimensions.name_of, conf.DIMENSIONS))
     if dimension not in names:
-        had = ", ".join(names) or "nothing yet"
-        raise ValueError(f"READTRACK['DIMENSIONS'] has no {dimension!r}; it has: {had}.")
-    several = [objs] if isinstance(objs, Model) else objs
-    found = _summed(hashes([subject_of(obj) for obj in several], [f"views:{dimension}"]).values())
+        raise ValueError(f"READTRACK['DIMENSIONS'] has no {dimension!r}; it has: {', '.join(names) or 'nothing yet'}.")
+    found = _together([objs] if isinstance(objs, Model) else objs, f"views:{dimension}")
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
+def _together(objs: Iterable[Model], kind: str) -> Counter[str]:
+    return sum(hashes([subject_of(obj) for obj in objs], [kind]).values(), Counter[str]())
+
+
 def hashes(
-    subjects: Sequence[str], kinds: Sequence[str], live: Mapping[Name, Hash] | None = None
-) -> dict[Name, Counter[str]]:
+    subjects: Sequence[str], kinds: Sequence[str], live: Mapping[counters.Name, counters.Hash] | None = None
+) -> dict[counters.Name, Counter[str]]:
     """Returns the counts by kind and subject; a hash that Redis lost takes a query and another round trip.
 
     `live` is what Redis has, where a caller has asked already. While Redis is down they are those that SQL stores.
@@ -126,15 +128,7 @@ def hashes(
     counts = {name: Counter(one.counts) for name, one in found.items()}
     asked = cache(is_sound)
     for name in lacking:
-        in_sql, now = Counter(stored[name]), found.get(name, Hash({}))
+        in_sql, now = Counter(stored[name]), found.get(name, counters.Hash({}))
         is_whole = now.is_settled or not in_sql or not asked(keys.tag(name[1]))
         counts[name] = Counter(now.counts) | in_sql if is_whole else Counter(now.counts) + in_sql
     return counts
-
-
-def _summed(found: Iterable[Counter[str]]) -> Counter[str]:
-    return sum(found, Counter[str]())
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0

@@ -6,7 +6,6 @@ from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
-from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 from django.db.models import Model
@@ -14,16 +13,12 @@ from django.db.models import Model
 from readtrack import buckets
 from readtrack.hits import exclusions, readers
 from readtrack.hits.hit import REASONS, Hit, Reason, refusal
-from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import signed_in, user_id, visitor
 from readtrack.models import Tracked
 from readtrack.sql import row_counts, runs
-from readtrack.store import clock, counters, keys, read_state, scripts, uniques
+from readtrack.store import clock, counters, keys, read_state, recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
-from readtrack.store.recording import will_count
-from readtrack.store.scripts import Call
 from readtrack.store.skips import skips_by_reason
-from readtrack.store.uniques import UniquesError as UniquesError
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of, subjects_of
 
 
@@ -48,21 +43,15 @@ def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
     shown = page_state(counts={subject: loaded(obj) for obj, subject in subjects.items()}).views
-    own = _announced(subjects.values())
-    return {obj: shown[subject] + (subject in own) for obj, subject in subjects.items()}
-
-
-def _announced(subjects: Iterable[str]) -> list[str]:
-    """Returns those of the subjects whose view by the present request will count, although it is not recorded yet."""
     request: Any = (page := present_page.get()) and page.request
-    announced = tuple(subject for subject in subjects if request and subject in request.readtrack.views)
-    if not announced:
-        return []
-    user = signed_in(request)
-    reason = refusal(request.method, 200, request.META, is_anonymous=user is None)
-    if reason or exclusions.is_excluded(request, user):
-        return []
-    return fail_open(will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
+    announced = tuple(subject for subject in subjects.values() if request and subject in request.readtrack.views)
+    own: list[str] = []  # whose view by the present request will count, although it is not recorded yet
+    if announced:
+        user = signed_in(request)
+        reason = refusal(request.method, 200, request.META, is_anonymous=user is None)
+        if not (reason or exclusions.is_excluded(request, user)):
+            own = fail_open(recording.will_count, [], Hit(visitor(request, user), buckets.now(), views=announced))
+    return {obj: shown[subject] + (subject in own) for obj, subject in subjects.items()}
 
 
 def loaded(obj: Any, name: str = "view_count") -> int | None:
@@ -109,9 +98,9 @@ def page_state(
     *,
     counts: Mapping[str, int | None] = {},
     dots: Sequence[str] = (),
-    reader: Reader | None = None,
-    others: Sequence[Call[Any]] = (),
-    run: Callable[..., list[Any]] | None = None,
+    reader: readers.Reader | None = None,
+    others: Sequence[scripts.Call[Any]] = (),
+    run: Callable[..., list[Any]] = scripts.run_all,
 ) -> PageState:
     """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts, and no read state.
 
@@ -124,8 +113,7 @@ def page_state(
         stored.update(_read(lacking))
     totals = [counters.totals(some) for some in scripts.parted(stored)]
     read = [read_state.unread(reader, some) for some in scripts.parted(dots)] if reader is not None else []
-    ask: Callable[..., list[Any]] = run or scripts.run_all
-    answers = fail_open(ask, [], *totals, *read, *others)
+    answers = fail_open(run, [], *totals, *read, *others)
     first, end = len(totals), len(totals) + len(read)
     asked = cache(is_sound)
     for subject, total in ChainMap(*answers[:first]).items():
@@ -167,9 +155,8 @@ def visitors(objs: Iterable[AnyModel], *, days: int | None = None, at: datetime 
 
 def _stored(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
     carried = {subject: loaded(obj, "visitor_count") for obj, subject in subjects.items()}
-    found = row_counts.by_subject(subject for subject, count in carried.items() if count is None)
-    read = {subject: counts.visitors for subject, counts in found.items()}
-    return {subject: read.get(subject, 0) if count is None else count for subject, count in carried.items()}
+    read = row_counts.by_subject(subject for subject, count in carried.items() if count is None)
+    return {name: read[name].visitors if name in read else count or 0 for name, count in carried.items()}
 
 
 def visitors_together(objs: Iterable[Model]) -> int:
@@ -194,7 +181,7 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
     number = readers.number_of(readers.or_none(user.pk))
     strategy, day = uniques.strategy_of(subject), buckets.day_bucket(buckets.now(at))
     if at is not None and day not in buckets.day_buckets(strategy.covers_days, until=buckets.now()):
-        raise UniquesError(f"The strategy {strategy.name!r} does not know who viewed what on {day}.")
+        raise uniques.UniquesError(f"The strategy {strategy.name!r} does not know who viewed what on {day}.")
     return strategy.has_seen(subject, visitor=user_id(user.pk), reader=number, day=day)
 
 
@@ -213,9 +200,3 @@ def is_sound(tag: str) -> bool:
         return False
     # Neither epoch of a Redis that went back is the one that SQL knows.
     return epoch is not None and (known is None or known.current in (epoch.current, epoch.previous))
-
-
-aviews = sync_to_async(views)
-aunread = sync_to_async(unread)
-aunread_counts = sync_to_async(unread_counts)
-areader_counts = sync_to_async(reader_counts)

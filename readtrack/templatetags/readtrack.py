@@ -6,8 +6,7 @@ from typing import Any
 from django import template
 from django.apps import apps
 from django.conf import settings
-from django.template.base import FilterExpression, Parser, Token
-from django.template.context import Context
+from django.template.base import Parser, Token
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -28,7 +27,7 @@ def view_count(parser: Parser, token: Token) -> template.Node:
     With `words` it shows `1.2k views`, with `exact` the text `1,234`. `{% view_count post as views %}` sets a number,
     `{% view_count post words as text %}` a text.
     """
-    return PlaceholderNode(*_parsed(parser, token, COUNT, EXACT, WORDS))
+    return PlaceholderNode(parser, token, COUNT, EXACT, WORDS)
 
 
 @register.tag
@@ -37,7 +36,7 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
 
     `{% unread_dot category as is_unread %}` sets True or False.
     """
-    return PlaceholderNode(*_parsed(parser, token, DOT))
+    return PlaceholderNode(parser, token, DOT)
 
 
 @register.tag
@@ -46,20 +45,20 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
 
     `{% unread_count category as items %}` sets the number, 0 or 1 with a bitmap.
     """
-    return PlaceholderNode(*_parsed(parser, token, UNREAD))
+    return PlaceholderNode(parser, token, UNREAD)
 
 
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
     """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are rendered."""
-    obj, _, target = _parsed(parser, token, IF)
-    if target:
+    node = PlaceholderNode(parser, token, IF)
+    if node.target:
         raise template.TemplateSyntaxError("if_unread sets no name; {% unread_dot object as name %} does.")
-    unread, read = parser.parse(("else", "endif_unread")), template.NodeList()
+    node.unread = parser.parse(("else", "endif_unread"))
     if parser.next_token().contents == "else":
-        read = parser.parse(("endif_unread",))
+        node.read = parser.parse(("endif_unread",))
         parser.delete_first_token()
-    return IfUnreadNode(obj, unread, read)
+    return node
 
 
 @register.simple_tag
@@ -83,7 +82,7 @@ def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "vie
     """
     if days not in (None, *DAYS):
         raise ValueError(f"most_viewed has lists of {', '.join(map(str, DAYS))} days, not of {days}.")
-    return reports.most_viewed(_model(of), limit, days=days, by=by)
+    return reports.most_viewed(apps.get_model(of) if isinstance(of, str) else of, limit, days=days, by=by)
 
 
 @register.simple_tag
@@ -92,7 +91,7 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[re
 
     `hours=24` makes it the last day, `of="blog.Post"` a single model.
     """
-    return reports.trending(limit, hours=hours, model=_model(of) if of else None)
+    return reports.trending(limit, hours=hours, model=apps.get_model(of) if of else None)
 
 
 @register.simple_tag
@@ -107,10 +106,6 @@ def views_in(obj: Any, days: int = 7) -> int | str:
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
 
 
-def _model(of: Any) -> Any:
-    return apps.get_model(of) if isinstance(of, str) else of
-
-
 register.simple_tag(views.outbound_url)
 register.simple_tag(filling.read_count)
 register.simple_tag(filling.script, takes_context=True, name="readtrack_script")
@@ -119,13 +114,27 @@ register.simple_block_tag(filling.text, takes_context=True, name="readtrack_text
 
 
 class PlaceholderNode(template.Node):
-    """Leaves a placeholder; with `as name` it sets the name to the value."""
+    """Leaves a placeholder, or with `as name` sets the name to the value; IF leaves two around its parts."""
 
-    def __init__(self, obj: FilterExpression, kind: str, target: str | None) -> None:
-        self.obj, self.kind, self.target = obj, kind, target
+    child_nodelists = ("unread", "read")
+    unread = read = template.NodeList()
 
-    def render(self, context: Context) -> str:
+    def __init__(self, parser: Parser, token: Token, kind: str, *options: str) -> None:
+        """Reads the object, an option in place of the kind, and the name. Raises TemplateSyntaxError."""
+        name, *words = token.split_contents()
+        self.target = None
+        if len(words) > 2 and words[-2] == "as":
+            *words, _, self.target = words
+        if not words or len(words) > 2 or any(word not in options for word in words[1:]):
+            usage = f" [{' or '.join(options)}]" if options else ""
+            raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
+        self.obj, self.kind = parser.compile_filter(words[0]), words[1] if words[1:] else kind
+
+    def render(self, context: template.Context) -> str:
         obj = self.obj.resolve(context)
+        if self.kind == IF:
+            unread, read = partial(self.unread.render, context), partial(self.read.render, context)
+            return filling.branches(obj, context, unread=unread, read=read)
         place = Placeholder.of(self.kind, obj)
         if self.target is None:
             return filling.left(place, context)
@@ -139,26 +148,3 @@ class PlaceholderNode(template.Node):
             value = items > 0 if self.kind == DOT else items
         context[self.target] = value
         return ""
-
-
-class IfUnreadNode(template.Node):
-    child_nodelists = ("unread", "read")
-
-    def __init__(self, obj: FilterExpression, unread: template.NodeList, read: template.NodeList) -> None:
-        self.obj, self.unread, self.read = obj, unread, read
-
-    def render(self, context: Context) -> str:
-        unread, read = partial(self.unread.render, context), partial(self.read.render, context)
-        return filling.branches(self.obj.resolve(context), context, unread=unread, read=read)
-
-
-def _parsed(parser: Parser, token: Token, kind: str, *options: str) -> tuple[FilterExpression, str, str | None]:
-    """Returns the tag's object, its kind or option, and the name after `as`. Raises TemplateSyntaxError."""
-    name, *words = token.split_contents()
-    target = None
-    if len(words) > 2 and words[-2] == "as":
-        *words, _, target = words
-    if not words or len(words) > 2 or any(word not in options for word in words[1:]):
-        usage = f" [{' or '.join(options)}]" if options else ""
-        raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
-    return parser.compile_filter(words[0]), words[1] if words[1:] else kind, target

@@ -18,7 +18,7 @@ from readtrack import buckets, views
 from readtrack.hits import visitors
 from readtrack.hits.hit import Hit, refusal
 from readtrack.page import filling
-from readtrack.page.shown import Shown
+from readtrack.page.shown import token_of
 from readtrack.store import recording, scripts
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import table
@@ -149,7 +149,7 @@ def environ(page: str, visitor: Environ) -> Environ:
     if page == "script":
         list(get_wsgi_application()(environ("post", visitor), _start))
         shown = POSTS[(next(_posts) - 1) % len(POSTS)]
-        token = Shown((f"site.post:{shown.pk}",), (), 0, "/post/", is_shared=False).token(())
+        token = token_of(f"/post/|0|0|site.post:{shown.pk}|", ())
         told = RequestFactory().post("/script/", f"{token}\n", content_type="text/plain").environ
         return {**told, **visitor, "HTTP_SEC_FETCH_SITE": "same-origin"}
     return {**RequestFactory().get(f"/{page}/").environ, **visitor}
