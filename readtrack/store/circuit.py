@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
@@ -12,15 +11,13 @@ from struct import pack
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
-from redis.exceptions import RedisError as RedisError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from readtrack.conf import conf
 from readtrack.signals import redis_failed
 
 logger = logging.getLogger("readtrack")
-
-NEARLY = 0.98  # share of a page's time that is as good as all, because each change of a limit takes time
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -97,20 +94,6 @@ def time_left() -> float:
     return page.left if page else inf
 
 
-@contextmanager
-def waiting_for(server: Circuit) -> Iterator[None]:
-    """Notes how long the page waits in the block in the circuit of a server of a cluster, and nowhere else."""
-    page = present_page.get()
-    before = page.left + page.elsewhere if page else 0.0  # less what blocks within the block note
-    try:
-        yield
-    finally:
-        if page:
-            waited = before - page.left - page.elsewhere
-            page.elsewhere += waited
-            server.note_wait(waited)
-
-
 def within_page(
     limit: Callable[[float], object],
     most: float,
@@ -123,7 +106,7 @@ def within_page(
     seconds = most if page is None else min(most, page.left)
     if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")
-    is_short = seconds < most * NEARLY
+    is_short = seconds < most * 0.98  # a little less is as good as all, because each change of a limit takes time
     if is_short:
         limit(seconds)
     began = time.perf_counter()
