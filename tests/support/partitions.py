@@ -178,10 +178,7 @@ class PlainNames(Redis):
         """Returns the names of each key in the partitions that have it, or in one that could."""
         found = [self._possible(name.decode() if isinstance(name, bytes) else str(name)) for name in names]
         asked = [place for places in found if len(places) > 1 for place in places]
-        pipeline: Any = super().pipeline(transaction=False)
-        for place in asked:
-            pipeline.exists(place)
-        exist = dict(zip(asked, pipeline.execute(), strict=True))
+        exist = {place: self._send("EXISTS", place) for place in asked}
         return [[place for place in places if exist.get(place)] or places[:1] for places in found]
 
     def _possible(self, key: str) -> list[str]:
