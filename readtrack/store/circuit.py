@@ -123,10 +123,7 @@ def within_page(
 
 
 def kernel_limit(sock: socket, seconds: float) -> None:
-    """Limits how long the socket, which blocks, waits.
-
-    For a time-out of Python's own it waits first and then asks, and between the two, other threads run.
-    """
+    """Limits how long the socket, which blocks, waits: for Python's time-outs it waits first, and other threads run."""
     value = pack("ll", int(seconds), max(1, int(seconds % 1 * 1_000_000)))  # 0 would be no limit
     for option in (SO_RCVTIMEO, SO_SNDTIMEO):
         sock.setsockopt(SOL_SOCKET, option, value)

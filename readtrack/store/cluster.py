@@ -75,7 +75,8 @@ class Cluster(Redis):
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
         """Returns the answer of that server. Raises SilentError, at once if the server failed a moment ago."""
         client, circuit = self.server(address)
-        page, left = present_page.get(), inf if self.is_patient else time_left()
+        page = present_page.get()
+        left = page.left if page and not self.is_patient else inf
         if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
             raise SilentError(f"{circuit.name} failed a moment ago")
         before = page.left + page.elsewhere if page else 0.0  # less what `ask` waits for other servers

@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
-from redis import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
+from redis import ConnectionPool, Redis, RedisCluster
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
@@ -117,11 +117,11 @@ def _limited(kind: type, by: type) -> type:
 def make(timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
     cache: Any = caches[conf.CACHE]
-    factory, client = _factory(cache), None
+    factory, client = getattr(getattr(cache, "client", None), "connection_factory", None), None
     if isinstance(factory, ClusterFactory):
-        _refuse_one_partition()
-        servers = cache.client._server
-        return factory.cluster(servers[0], list(map(address_in, servers)), timeout)
+        urls = cache.client._server
+        seeds = [(told.get("host", "localhost"), told.get("port", 6379)) for told in map(parse_url, urls)]
+        return factory.cluster(urls[0], seeds, timeout)
     if isinstance(factory, ConnectionFactory):
         kind = factory.redis_client_cls
     else:
@@ -130,15 +130,17 @@ def make(timeout: float) -> Redis:
         except Exception as error:  # of any library
             raise UnusableError(f"{type(error).__name__}: {error}") from error
         if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
-            _refuse_one_partition()
-            return _like(client, timeout=timeout)
+            return _like(client, timeout)
         kind = type(client)
     if not issubclass(kind, Redis):
         need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
         raise UnusableError(f"it gives a {kind.__name__}, and readtrack needs {need}")
     if client is not None:
         return client  # type: ignore[no-any-return]
-    return kind(connection_pool=_pool(cache.client, factory, timeout), **factory.redis_client_cls_kwargs)
+    pool = _pool(factory, cache.client._server[0], timeout)  # the first takes the writes; of shards it has all our keys
+    if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
+        raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
+    return kind(connection_pool=pool, **factory.redis_client_cls_kwargs)
 
 
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
@@ -159,16 +161,17 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
         """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
+        _refuse_one_partition()
 
         def client_of(address: Address) -> Redis:
-            pool = _adapted(self.get_connection_pool(self.make_connection_params(url)), timeout=timeout)
+            pool = _pool(self, url, timeout)
             pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
             return Redis(connection_pool=pool)
 
         return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
 
 
-def _like(found: Any, *, timeout: float) -> Cluster:
+def _like(found: Any, timeout: float) -> Cluster:
     """Returns a client of the cluster that another library's client found, with its credentials and TLS."""
     given = found.nodes_manager.connection_kwargs
     names = {"username", "password", "credential_provider"}
@@ -179,19 +182,13 @@ def _like(found: Any, *, timeout: float) -> Cluster:
     return factory.cluster("rediss://" if is_tls else "redis://", seeds, timeout)
 
 
-def address_in(url: str) -> Address:
-    """Returns the host and the port of a URL."""
-    parts: Any = parse_url(url)  # type: ignore[no-untyped-call]
-    return parts.get("host", "localhost"), parts.get("port", 6379)
-
-
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
         cache: Any = caches[conf.CACHE]
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
-        if isinstance(_factory(cache), ConnectionFactory):
+        if isinstance(getattr(getattr(cache, "client", None), "connection_factory", None), ConnectionFactory):
             pool = make(1).connection_pool
             pool.connection_class(**pool.connection_kwargs)
         elif "Cluster" in type(cache).__name__:  # of other libraries, whose client would ask the servers
@@ -203,14 +200,14 @@ def misconfiguration() -> str:
     return ""
 
 
-def _factory(cache: Any) -> Any:
-    return getattr(getattr(cache, "client", None), "connection_factory", None)
+def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
+    """Returns a pool with our time-outs; without patience, for a page that may have less time left.
 
-
-def _pool(client: Any, factory: Any, timeout: float) -> ConnectionPool:
-    # A pool of our own, because django-redis shares one, time-outs included, between all aliases of a URL. The site's
-    # factory makes it, so that credentials, TLS and Sentinel stay as configured.
-    retry = None
+    It is our own, because django-redis shares one, time-outs included, between all aliases of a URL. The site's factory
+    makes it, so that credentials, TLS and Sentinel stay as configured.
+    """
+    # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
+    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     if isinstance(factory, SentinelConnectionFactory):
         # All Sentinels together take no longer than one answer of Redis may. No retry, because a client that finds no
         # primary has asked every Sentinel already.
@@ -218,35 +215,20 @@ def _pool(client: Any, factory: Any, timeout: float) -> ConnectionPool:
         own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": retry}
         told = {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}
         factory = type(factory)({**factory.options, "SENTINEL_KWARGS": told})
-    # The first of several servers takes the writes; of shards it holds all our keys.
-    pool: ConnectionPool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
-    if isinstance(client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
-        raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
-    return _adapted(pool, timeout=timeout, retry=retry)
-
-
-def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None) -> ConnectionPool:
-    """Returns the pool with our time-outs; without patience, for a page that may have less time left."""
-    pool.connection_kwargs.update(
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
-        retry=retry or Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
-        retry_on_timeout=False,
-        retry_on_error=(),
-        decode_responses=False,
-    )
-    if isinstance(pool, BlockingConnectionPool):
-        pool.timeout = timeout  # by default it waits 20 s for a connection
-    pool.connection_class = _limited(pool.connection_class, _Limited)
-    if timeout == PATIENCE:
-        return pool
-    for sentinel in pool.sentinel_manager.sentinels if isinstance(pool, SentinelConnectionPool) else ():
-        sentinel.connection_pool.connection_class = _limited(sentinel.connection_pool.connection_class, _Limited)
+    pool: Any = factory.get_connection_pool(factory.make_connection_params(url))
+    pool.connection_kwargs.update(socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
+    pool.connection_kwargs.update(retry_on_timeout=False, retry_on_error=(), decode_responses=False)
+    limited = [pool]
+    if timeout != PATIENCE and isinstance(pool, SentinelConnectionPool):
+        limited += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
+    for one in limited:
+        one.connection_class = _limited(one.connection_class, _Limited)
     if hasattr(pool, "queue_class"):
-        pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
-        pool.reset()
-    return pool
+        pool.timeout = timeout  # by default it waits 20 s for a connection
+        if timeout != PATIENCE:
+            pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
+            pool.reset()
+    return pool  # type: ignore[no-any-return]
 
 
 def _refuse_one_partition() -> None:

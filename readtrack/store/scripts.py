@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha1
@@ -172,7 +171,7 @@ def _close(*, setting: str, **kwargs: Any) -> None:
 
 setting_changed.connect(_close)
 
-with suppress(AttributeError):  # Windows has no fork
+if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=sender.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
 
 

@@ -20,7 +20,6 @@ from readtrack.store.scripts import Call
 
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
 
-PINGS = 5
 SCANNED = 200_000  # keys that are looked at, at most
 WEIGHED = 200  # keys of one kind that are weighed, at most
 TOTALS = 1_000_000  # that are looked at, at most: two seconds
@@ -49,7 +48,7 @@ class KeyKind:
 
 def ping() -> float:
     """Returns the time that a page waits for the fastest of a few answers (seconds)."""
-    return min(timeit.repeat(connect().ping, number=1, repeat=PINGS))
+    return min(timeit.repeat(connect().ping, number=1, repeat=5))
 
 
 def configured(name: str, client: Any) -> str | None:

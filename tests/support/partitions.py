@@ -15,13 +15,12 @@ from typing import Any, TypeVar
 import pytest
 from redis import Redis
 from redis.client import Pipeline
-from redis.connection import AbstractConnection
+from redis.connection import AbstractConnection, parse_url
 from redis.crc import key_slot
 
 from readtrack.conf import Conf
 from readtrack.store import keys, lifecycle, scripts
 from readtrack.store.cluster import Address, Cluster
-from readtrack.store.connection import address_in
 from readtrack.store.keys import TAG
 from readtrack.store.scripts import Call
 
@@ -215,7 +214,7 @@ class PlainNamesInCluster(PlainNames, Cluster):
             client: Redis = stack.enter_context(Redis(host, port, decode_responses=True))
             return client
 
-        return cls([address_in(url) for url in urls], client_of)
+        return cls([(told["host"], told["port"]) for told in map(parse_url, urls)], client_of)
 
     def _send(self, *args: Any, **options: Any) -> Any:
         if args[0] in OF_ALL:
