@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from math import inf
 from multiprocessing.util import Finalize
-from threading import Event, Lock, Thread, current_thread, main_thread
+from threading import Event, Lock, Thread
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
@@ -126,9 +126,8 @@ class HitBuffer:
 
     def close_on_sigterm(self) -> None:
         """Sends all hits before the process handles SIGTERM, after which uvicorn, for one, calls no exit handlers."""
-        is_ours = signal.getsignal(signal.SIGTERM) == self._on_sigterm
-        if current_thread() is main_thread() and not is_ours:
-            with suppress(ValueError):  # in a subinterpreter
+        if signal.getsignal(signal.SIGTERM) != self._on_sigterm:
+            with suppress(ValueError):  # in another thread than the main one, or in a subinterpreter
                 self._earlier = signal.signal(signal.SIGTERM, self._on_sigterm) or signal.SIG_DFL
 
     def close(self) -> None:

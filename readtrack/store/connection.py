@@ -1,7 +1,7 @@
 """The client of the site's Redis, with time-outs of our own."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from math import inf
 from time import perf_counter
@@ -117,13 +117,13 @@ def _limited(kind: type, by: type) -> type:
 def make(timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
     cache: Any = caches[conf.CACHE]
-    factory, client = getattr(getattr(cache, "client", None), "connection_factory", None), None
+    factory: Any = getattr(getattr(cache, "client", None), "connection_factory", None)
     if isinstance(factory, ClusterFactory):
         urls = cache.client._server
         seeds = [(told.get("host", "localhost"), told.get("port", 6379)) for told in map(parse_url, urls)]
         return factory.cluster(urls[0], seeds, timeout)
     if isinstance(factory, ConnectionFactory):
-        kind = factory.redis_client_cls
+        client, kind = None, factory.redis_client_cls
     else:
         try:
             client = getattr(cache, "client", cache).get_client(write=True)
@@ -140,7 +140,7 @@ def make(timeout: float) -> Redis:
     pool = _pool(factory, cache.client._server[0], timeout)  # the first takes the writes; of shards it has all our keys
     if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
         raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
-    return kind(connection_pool=pool, **factory.redis_client_cls_kwargs)
+    return kind(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
@@ -240,6 +240,7 @@ PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 
 _clients: dict[float, Redis] = {}  # by time-out
 _caches: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
+closers: list[Callable[[], None]] = []  # close idle connections that scripts keep
 
 
 def connect(*, patient: bool = False) -> Redis:
@@ -285,6 +286,8 @@ def address(client: Redis | None = None) -> str:
 def _close(*, setting: str, **kwargs: Any) -> None:
     """Closes idle connections of clients whose settings changed, and the circuit."""
     if setting in {"CACHES", "READTRACK"}:
+        while closers:
+            closers.pop()()
         while _caches:
             _caches.popitem()[1].close()
         while _clients:

@@ -20,7 +20,6 @@ from readtrack.store.scripts import Call
 
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
 
-SCANNED = 200_000  # keys that are looked at, at most
 WEIGHED = 200  # keys of one kind that are weighed, at most
 TOTALS = 1_000_000  # that are looked at, at most: two seconds
 STEP = 1_000  # keys in one SCAN, and in one command
@@ -69,8 +68,8 @@ def try_scripts() -> None:
     scripts.run_all(*map(counters.epoch, keys.tags()), patient=True)
 
 
-def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
-    """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from a sample."""
+def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
+    """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from `limit` at most."""
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
     nodes: Any = servers(patient=True)
     scans = (islice(one.scan_iter(count=STEP), limit // len(nodes)) for one in nodes)
