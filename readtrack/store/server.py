@@ -3,7 +3,7 @@
 import secrets
 import timeit
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import fmean
@@ -79,15 +79,11 @@ def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
     scale = max(1.0, sum(one.dbsize() for one in nodes) / len(scanned)) if scanned else 1.0
     found, overheads = {}, {row.pattern: row.overhead for row in keys.KEYS}
     for name, group in groups.items():
-        each, count = _weigh(group[:WEIGHED]) + overheads.get(name, 0), round(len(group) * scale)
+        calls = [Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in group[:WEIGHED]]
+        sizes = list(filter(None, scripts.run_all(*calls, patient=True)))  # None: it expired meanwhile
+        each, count = fmean(sizes or [0]) + overheads.get(name, 0), round(len(group) * scale)
         found[name] = KeyKind(count, round(each, 1), round(each * count))
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
-
-
-def _weigh(some: Sequence[bytes]) -> float:
-    """Returns the average size of the keys (bytes)."""
-    calls = [Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in some]
-    return fmean(list(filter(None, scripts.run_all(*calls, patient=True))) or [0])  # None: it expired meanwhile
 
 
 def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:

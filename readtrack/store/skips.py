@@ -92,7 +92,8 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 def skips_by_reason(hours: int, *, at: datetime) -> Counter[str]:
     """Returns the skips of the last hours, robots by name, and notices of addresses. Raises redis.RedisError."""
-    return sum(scripts.run(by_hour(hours, at=at)), Counter())
+    found: list[Counter[str]] = scripts.run(by_hour(hours, at=at))
+    return sum(found, Counter())
 
 
 def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
