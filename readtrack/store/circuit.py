@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from math import inf
 from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
 from struct import pack
 from threading import Lock
@@ -86,12 +85,6 @@ class Page:
 
 
 present_page: ContextVar[Page | None] = ContextVar("page", default=None)  # the page that is being made
-
-
-def time_left() -> float:
-    """Returns the seconds that the page may still wait."""
-    page = present_page.get()
-    return page.left if page else inf
 
 
 def within_page(

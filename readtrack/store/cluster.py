@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from operator import methodcaller
-from threading import Event
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
-from readtrack.store.circuit import Circuit, SilentError, present_page, time_left, within_page
+from readtrack.store.circuit import Circuit, SilentError, present_page
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
@@ -49,7 +48,6 @@ class Cluster(Redis):
         self._slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._primaries: list[Address] = []
         self._asked = -ASKED_EVERY  # by the monotonic clock
-        self._answered = Event()
 
     def clients(self) -> list[Redis]:
         """Returns a client of each server that has slots. Raises SilentError if no server of the cluster answers."""
@@ -107,7 +105,7 @@ class Cluster(Redis):
 
     def _follow(self, error: RedisError) -> bool:
         """Learns where slots are now. Returns True if it makes sense to send the command again."""
-        if time_left() <= 0:
+        if (page := present_page.get()) and page.left <= 0:
             return False
         is_moved = isinstance(error, MovedError)
         if self.is_patient and not is_moved:
@@ -125,19 +123,11 @@ class Cluster(Redis):
 
     def refresh(self) -> bool:
         """Asks a server where the slots are, unless this process did so a moment ago. Returns True if one answered."""
-        if monotonic() - self._asked < ASKED_EVERY:
-            if not self._primaries and time_left() > 0:  # a process's first threads wait for the answer
-                seconds = [conf.TIMEOUT]
-                within_page(seconds.append, conf.TIMEOUT, lambda: self._answered.wait(seconds[-1]))
-                return bool(self._primaries)
+        if self._primaries and monotonic() - self._asked < ASKED_EVERY:  # each of a process's first threads asks
             return False
         self._asked = monotonic()
-        self._answered.clear()
         self._known.rotate()
-        try:
-            return any(map(self._learn, sorted(self._known, key=lambda one: self.server(one)[1].opened or 0)))
-        finally:
-            self._answered.set()
+        return any(map(self._learn, sorted(self._known, key=lambda one: self.server(one)[1].opened or 0)))
 
     def _learn(self, address: Address) -> bool:
         """Learns from that server where the slots are. Returns False if it does not know."""
