@@ -116,7 +116,7 @@ def within_page(
 
 
 def kernel_limit(sock: socket, seconds: float) -> None:
-    """Limits how long the socket, which blocks, waits: for Python's time-outs it waits first, and other threads run."""
+    """Limits how long a blocking socket waits. With Python's own time-outs, other threads run before it asks."""
     value = pack("ll", int(seconds), max(1, int(seconds % 1 * 1_000_000)))  # 0 would be no limit
     for option in (SO_RCVTIMEO, SO_SNDTIMEO):
         sock.setsockopt(SOL_SOCKET, option, value)
