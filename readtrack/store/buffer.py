@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from math import inf
 from multiprocessing.util import Finalize
-from threading import Event, Lock, Thread, current_thread, main_thread
+from threading import Event, Lock, Thread
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
@@ -72,8 +72,9 @@ class Waiting:
 class HitBuffer:
     """The hits of this process that Redis does not have yet, and the thread that sends them."""
 
+    _earlier: Any = signal.SIG_DFL  # what handled SIGTERM before
+
     def __init__(self) -> None:
-        self._earlier: Any = signal.SIG_DFL
         self.clear()
 
     def clear(self) -> None:
@@ -82,8 +83,7 @@ class HitBuffer:
         self._is_closed = False
         self._thread: Thread | None = None
         self._queue: deque[tuple[Any, ...] | Waiting] = deque()  # of hits as plain tuples
-        self._plain: list[tuple[Any, ...] | Waiting] = []  # is sent for the first time
-        self._batch: list[Waiting] = []  # was sent at least once, and stays until it is answered
+        self._batch: list[Any] = []  # is sent, plain at first, and then as objects until it is answered
 
     def add(self, hit: Hit) -> Outcome | None:
         """Queues a hit. Returns None for one that is to be recorded directly."""
@@ -95,11 +95,8 @@ class HitBuffer:
             if visitor is None:
                 return None
             hit = hit._replace(visitor=visitor)
-        if self._thread is None:
-            try:
-                self._start()
-            except RuntimeError:  # no thread begins where the interpreter ends
-                return None
+        if self._thread is None and not self._start():
+            return None
         if watch.found:
             skip_buffer.add((), at=hit.at)
         # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3 µs.
@@ -111,31 +108,26 @@ class HitBuffer:
             number = len(self._queue)
         if not self._work.is_set():
             self._work.set()
-        if number % EACH == 0:
-            self._help_thread(number)
-        return tuple.__new__(Outcome, (*NOTHING_ELSE, hit.views))
-
-    def _help_thread(self, number: int) -> None:
-        """Wakes the thread when enough hits wait, and lets it run when too many do."""
-        if number >= ENOUGH:
+        if number % EACH == 0 and number >= ENOUGH:
             self._soon.set()
-        if number >= 2 * ENOUGH:
-            # CPython gives the GIL back to a thread that has just released it, as the only thread of a server does for
-            # each request. Without the sleep the sending thread waits for up to half a second, and the queue fills up.
-            sleep(PAUSE)
+            if number >= 2 * ENOUGH:
+                # CPython gives the GIL back to a thread that has just released it, as the only thread of a server does
+                # for each request. Without the sleep the sending thread waits for up to half a second, and the queue
+                # fills up.
+                sleep(PAUSE)
+        return tuple.__new__(Outcome, (*NOTHING_ELSE, hit.views))
 
     def send_skips(self) -> bool:
         """Sends the skips within BUFFER seconds. Returns False if the process ends."""
-        if self._thread is None:
-            self._start()
+        if self._thread is None and not self._start():
+            return False
         self._work.set()
         return not self._is_closed
 
     def close_on_sigterm(self) -> None:
         """Sends all hits before the process handles SIGTERM, after which uvicorn, for one, calls no exit handlers."""
-        is_ours = signal.getsignal(signal.SIGTERM) == self._on_sigterm
-        if current_thread() is main_thread() and not is_ours:
-            with suppress(ValueError):  # in a subinterpreter
+        if signal.getsignal(signal.SIGTERM) != self._on_sigterm:
+            with suppress(ValueError):  # in another thread than the main one, or in a subinterpreter
                 self._earlier = signal.signal(signal.SIGTERM, self._on_sigterm) or signal.SIG_DFL
 
     def close(self) -> None:
@@ -145,7 +137,7 @@ class HitBuffer:
         self._soon.set()
         if self._thread:
             self._thread.join(LAST)
-        if left := len(self._plain) + len(self._batch) + len(self._queue):
+        if left := len(self._batch) + len(self._queue):
             logger.warning("%d queued views were not recorded before the process ended.", left)
 
     def _on_sigterm(self, number: int, frame: Any) -> None:
@@ -153,14 +145,18 @@ class HitBuffer:
         signal.signal(number, self._earlier)
         signal.raise_signal(number)
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
         with self._lock:
             if self._thread is None:
                 thread = Thread(target=self._run, name="readtrack", daemon=True)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # no thread begins where the interpreter ends
+                    return False
                 self._thread = thread
                 # Not atexit, which forks of multiprocessing, as granian's workers are, ignore before Python 3.13.
                 Finalize(None, self.close, exitpriority=0)
+        return True
 
     def _run(self) -> None:
         while not self._is_closed:
@@ -181,11 +177,10 @@ class HitBuffer:
             try:
                 if not self._batch:
                     now = monotonic()
-                    hits = self._plain = [self._queue.popleft() for _ in range(min(BATCH, left))]
-                    hits = self._plain = [*map(_named, hits)]
-                    left -= len(hits)
-                    is_sent = bool(hits) and fail_open(_send_plain, False, hits, self._work)  # noqa: FBT003
-                    self._batch, self._plain = ([] if is_sent else list(map(_waiting, hits))), []
+                    self._batch = [self._queue.popleft() for _ in range(min(BATCH, left))]
+                    left -= len(self._batch)
+                    is_sent = bool(self._batch) and fail_open(self._send_plain, False)  # noqa: FBT003
+                    self._batch = [] if is_sent else list(map(_waiting, self._batch))
                     for one in self._batch:
                         one.sent = one.sent or now
                 # A view that is sent again counts once for as long as its window is open.
@@ -196,11 +191,41 @@ class HitBuffer:
             except Exception:  # the thread must not end
                 logger.exception("Queued views could not be recorded.")
                 with suppress(Exception):  # this may be what fails
-                    self._batch = self._batch or list(map(_waiting, self._plain))
-                self._give_up(inf)
-            self._batch, self._plain = [], []
+                    self._batch = list(map(_waiting, self._batch))
+                    self._give_up(inf)
+            self._batch = []
             if not left:
                 return
+
+    def _send_plain(self) -> bool:
+        """Sends hits as they were queued. Returns False if they have to be sent as objects, which can be sent again.
+
+        Makes nothing that lasts until all hits are sent, because the garbage collector would look at it: with an object
+        for each hit that took as long as all else that the thread does.
+        """
+        # Where one hit waits as an object, all do, and the first is the oldest.
+        first, before = self._batch[0], clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
+        if conf.PARTITIONS > 1 or isinstance(first, Waiting) or first[AT] < before:
+            return False
+        self._batch = hits = [
+            (hit[0], id_of(hit[CALLER]), *hit[2:CALLER], None, *hit[CALLER + 1 :]) if hit[CALLER] else hit
+            for hit in self._batch
+        ]
+        calls: list[Call[Any]] = [recording.count_plain(hits)]
+        for hit in hits:
+            if hit[KIND] == "day":
+                calls += day_keys.upkeep(Hit.of_plain(hit))
+        if perf_counter() >= clock.due:
+            calls.append(clock.question())
+        try:
+            refused = skip_buffer.send(*calls)[0]
+        except ResponseError:  # because of one hit, perhaps
+            return False
+        for hit, reasons in zip(hits, refused, strict=True):
+            if reasons and not Hit.of_plain(hit).by_script:
+                skip_buffer.count(key_of(hit[AT]), reasons)
+                self._work.set()
+        return True
 
     def _send(self) -> bool | None:
         self._rate()
@@ -236,7 +261,7 @@ class HitBuffer:
         return True
 
     def _rate(self) -> None:
-        before = _rate_began()
+        before = clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
         for waiting in self._batch:
             judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
             if judge and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
@@ -258,46 +283,8 @@ class HitBuffer:
         self._batch = [waiting for waiting in self._batch if waiting.sent >= before]
 
 
-def _send_plain(hits: Sequence[Any], work: Event) -> bool:
-    """Sends hits as they were queued. Returns False if they have to be sent as objects, which can be sent again.
-
-    Makes nothing that lasts until all hits are sent, because the garbage collector would look at it: with an object
-    for each hit that took as long as all else that the thread does.
-    """
-    # Where one hit waits as an object, all do, and the first is the oldest.
-    if conf.PARTITIONS > 1 or isinstance(hits[0], Waiting) or hits[0][AT] < _rate_began():
-        return False
-    calls: list[Call[Any]] = [recording.count_plain(hits)]
-    for hit in hits:
-        if hit[KIND] == "day":
-            calls += day_keys.upkeep(Hit.of_plain(hit))
-    if perf_counter() >= clock.due:
-        calls.append(clock.question())
-    try:
-        refused = skip_buffer.send(*calls)[0]
-    except ResponseError:  # because of one hit, perhaps
-        return False
-    for hit, reasons in zip(hits, refused, strict=True):
-        if reasons and not Hit.of_plain(hit).by_script:
-            skip_buffer.count(key_of(hit[AT]), reasons)
-            work.set()
-    return True
-
-
-def _named(hit: "tuple[Any, ...] | Waiting") -> "tuple[Any, ...] | Waiting":
-    """Returns a plain hit with the fallback_id of its visitor."""
-    if isinstance(hit, Waiting) or hit[CALLER] is None:
-        return hit
-    return (hit[0], id_of(hit[CALLER]), *hit[2:CALLER], None, *hit[CALLER + 1 :])
-
-
 def _waiting(hit: "Sequence[Any] | Waiting") -> Waiting:
-    return hit if isinstance(hit, Waiting) else Waiting.of(Hit.of_plain(hit))
-
-
-def _rate_began() -> datetime:
-    """Returns the start of the rate window that ends now."""
-    return clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
+    return hit if isinstance(hit, Waiting) else Waiting.of(Hit.of_plain(hit).named)
 
 
 def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:

@@ -2,25 +2,21 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from math import inf
 from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
 from struct import pack
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
-from redis.exceptions import RedisError as RedisError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from readtrack.conf import conf
 from readtrack.signals import redis_failed
 
 logger = logging.getLogger("readtrack")
-
-NEARLY = 0.98  # share of a page's time that is as good as all, because each change of a limit takes time
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -91,26 +87,6 @@ class Page:
 present_page: ContextVar[Page | None] = ContextVar("page", default=None)  # the page that is being made
 
 
-def time_left() -> float:
-    """Returns the seconds that the page may still wait."""
-    page = present_page.get()
-    return page.left if page else inf
-
-
-@contextmanager
-def waiting_for(server: Circuit) -> Iterator[None]:
-    """Notes how long the page waits in the block in the circuit of a server of a cluster, and nowhere else."""
-    page = present_page.get()
-    before = page.left + page.elsewhere if page else 0.0  # less what blocks within the block note
-    try:
-        yield
-    finally:
-        if page:
-            waited = before - page.left - page.elsewhere
-            page.elsewhere += waited
-            server.note_wait(waited)
-
-
 def within_page(
     limit: Callable[[float], object],
     most: float,
@@ -123,7 +99,7 @@ def within_page(
     seconds = most if page is None else min(most, page.left)
     if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")
-    is_short = seconds < most * NEARLY
+    is_short = seconds < most * 0.98  # a little less is as good as all, because each change of a limit takes time
     if is_short:
         limit(seconds)
     began = time.perf_counter()
@@ -140,10 +116,7 @@ def within_page(
 
 
 def kernel_limit(sock: socket, seconds: float) -> None:
-    """Limits how long the socket, which blocks, waits.
-
-    For a time-out of Python's own it waits first and then asks, and between the two, other threads run.
-    """
+    """Limits how long a blocking socket waits. With Python's own time-outs, other threads run before it asks."""
     value = pack("ll", int(seconds), max(1, int(seconds % 1 * 1_000_000)))  # 0 would be no limit
     for option in (SO_RCVTIMEO, SO_SNDTIMEO):
         sock.setsockopt(SOL_SOCKET, option, value)

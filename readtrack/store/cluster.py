@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from operator import methodcaller
-from threading import Event
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any, TypeVar
 
 from redis import Redis
-from redis.client import Pipeline
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, ResponseError, TryAgainError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -19,15 +17,13 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
-from readtrack.store.circuit import Circuit, SilentError, present_page, time_left, waiting_for, within_page
+from readtrack.store.circuit import Circuit, SilentError, present_page
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
 PAUSE = 0.1  # seconds between two of its tries
-MOMENT = 0.005  # seconds
 ASKED_EVERY = 0.25  # seconds between two questions of a process where the slots are
 
-UNREACHABLE = (RedisConnectionError, RedisTimeoutError, OSError)
 # Of all scripts, or of all writes. redis-py drops some codes.
 REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'|Link with MASTER")
 REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedError is an AskError
@@ -52,7 +48,6 @@ class Cluster(Redis):
         self._slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._primaries: list[Address] = []
         self._asked = -ASKED_EVERY  # by the monotonic clock
-        self._answered = Event()
 
     def clients(self) -> list[Redis]:
         """Returns a client of each server that has slots. Raises SilentError if no server of the cluster answers."""
@@ -78,17 +73,24 @@ class Cluster(Redis):
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
         """Returns the answer of that server. Raises SilentError, at once if the server failed a moment ago."""
         client, circuit = self.server(address)
-        left = inf if self.is_patient else time_left()
+        page = present_page.get()
+        left = page.left if page and not self.is_patient else inf
         if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
             raise SilentError(f"{circuit.name} failed a moment ago")
+        before = page.left + page.elsewhere if page else 0.0  # less what `ask` waits for other servers
         try:
-            with waiting_for(circuit):
+            try:
                 result = ask(client)
                 circuit.opened = None
+            finally:
+                if page:  # that it waited is noted in the circuit of the server, and nowhere else
+                    waited = before - page.left - page.elsewhere
+                    page.elsewhere += waited
+                    circuit.note_wait(waited)
             for answer in result if isinstance(result, list) and not self.is_patient else ():
                 if isinstance(answer, ResponseError) and REFUSAL.search(str(answer)):
                     raise answer
-        except (ResponseError, *UNREACHABLE) as error:
+        except (ResponseError, RedisConnectionError, RedisTimeoutError, OSError) as error:
             is_answer = isinstance(error, ResponseError)
             if is_answer and (self.is_patient or not REFUSAL.search(str(error))):
                 raise
@@ -96,14 +98,14 @@ class Cluster(Redis):
             is_to_blame = is_answer or left > conf.TIMEOUT / 2 or isinstance(error, RedisConnectionError)
             if not self.is_patient and is_to_blame:
                 circuit.open(error)
-                if page := present_page.get():  # so that it can take what the others have answered meanwhile
-                    page.left = max(page.left, MOMENT)
+                if page:  # gets a moment (s) to take what the others have answered meanwhile
+                    page.left = max(page.left, 0.005)
             raise SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}") from error
         return result
 
     def _follow(self, error: RedisError) -> bool:
         """Learns where slots are now. Returns True if it makes sense to send the command again."""
-        if time_left() <= 0:
+        if (page := present_page.get()) and page.left <= 0:
             return False
         is_moved = isinstance(error, MovedError)
         if self.is_patient and not is_moved:
@@ -121,42 +123,32 @@ class Cluster(Redis):
 
     def refresh(self) -> bool:
         """Asks a server where the slots are, unless this process did so a moment ago. Returns True if one answered."""
-        if monotonic() - self._asked < ASKED_EVERY:
-            if not self._primaries and time_left() > 0:  # a process's first threads wait for the answer
-                seconds = [conf.TIMEOUT]
-                within_page(seconds.append, conf.TIMEOUT, lambda: self._answered.wait(seconds[-1]))
-                return bool(self._primaries)
+        if self._primaries and monotonic() - self._asked < ASKED_EVERY:  # each of a process's first threads asks
             return False
         self._asked = monotonic()
-        self._answered.clear()
-        try:
-            return self._ask()
-        finally:
-            self._answered.set()
-
-    def _ask(self) -> bool:
         self._known.rotate()
-        for address in sorted(self._known, key=lambda one: self.server(one)[1].opened or 0):
-            try:
-                found = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
-            except RedisError:
-                continue
-            slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-            known = dict[Address, None]()
-            primaries = dict[Address, None]()
-            for start, end, *servers in found:
-                # A server that does not know its own name gives none.
-                addresses = [(str_if_bytes(host or "") or address[0], int(port)) for host, port, *_ in servers]
-                slots[start : end + 1] = [addresses[0]] * (end + 1 - start)
-                primaries[addresses[0]] = None
-                known.update(dict.fromkeys(addresses))
-            if primaries:
-                self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
-                for gone in set(self._servers) - {*known}:
-                    client, _ = self._servers.pop(gone, (self, None))  # another thread may do the same
-                    client.connection_pool.disconnect(inuse_connections=False)
-                return True
-        return False
+        return any(map(self._learn, sorted(self._known, key=lambda one: self.server(one)[1].opened or 0)))
+
+    def _learn(self, address: Address) -> bool:
+        """Learns from that server where the slots are. Returns False if it does not know."""
+        try:
+            found = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
+        except RedisError:
+            return False
+        slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        known, primaries = dict[Address, None](), dict[Address, None]()
+        for start, end, *servers in found:
+            # A server that does not know its own name gives none.
+            addresses = [(str_if_bytes(host or "") or address[0], int(port)) for host, port, *_ in servers]
+            slots[start : end + 1] = [addresses[0]] * (end + 1 - start)
+            primaries[addresses[0]] = None
+            known.update(dict.fromkeys(addresses))
+        if primaries:
+            self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
+            for gone in set(self._servers) - {*known}:
+                client, _ = self._servers.pop(gone, (self, None))  # another thread may do the same
+                client.connection_pool.disconnect(inuse_connections=False)
+        return bool(primaries)
 
     def server(self, address: Address) -> tuple[Redis, Circuit]:
         """Returns the client of one server, and its circuit."""
@@ -220,10 +212,8 @@ class Cluster(Redis):
 
         while waiting:
             ask_next()
-        for place, answer in enumerate(answers):
-            if isinstance(answer, REDIRECTED):
-                answers[place] = self._repeated(commands[place])
-        return answers
+        given = zip(commands, answers, strict=True)
+        return [self._repeated(command) if isinstance(answer, REDIRECTED) else answer for command, answer in given]
 
     def _repeated(self, command: Command) -> Any:
         try:
@@ -237,9 +227,6 @@ class Cluster(Redis):
         """Closes the connections to all servers."""
         for client, _ in list(self._servers.values()):  # other threads may meet new ones
             client.connection_pool.disconnect(inuse_connections)
-
-    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> "ClusterPipeline":  # noqa: FBT001, FBT002
-        return ClusterPipeline(self)
 
     def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
         """Returns a cursor and keys of one server. Those of one that fails come again, from the one that takes over."""
@@ -272,27 +259,6 @@ class Cluster(Redis):
         if not ahead:
             return super().time(**options)
         return divmod((min(ahead) + perf_counter_ns()) // 1_000, 1_000_000)
-
-
-class ClusterPipeline(Pipeline):
-    """Commands of a site's cache, one after the other and in no transaction: each may be for another server."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster.connection_pool, cluster.response_callbacks, transaction=False, shard_hint=None)
-        self.owner = cluster
-
-    def execute(self, raise_on_error: bool = True) -> list[Any]:  # noqa: FBT001, FBT002
-        stack: list[Any] = self.command_stack
-        self.command_stack, answers, errors = [], list[Any](), list[ResponseError]()
-        for args, options in stack:
-            try:
-                answers.append(self.owner.execute_command(*args, **options))
-            except ResponseError as error:
-                answers.append(error)
-                errors.append(error)
-        if errors and raise_on_error:
-            raise errors[0]
-        return answers
 
 
 def _key_of(command: Command) -> Any:

@@ -1,19 +1,18 @@
 """The client of the site's Redis, with time-outs of our own."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from math import inf
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
-from redis import BlockingConnectionPool, ConnectionPool, Redis
+from redis import ConnectionPool, Redis, RedisCluster
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
@@ -36,15 +35,6 @@ class AnswerError(RedisError):
 
 
 WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)  # raised by code that reads such an answer
-
-
-@contextmanager
-def checked() -> Iterator[None]:
-    """Raises AnswerError if an answer cannot be read, in the block that reads it."""
-    try:
-        yield
-    except WRONG_TYPE as error:
-        raise AnswerError(f"{type(error).__name__}: {error}") from error
 
 
 class _Socket:
@@ -94,10 +84,11 @@ class _Limited:
 
     def on_connect_check_health(self, *args: Any, **kwargs: Any) -> None:
         try:
-            with checked():
-                super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
-        except BaseException:  # such as Celery's time limit, which a signal raises
+            super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
+        except BaseException as error:  # such as Celery's time limit, which a signal raises
             self.disconnect()  # type: ignore[attr-defined]
+            if isinstance(error, WRONG_TYPE):
+                raise AnswerError(f"{type(error).__name__}: {error}") from error
             raise
 
     def _connect(self) -> Any:
@@ -123,25 +114,33 @@ def _limited(kind: type, by: type) -> type:
     return type(f"Limited{kind.__name__}", (by, kind), {})
 
 
-def make(alias: str, timeout: float) -> Redis:
+def make(timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
-    cache, factory = cast(Any, caches[alias]), _factory(alias)
+    cache: Any = caches[conf.CACHE]
+    factory: Any = getattr(getattr(cache, "client", None), "connection_factory", None)
     if isinstance(factory, ClusterFactory):
-        _refuse_one_partition()
-        servers = cache.client._server
-        return factory.cluster(servers[0], list(map(address_in, servers)), timeout)
+        urls = cache.client._server
+        seeds = [(told.get("host", "localhost"), told.get("port", 6379)) for told in map(parse_url, urls)]
+        return factory.cluster(urls[0], seeds, timeout)
     if isinstance(factory, ConnectionFactory):
-        pool = _pool(alias, timeout=timeout)
-        return factory.redis_client_cls(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
-    try:
-        client = getattr(cache, "client", cache).get_client(write=True)  # of a factory or a backend that is not ours
-    except Exception as error:  # of any library
-        raise UnusableError(f"{type(error).__name__}: {error}") from error
-    if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
-        _refuse_one_partition()
-        return _like(client, timeout=timeout)
-    _refuse_other_than_redis(type(client))
-    return client  # type: ignore[no-any-return]
+        client, kind = None, factory.redis_client_cls
+    else:
+        try:
+            client = getattr(cache, "client", cache).get_client(write=True)
+        except Exception as error:  # of any library
+            raise UnusableError(f"{type(error).__name__}: {error}") from error
+        if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
+            return _like(client, timeout)
+        kind = type(client)
+    if not issubclass(kind, Redis):
+        need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
+        raise UnusableError(f"it gives a {kind.__name__}, and readtrack needs {need}")
+    if client is not None:
+        return client  # type: ignore[no-any-return]
+    pool = _pool(factory, cache.client._server[0], timeout)  # the first takes the writes; of shards it has all our keys
+    if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
+        raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
+    return kind(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
@@ -150,26 +149,29 @@ CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
     """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
 
-    def connect(self, url: str) -> Redis:
+    def connect(self, url: str) -> RedisCluster:
         """Returns the client that the cache itself uses, one for all because Django makes a cache for each request."""
-        name = (f"{url} {self.options}", PATIENCE)
-        return _clients.get(name) or _clients.setdefault(name, self.cluster(url, [address_in(url)], PATIENCE))
+        name, told = f"{url} {self.options}", {**self.make_connection_params(url), **self.pool_cls_kwargs}
+        if name not in _caches:
+            _caches[name] = RedisCluster.from_url(**told, require_full_coverage=False)
+        return _caches[name]
 
-    def disconnect(self, connection: Cluster) -> None:
-        connection.disconnect()
+    def disconnect(self, connection: RedisCluster) -> None:
+        connection.close()
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
         """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
+        _refuse_one_partition()
 
         def client_of(address: Address) -> Redis:
-            pool = _adapted(self.get_connection_pool(self.make_connection_params(url)), timeout=timeout)
+            pool = _pool(self, url, timeout)
             pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
             return Redis(connection_pool=pool)
 
         return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
 
 
-def _like(found: Any, *, timeout: float) -> Cluster:
+def _like(found: Any, timeout: float) -> Cluster:
     """Returns a client of the cluster that another library's client found, with its credentials and TLS."""
     given = found.nodes_manager.connection_kwargs
     names = {"username", "password", "credential_provider"}
@@ -180,20 +182,14 @@ def _like(found: Any, *, timeout: float) -> Cluster:
     return factory.cluster("rediss://" if is_tls else "redis://", seeds, timeout)
 
 
-def address_in(url: str) -> Address:
-    """Returns the host and the port of a URL."""
-    parts: Any = parse_url(url)  # type: ignore[no-untyped-call]
-    return parts.get("host", "localhost"), parts.get("port", 6379)
-
-
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
-        cache, factory = caches[conf.CACHE], _factory(conf.CACHE)
+        cache: Any = caches[conf.CACHE]
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
-        if isinstance(factory, ConnectionFactory):
-            pool = make(conf.CACHE, 1).connection_pool
+        if isinstance(getattr(getattr(cache, "client", None), "connection_factory", None), ConnectionFactory):
+            pool = make(1).connection_pool
             pool.connection_class(**pool.connection_kwargs)
         elif "Cluster" in type(cache).__name__:  # of other libraries, whose client would ask the servers
             _refuse_one_partition()
@@ -204,16 +200,14 @@ def misconfiguration() -> str:
     return ""
 
 
-def _factory(alias: str) -> Any:
-    return getattr(getattr(caches[alias], "client", None), "connection_factory", None)
+def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
+    """Returns a pool with our time-outs; without patience, for a page that may have less time left.
 
-
-def _pool(alias: str, *, timeout: float) -> ConnectionPool:
-    # A pool of our own, because django-redis shares one, time-outs included, between all aliases of a URL. The site's
-    # factory makes it, so that credentials, TLS and Sentinel stay as configured.
-    client, factory = caches[alias].client, _factory(alias)  # type: ignore[attr-defined]
-    _refuse_other_than_redis(factory.redis_client_cls)
-    retry = None
+    It is our own, because django-redis shares one, time-outs included, between all aliases of a URL. The site's factory
+    makes it, so that credentials, TLS and Sentinel stay as configured.
+    """
+    # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
+    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     if isinstance(factory, SentinelConnectionFactory):
         # All Sentinels together take no longer than one answer of Redis may. No retry, because a client that finds no
         # primary has asked every Sentinel already.
@@ -221,41 +215,20 @@ def _pool(alias: str, *, timeout: float) -> ConnectionPool:
         own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": retry}
         told = {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}
         factory = type(factory)({**factory.options, "SENTINEL_KWARGS": told})
-    # The first of several servers takes the writes; of shards it holds all our keys.
-    pool: ConnectionPool = factory.get_connection_pool(factory.make_connection_params(client._server[0]))
-    if isinstance(client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
-        raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
-    return _adapted(pool, timeout=timeout, retry=retry)
-
-
-def _adapted(pool: ConnectionPool, *, timeout: float, retry: Retry | None = None) -> ConnectionPool:
-    """Returns the pool with our time-outs; without patience, for a page that may have less time left."""
-    pool.connection_kwargs.update(
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
-        retry=retry or Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
-        retry_on_timeout=False,
-        retry_on_error=(),
-        decode_responses=False,
-    )
-    if isinstance(pool, BlockingConnectionPool):
-        pool.timeout = timeout  # by default it waits 20 s for a connection
-    pool.connection_class = _limited(pool.connection_class, _Limited)
-    if timeout == PATIENCE:
-        return pool
-    for sentinel in pool.sentinel_manager.sentinels if isinstance(pool, SentinelConnectionPool) else ():
-        sentinel.connection_pool.connection_class = _limited(sentinel.connection_pool.connection_class, _Limited)
+    pool: Any = factory.get_connection_pool(factory.make_connection_params(url))
+    pool.connection_kwargs.update(socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
+    pool.connection_kwargs.update(retry_on_timeout=False, retry_on_error=(), decode_responses=False)
+    limited = [pool]
+    if timeout != PATIENCE and isinstance(pool, SentinelConnectionPool):
+        limited += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
+    for one in limited:
+        one.connection_class = _limited(one.connection_class, _Limited)
     if hasattr(pool, "queue_class"):
-        pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
-        pool.reset()
-    return pool
-
-
-def _refuse_other_than_redis(found: type) -> None:
-    if not issubclass(found, Redis):
-        need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
-        raise UnusableError(f"it gives a {found.__name__}, and readtrack needs {need}")
+        pool.timeout = timeout  # by default it waits 20 s for a connection
+        if timeout != PATIENCE:
+            pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
+            pool.reset()
+    return pool  # type: ignore[no-any-return]
 
 
 def _refuse_one_partition() -> None:
@@ -265,13 +238,15 @@ def _refuse_one_partition() -> None:
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 
-_clients: dict[tuple[str, float], Redis] = {}  # by alias, or a cluster's URL and options, and time-out
+_clients: dict[float, Redis] = {}  # by time-out
+_caches: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
+closers: list[Callable[[], None]] = []  # close idle connections that scripts keep
 
 
 def connect(*, patient: bool = False) -> Redis:
     """Returns the client of the configured cache's write server."""
-    name = (conf.CACHE, PATIENCE if patient else conf.TIMEOUT)
-    return _clients.get(name) or _clients.setdefault(name, make(*name))
+    timeout = PATIENCE if patient else conf.TIMEOUT
+    return _clients.get(timeout) or _clients.setdefault(timeout, make(timeout))
 
 
 def check_configuration() -> None:
@@ -288,9 +263,11 @@ def servers(*, patient: bool = False) -> list[Redis]:
 
 def server_time(*, patient: bool = False) -> int:
     """Returns Redis's time (µs), in one round trip. Raises redis.RedisError."""
-    with checked():
+    try:
         seconds, microseconds = connect(patient=patient).time()
-    return seconds * 1_000_000 + microseconds
+        return seconds * 1_000_000 + microseconds
+    except WRONG_TYPE as error:
+        raise AnswerError(f"{type(error).__name__}: {error}") from error
 
 
 def is_cluster() -> bool:
@@ -309,6 +286,10 @@ def address(client: Redis | None = None) -> str:
 def _close(*, setting: str, **kwargs: Any) -> None:
     """Closes idle connections of clients whose settings changed, and the circuit."""
     if setting in {"CACHES", "READTRACK"}:
+        while closers:
+            closers.pop()()
+        while _caches:
+            _caches.popitem()[1].close()
         while _clients:
             client = _clients.popitem()[1]
             pool: Any = client if isinstance(client, Cluster) else client.connection_pool

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha1
@@ -11,7 +10,6 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from django.core.signals import setting_changed
 from hiredis import pack_command
 from redis import ConnectionPool, Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -22,7 +20,7 @@ from readtrack.conf import cached_setting, conf
 from readtrack.store import keys
 from readtrack.store.circuit import SilentError
 from readtrack.store.cluster import Cluster, Command
-from readtrack.store.connection import WRONG_TYPE, AnswerError, connect
+from readtrack.store.connection import WRONG_TYPE, AnswerError, closers, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
 ONCE = {"rate", "record", "record_batch", "skip", "step"}  # scripts whose second answer would be that nothing is new
@@ -144,8 +142,8 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
                 results.append(call.absent)
     except WRONG_TYPE as error:
         # Where one answer was that to another question, the next ones would be, too.
-        for made in _made:
-            made.close()
+        for close in closers:
+            close()
         raise AnswerError(f"{type(error).__name__}: {error}") from error
     return results
 
@@ -157,22 +155,11 @@ def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any
     if isinstance(client, Cluster):
         return partial(client.spread, ask=lambda one, some, others: sender(patient, one)(some, others))
     connections = Connections(client.connection_pool)
-    _made.append(connections)
+    closers.append(connections.close)
     return connections.answers
 
 
-_made: list[Connections] = []
-
-
-def _close(*, setting: str, **kwargs: Any) -> None:
-    """Closes the connections that scripts keep from before a change of the settings of Redis."""
-    while setting in {"CACHES", "READTRACK"} and _made:
-        _made.pop().close()
-
-
-setting_changed.connect(_close)
-
-with suppress(AttributeError):  # Windows has no fork
+if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=sender.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
 
 

@@ -3,7 +3,7 @@
 import secrets
 import timeit
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import fmean
@@ -20,8 +20,6 @@ from readtrack.store.scripts import Call
 
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
 
-PINGS = 5
-SCANNED = 200_000  # keys that are looked at, at most
 WEIGHED = 200  # keys of one kind that are weighed, at most
 TOTALS = 1_000_000  # that are looked at, at most: two seconds
 STEP = 1_000  # keys in one SCAN, and in one command
@@ -49,7 +47,7 @@ class KeyKind:
 
 def ping() -> float:
     """Returns the time that a page waits for the fastest of a few answers (seconds)."""
-    return min(timeit.repeat(connect().ping, number=1, repeat=PINGS))
+    return min(timeit.repeat(connect().ping, number=1, repeat=5))
 
 
 def configured(name: str, client: Any) -> str | None:
@@ -70,8 +68,8 @@ def try_scripts() -> None:
     scripts.run_all(*map(counters.epoch, keys.tags()), patient=True)
 
 
-def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
-    """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from a sample."""
+def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
+    """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from `limit` at most."""
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
     nodes: Any = servers(patient=True)
     scans = (islice(one.scan_iter(count=STEP), limit // len(nodes)) for one in nodes)
@@ -81,15 +79,11 @@ def key_kinds(limit: int = SCANNED) -> dict[str, KeyKind]:
     scale = max(1.0, sum(one.dbsize() for one in nodes) / len(scanned)) if scanned else 1.0
     found, overheads = {}, {row.pattern: row.overhead for row in keys.KEYS}
     for name, group in groups.items():
-        each, count = _weigh(group[:WEIGHED]) + overheads.get(name, 0), round(len(group) * scale)
+        calls = [Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in group[:WEIGHED]]
+        sizes = list(filter(None, scripts.run_all(*calls, patient=True)))  # None: it expired meanwhile
+        each, count = fmean(sizes or [0]) + overheads.get(name, 0), round(len(group) * scale)
         found[name] = KeyKind(count, round(each, 1), round(each * count))
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
-
-
-def _weigh(some: Sequence[bytes]) -> float:
-    """Returns the average size of the keys (bytes)."""
-    calls = [Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in some]
-    return fmean(list(filter(None, scripts.run_all(*calls, patient=True))) or [0])  # None: it expired meanwhile
 
 
 def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:

@@ -5,7 +5,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from threading import Lock
 from typing import Any
@@ -26,8 +25,6 @@ NAMED = "bot:"  # before the name of a robot
 OTHER = f"{NAMED}other"
 MOST = 64  # reasons, notices and names, of an hour in Redis; robots can make up names, and further ones are "other"
 
-Skips = Counter[tuple[str, str]]  # by key, which names the hour, and reason; names and notices travel with them
-
 
 class SkipBuffer:
     """Skips of this process that Redis does not have yet: robots come in floods, so they are sent once a second."""
@@ -38,7 +35,8 @@ class SkipBuffer:
     def clear(self) -> None:
         """Forgets all skips."""
         self._lock = Lock()
-        self.skips: Skips = Counter()
+        # By key, which names the hour, and reason; names and notices travel with them.
+        self.skips = Counter[tuple[str, str]]()
         self._sent = -INTERVAL
 
     def add(self, reasons: Iterable[str], *, at: datetime) -> None:
@@ -88,7 +86,7 @@ class SkipBuffer:
 
 skip_buffer = SkipBuffer()
 atexit.register(skip_buffer.send_rest)
-with suppress(AttributeError):  # Windows has no fork
+if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 

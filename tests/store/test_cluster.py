@@ -390,14 +390,16 @@ def test_long_work_waits_for_a_server_once_and_a_page_sends_each_command_again(
 def test_an_error_of_one_command_of_a_pipeline_is_told_after_the_others_ran(
     cluster: ValkeyCluster, *, raise_on_error: bool
 ) -> None:
-    pipeline = connect().pipeline().set("a", "text").incr("a").set("b", 1)
+    made: Any = caches["default"]
+    client = made.client.get_client()
+    pipeline = client.pipeline().set("a", "text").incr("a").set("b", 1)
     if raise_on_error:
         with pytest.raises(ResponseError, match="not an integer"):
             pipeline.execute()
     else:
         answers = pipeline.execute(raise_on_error=False)
         assert [isinstance(answer, ResponseError) for answer in answers] == [False, True, False]
-    assert connect().get("b") == b"1"
+    assert client.get("b") == b"1"
     assert pipeline.execute() == []
 
 
@@ -410,6 +412,9 @@ def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster) -> None:
     assert django_cache.get("many:7") == 7
     assert django_cache.delete_pattern("many:*") == 20
     assert django_cache.get("many:7") is None
+    django_cache.set_many(many)
+    django_cache.clear()
+    assert not any(django_cache.get(name) for name in many)
     django_cache.client.connection_factory.disconnect(django_cache.client.get_client())
 
 
@@ -470,7 +475,8 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
         def get_nodes(self) -> list[Any]:
             return [SimpleNamespace(host="10.0.0.1", port="6379")]
 
-    pool: Any = connection._like(Found(), timeout=0.5).connection_pool
+    settings.READTRACK = {"PARTITIONS": COUNT}
+    pool: Any = connection._like(Found(), 0.5).connection_pool
     assert pool.connection_class is connection._limited(SSLConnection, connection._Limited)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()
@@ -654,7 +660,7 @@ def test_a_slow_server_opens_its_own_circuit(
 def test_threads_that_begin_at_once_all_learn_where_the_slots_are(cluster: ValkeyCluster, posts: list[Post]) -> None:
     for post in posts:
         view(post)
-    client: Any = connection.make("default", 10.0)
+    client: Any = connection.make(10.0)
     barrier = Barrier(4)
 
     def total() -> bytes | None:
@@ -670,7 +676,7 @@ def test_threads_that_begin_at_once_all_learn_where_the_slots_are(cluster: Valke
 def test_a_process_that_begins_takes_the_earliest_clock(cluster: ValkeyCluster) -> None:
     for number in range(SHARDS):
         cluster.ask(number, "CONFIG", "RESETSTAT")
-    client: Any = connection.make("default", 10.0)
+    client: Any = connection.make(10.0)
     at, behind = client.at, iter([0, 3600, 0])
 
     def hour_behind(address: Any, ask: Any) -> Any:

@@ -342,7 +342,7 @@ def test_a_connection_whose_greeting_was_interrupted_is_not_used(
 
     use_redis(settings, f"{redis_url}?protocol=3")
     monkeypatch.setattr(Connection, "send_command", interrupted)
-    client = connection.make("default", timeout)
+    client = connection.make(timeout)
     with pytest.raises(Interrupted):
         client.set("a", 1)
     client.set("a", 2)

@@ -1,11 +1,13 @@
 """The memory of keys is estimated by kind."""
 
+from typing import Any
+
 import pytest
 from django.test.utils import override_settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.store import keys, server
+from readtrack.store import keys, scripts, server
 from tests.support import factories
 
 
@@ -55,8 +57,15 @@ def test_an_empty_redis_has_no_kinds() -> None:
     assert server.key_kinds() == {}
 
 
-def test_a_key_that_is_gone_weighs_nothing() -> None:
-    assert server._weigh([b"gone"]) == 0
+def test_a_key_that_is_gone_weighs_nothing(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    def expired(*calls: Any, run_all: Any = scripts.run_all, **named: Any) -> list[Any]:
+        redis.flushdb()
+        found: list[Any] = run_all(*calls, **named)
+        return found
+
+    redis.set("gone", 1)
+    monkeypatch.setattr(scripts, "run_all", expired)
+    assert server.key_kinds() == {"other": server.KeyKind(1, 0, 0)}
 
 
 def test_the_measured_size_equals_that_of_a_new_key_and_no_key_remains(redis: Redis) -> None:

@@ -15,13 +15,12 @@ from typing import Any, TypeVar
 import pytest
 from redis import Redis
 from redis.client import Pipeline
-from redis.connection import AbstractConnection
+from redis.connection import AbstractConnection, parse_url
 from redis.crc import key_slot
 
 from readtrack.conf import Conf
 from readtrack.store import keys, lifecycle, scripts
 from readtrack.store.cluster import Address, Cluster
-from readtrack.store.connection import address_in
 from readtrack.store.keys import TAG
 from readtrack.store.scripts import Call
 
@@ -178,10 +177,7 @@ class PlainNames(Redis):
         """Returns the names of each key in the partitions that have it, or in one that could."""
         found = [self._possible(name.decode() if isinstance(name, bytes) else str(name)) for name in names]
         asked = [place for places in found if len(places) > 1 for place in places]
-        pipeline: Any = super().pipeline(transaction=False)
-        for place in asked:
-            pipeline.exists(place)
-        exist = dict(zip(asked, pipeline.execute(), strict=True))
+        exist = {place: self._send("EXISTS", place) for place in asked}
         return [[place for place in places if exist.get(place)] or places[:1] for places in found]
 
     def _possible(self, key: str) -> list[str]:
@@ -218,7 +214,7 @@ class PlainNamesInCluster(PlainNames, Cluster):
             client: Redis = stack.enter_context(Redis(host, port, decode_responses=True))
             return client
 
-        return cls([address_in(url) for url in urls], client_of)
+        return cls([(told["host"], told["port"]) for told in map(parse_url, urls)], client_of)
 
     def _send(self, *args: Any, **options: Any) -> Any:
         if args[0] in OF_ALL:

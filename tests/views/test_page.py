@@ -171,7 +171,7 @@ def test_with_a_buffer_as_well(settings: Settings, post: Post) -> None:
     response = browser.get(f"/plain/{post.pk}/")
     for _ in range(3):
         assert tell(browser, token(response)).status_code == 200
-    rest = ("_queue", "_plain", "_batch")
+    rest = ("_queue", "_batch")
     assert comes_true(lambda: views(post) == 1 and not any(getattr(hit_buffer, name) for name in rest))
     skip_buffer.send_rest()
     assert sum(reports.skips().values()) == 0
