@@ -125,8 +125,9 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
     kinds = keys.hash_kinds()
+    prefix = keys.prefix()
     calls = [
-        Call("EXISTS", [keys.counter(kind, subject) for subject in some for kind in kinds], (), bool)
+        Call("EXISTS", [prefix + keys.member(kind, subject) for subject in some for kind in kinds], (), bool)
         for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
     ]
     return any(scripts.run_all(*calls, patient=True))
@@ -231,11 +232,12 @@ def live_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Has
 
 def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:
     """Reads the hashes of these kinds by kind and subject; a missing one has no counts."""
-    calls = []
+    calls, prefix = [], keys.prefix()
     for some in scripts.parted(subjects, scripts.SLICE // len(kinds)):
         wanted = [(kind, subject) for subject in some for kind in kinds]
-        names = [keys.unsettled(keys.tag(some[0])), *(keys.counter(*name) for name in wanted)]
-        calls.append(Call("hashes", names, [keys.member(*name) for name in wanted], partial(_hashes, wanted), {}))
+        members = [keys.member(*name) for name in wanted]
+        names = [keys.unsettled(keys.tag(some[0])), *(prefix + member for member in members)]
+        calls.append(Call("hashes", names, members, partial(_hashes, wanted), {}))
     return calls
 
 
@@ -277,7 +279,8 @@ def _step(
     subject, tag = name[1], keys.tag(name[1])
     mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(hit.at))
     rate = mark if tag else keys.rate(hit.visitor.rate_id)
-    names = [rate, mark, keys.counter(*name), bucket, *passes, *(window for window, _ in behind)]
-    args: list[str | int] = [keys.ROBOT, keys.member(*name), subject, keys.trending_bucket.ttl, life]
+    member = keys.member(*name)
+    names = [rate, mark, keys.prefix() + member, bucket, *passes, *(window for window, _ in behind)]
+    args: list[str | int] = [keys.ROBOT, member, subject, keys.trending_bucket.ttl, life]
     args += (len(passes), len(reached), *reached, *(member for _, member in behind))
     return Call("step", names, args, bool, False)  # noqa: FBT003

@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import cache, lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from math import ceil
 from typing import Any, TypeVar
@@ -34,8 +34,9 @@ Item = TypeVar("Item")
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
 PART = re.compile(r"\{(\w+)\}")
-FAMILY = re.compile(r"(?:\{dimension\}|[^{])*?(?=:\{(?!dimension)|$)")  # the tag comes behind it
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
+# Of parts whose names may hold something else than `[^:{]*`.
+PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
 MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)  # a kind, which has no dot, and a subject of `app.model`
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 LONGEST_TENANT = 100  # characters of a tenant's name in a prefix
@@ -46,9 +47,9 @@ class Key:
 
     def __init__(self, pattern: str, type: str, ttl: Any, why: str) -> None:  # noqa: A002 - as the docs call it
         self.pattern, self.type, self.ttl, self.why = pattern, type, ttl, why
-        parts = PART.findall(pattern)
-        self.family: str = FAMILY.match(pattern)[0]  # type: ignore[index]  # the beginning, before the tag
-        self.template = PART.sub("%s", f"{self.family}{{tag}}{pattern[len(self.family) :]}")
+        self.family = re.split(r":\{(?!dimension)", pattern)[0]  # the beginning, before the tag
+        self.tagged = f"{self.family}{{tag}}{pattern[len(self.family) :]}"
+        self.template, parts = PART.sub("%s", self.tagged), PART.findall(pattern)
         # The place of the part that tells the partition.
         self.owner = next((parts.index(name) for name in ("subject", "visitor") if name in parts), None)
 
@@ -58,9 +59,18 @@ class Key:
             parts = (tag(parts[self.owner]) if conf.PARTITIONS > 1 else "", *parts)
         return prefix() + self.template % parts
 
+    def placed(self, parts: Mapping[str, str], *, tag: str) -> str:
+        """Returns the name of the key with these parts of a parsed name in the partition with that tag."""
+        return prefix() + self.template % (*{**parts, "tag": tag}.values(),)
+
     def start(self, tag: str) -> str:
         """Returns the beginning of the names of all keys of a partition whose one part is the subject."""
         return prefix() + self.template % (tag, "")
+
+    @cached_property
+    def expression(self) -> re.Pattern[str]:
+        """What the names of these keys match after the prefix. Its groups are their parts, and the tag."""
+        return re.compile(PART.sub(lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:{]*')})", self.tagged))
 
     @property
     def overhead(self) -> int:
@@ -191,6 +201,7 @@ budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and remov
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 # Names that no dimension may have: views:total:…, views:hour:…
 RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.startswith("views:"))
+_MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
 
 
 def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:
@@ -286,11 +297,6 @@ def hash_kinds() -> tuple[str, ...]:
     return ("funnel", "reading", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
 
 
-def counter(kind: str, subject: str) -> str:
-    """Returns the key of a counter or a hash of counts, by the beginning of its name."""
-    return f"{prefix()}{kind}{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}"
-
-
 def member(kind: str, subject: str) -> str:
     """Returns the name of a counter in `views:unsettled`: its key without the prefix, but that of a total (kind "")."""
     return f"{kind}{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}" if kind else subject
@@ -327,23 +333,9 @@ def parse_hour(name: str) -> tuple[str, int]:
     return label + family.removeprefix(model_hour.family), buckets.bucket_index(bucket)
 
 
-def lasting(subject: str) -> tuple[str, ...]:
-    """Returns all lasting keys of a subject: its total, its sketch, its hashes, and those of other strategies."""
-    hashes = (counter(kind, subject) for kind in hash_kinds())
-    return total(subject), hll(subject), *hashes, *(row(subject) for row in (unique, daily, bitmap, earlier))
-
-
-def kind_of(key: str) -> str:
-    """Returns the pattern of a key's row; "other" for a key that is not ours."""
-    if not key.startswith(prefix()):
-        return "other"
-    name = TAG.sub("", key[len(prefix()) :], count=1)
-    return next((pattern for pattern, expression in _expressions() if expression.fullmatch(name)), "other")
-
-
-@cache
-def _expressions() -> list[tuple[str, re.Pattern[str]]]:
-    """Returns the patterns as expressions, those with the most literal text first."""
-    parts = {"subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
-    texts = sorted((row.pattern for row in KEYS), key=lambda text: len(PART.sub("", text)), reverse=True)
-    return [(text, re.compile(PART.sub(lambda part: parts.get(part[1], "[^:{]*"), text))) for text in texts]
+def parse(key: str) -> tuple[Key | None, dict[str, str]]:
+    """Returns the row of a key and the parts of its name, "tag" too; None and no parts for a key that is not ours."""
+    for row in _MOST_LITERAL_FIRST if key.startswith(prefix()) else ():
+        if found := row.expression.fullmatch(key, len(prefix())):
+            return row, found.groupdict()
+    return None, {}

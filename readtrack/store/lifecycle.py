@@ -25,10 +25,7 @@ SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work th
 OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
 OF_SITE = (keys.day_key, keys.skips)
 BY_SUBJECT = (keys.reset, keys.trending_bucket)  # sorted sets of subjects: the entries move, each to its partition
-BY_ORDINAL = (keys.ordinal_read_bits, keys.ordinal_seen_counters)
 NOT_MOVED = (keys.flush_layout, keys.budget)
-
-Progress = Callable[[int], object]
 
 
 class Erased(NamedTuple):
@@ -66,24 +63,24 @@ def purge(times: Mapping[str, int]) -> Call[int]:
 
 def _call(script: str, shared: Sequence[Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
     """Returns the script's call with the partition's keys, those of each subject, and rows that say where they are."""
-    kinds, tag = keys.hash_kinds(), keys.tag(next(iter(rows)))
+    kinds, prefix, tag = keys.hash_kinds(), keys.prefix(), keys.tag(next(iter(rows)))
     names = [row(tag) for row in shared]
     found = []
     for subject, row in rows.items():
-        first = len(names) + 1
-        names += keys.lasting(subject)
-        members = [subject, *(keys.member(kind, subject) for kind in kinds)]
-        found.append({"subject": subject, "names": members, "first": first, "last": len(names), **row})
+        first, hashes = len(names) + 1, [keys.member(kind, subject) for kind in kinds]
+        names += (keys.total(subject), keys.hll(subject), *(prefix + name for name in hashes))
+        names += (one(subject) for one in (keys.unique, keys.daily, keys.bitmap, keys.earlier))
+        found.append({"subject": subject, "names": [subject, *hashes], "first": first, "last": len(names), **row})
     return Call(script, names, (json.dumps(found),), int)
 
 
 def subjects(label: str) -> Iterator[str]:
     """Yields the subjects of that model which have counts or read state, unordered and some more than once."""
-    start = len(keys.prefix())
     between = ":{rt*}:" if len(keys.tags()) > 1 else ":"
-    for family, place in (("views:total", 2), ("category", 1)):
+    for family in (keys.total.family, keys.read_bits.family):
         for name in chain.from_iterable(_scan(keys.matching(f"{family}{between}{label}:*"))):
-            yield ":".join(keys.TAG.sub("", name[start:]).split(":")[place : place + 2])
+            if subject := keys.parse(name)[1].get("subject"):
+                yield subject
 
 
 def clear() -> None:
@@ -92,7 +89,7 @@ def clear() -> None:
         _unlink(names)
 
 
-def erase(pk: Any, *, progress: Progress = int) -> Erased:
+def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
     """Erases the data that Redis has about the user with that primary key.
 
     `progress` is called with numbers of keys looked at. Raises redis.RedisError; then what was erased stays so, and
@@ -130,7 +127,7 @@ def _erase_from(names: Sequence[str], kind: str, who: str | int | None) -> int:
     return sum(scripts.run_all(*(Call[int]("erase", some, (kind, who)) for some in portions), patient=True))
 
 
-def _scan(pattern: str, progress: Progress = int) -> Iterator[list[str]]:
+def _scan(pattern: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
     client: Any = connect(patient=True)
     cursor: Any = None
     while cursor != 0:
@@ -157,40 +154,52 @@ def layout(partitions: int) -> Iterator[None]:
         setting_changed.send(None, setting="READTRACK", value=None, enter=False)
 
 
-def move(before: int, *, progress: Progress = int) -> int:
+def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     """Copies the keys to their partitions, lets flushes know these, and removes the others. Returns how many it copied.
 
     A key that is in its new place already stays as it is. Raises redis.RedisError; then it can be done again.
     """
     client: Any = connect(patient=True)
-    copied, start = 0, len(keys.prefix())
-    old: list[str] = []
-    rows = {row.pattern: row for row in keys.KEYS}
+    copied, old = 0, list[str]()
+    renumbered = set[str]()  # tags of partitions in which a process of the new number gives readers others
     names = dict.fromkeys(chain.from_iterable(_scan(keys.matching("*"))))
-    ordinals = [name for name in names if name.endswith(":ordinal")]
-    others = [name for name in names if not name.endswith(":ordinal")]
-    renumbered: set[str] = set()  # tags of partitions in which a process of the new number gives readers others
-    for some in (*scripts.sliced(others), *scripts.sliced(ordinals)):
+    last = [name for name in names if name.endswith(":ordinal")]  # after the readers
+    for some in (*scripts.sliced([*(names.keys() - last)]), *scripts.sliced(last)):
         progress(len(some))
         moved = {}
         for name in some:
-            row = rows.get(keys.kind_of(name))
-            places = _places(name, row, start, before)
-            if name not in places:
+            row, parts = keys.parse(name)
+            if row is None or row in NOT_MOVED:
+                continue
+            tags = _tags(row, parts, before)
+            if parts["tag"] not in tags:
                 old.append(name)
-            if row in BY_ORDINAL:
-                places = [one for one in places if keys.tag_in(one) not in renumbered]
-            elif row and row in BY_SUBJECT:
-                _divide(client, name, start + len(row.family))
-            if new := [one for one in places if one != name]:
+            if row in BY_SUBJECT:
+                _divide(client, name, row, parts)
+            kept = renumbered if name.endswith(":ordinal") else ()
+            if new := [row.placed(parts, tag=tag) for tag in tags if tag != parts["tag"] and tag not in kept]:
                 moved[name] = new
         copied += _copy(moved)
-        for name in (name for name in moved if rows.get(keys.kind_of(name)) is keys.readers):
+        for name in (name for name in moved if keys.parse(name)[0] is keys.readers):
             renumbered.update(keys.tag_in(one) for one in moved[name] if not _has_numbers(client, one, of=name))
     client.set(keys.flush_layout(""), conf.PARTITIONS)
     for some in scripts.sliced(old):
         _unlink(some)
     return copied
+
+
+def _tags(row: Key, parts: Mapping[str, str], before: int) -> Sequence[str]:
+    """Returns the tags of the partitions that a key is in from now on, none for a list that begins anew."""
+    tags, tag = keys.tags(), parts["tag"]
+    if owner := parts.get("subject", parts.get("visitor")):
+        return [keys.tag(owner)]
+    if row in OF_SITE:
+        return tags[:1]
+    # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
+    number = int(tag[4:-1] or "0", 16)
+    if row in OF_PARTITION and (not tag or number < before > 1):
+        return tags[number::before]
+    return [tag] if tag in tags and row is not keys.trending_top else []
 
 
 def _copy(moved: Mapping[str, Sequence[str]]) -> int:
@@ -215,32 +224,13 @@ def _has_numbers(client: Any, place: str, *, of: str) -> bool:
     return True
 
 
-def _divide(client: Any, name: str, family: int) -> None:
+def _divide(client: Any, name: str, row: Key, parts: Mapping[str, str]) -> None:
     """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays."""
-    found, life, plain = client.zrange(name, 0, -1, withscores=True), client.pttl(name), keys.TAG.sub("", name)
+    found, life = client.zrange(name, 0, -1, withscores=True), client.pttl(name)
     for tag, entries in keys.by_tag(found, lambda entry: keys.tag(entry[0].decode())).items():
-        place = plain[:family] + tag + plain[family:]
+        place = row.placed(parts, tag=tag)
         for some in scripts.sliced(entries) if place != name else ():
             client.zadd(place, dict(some), gt=True)
             client.zrem(name, *dict(some))
         if life > 0:
             client.pexpire(place, life)
-
-
-def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:
-    """Returns the names that a key has from now on, none for a list that begins anew."""
-    # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
-    if row is None or row in NOT_MOVED:
-        return [name]
-    tags, tag = keys.tags(), keys.tag_in(name)
-    number, made = int(tag[4:-1] or "0", 16), before if before > 1 else 0  # one partition has no tag
-    family, new = start + len(row.family), tags[number::before]
-    if row.owner is not None:
-        parts = keys.TAG.sub("", name[start:]).split(":")
-        owner = parts[1] if row is keys.rate else ":".join(parts[1:3] if parts[0] == "category" else parts[-2:])
-        family, new = name.rindex(f":{owner}") if row is keys.dimension else family, [keys.tag(owner)]
-    elif row in OF_SITE:
-        new = tags[:1]
-    elif row not in OF_PARTITION or (tag and number >= made):
-        return [name] if tag in tags and row is not keys.trending_top else []
-    return [name.replace(tag, one, 1) if tag else name[:family] + one + name[family:] for one in new]

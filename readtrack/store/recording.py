@@ -283,7 +283,7 @@ def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
     if stage:
         yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), stage)
     for name, value in hit.dimensions:
-        yield Effect("value", (keys.counter(f"views:{name}", subject),), value)
+        yield Effect("value", (keys.prefix() + keys.member(f"views:{name}", subject),), value)
 
 
 @cached_setting()
