@@ -16,7 +16,7 @@ from readtrack.store import counters, keys, scripts, server
 from readtrack.store.counters import VALUES
 from readtrack.store.keys import DAY, HOUR, MINUTE, PART, Key
 from readtrack.store.server import BITS, KeyKind
-from readtrack.store.uniques import STRATEGIES, model_strategy
+from readtrack.store.uniques import STRATEGIES, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 
 MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
@@ -109,7 +109,7 @@ def _unused() -> set[Key]:
     return {
         *(keys.scratch, keys.budget, keys.importing, keys.earlier),
         *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
-        *chain.from_iterable(strategy.rows for strategy in STRATEGIES.values() if strategy != model_strategy("")),
+        *chain.from_iterable(strategy.rows for strategy in STRATEGIES.values() if strategy != strategy_of("")),
         *(row for row in states if not row.pattern.endswith(f"}}:{readers.state_kind()}")),
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),

@@ -266,9 +266,9 @@ def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     views: list[dict[str, Any]] = []
     for subject, entries in zip(hit.views, windows, strict=True):
         effects: list[Any] = []
-        for effect in _effects(subject, hit):
-            effects.append((effect.name, len(names) + 1, effect.argument))
-            names += effect.keys
+        for name, own_names, argument in _effects(subject, hit):
+            effects.append((name, len(names) + 1, argument))
+            names += own_names
         views.append({"members": [str(member) for _, member in entries], "effects": effects})
     options = {"identities": len(identities), "slices": slices, "values": counters.VALUES, "pass": keys.funnel_pass.ttl}
     return names, width, json.dumps({**options, "views": views})
@@ -279,18 +279,18 @@ def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
     if effect := strategy.effect(subject, hit):
         yield effect
     if has_days:
-        yield Effect("day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), conf.UNIQUE_DAYS * keys.DAY)
+        yield "day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), conf.UNIQUE_DAYS * keys.DAY
     if stage:
-        yield Effect("funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), stage)
+        yield "funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), stage
     for name, value in hit.dimensions:
-        yield Effect("value", (keys.prefix() + keys.member(f"views:{name}", subject),), value)
+        yield "value", (keys.prefix() + keys.member(f"views:{name}", subject),), value
 
 
 @cached_setting()
 def _profile(label: str) -> tuple[Strategy, bool, str] | None:
     """Returns strategy, True with visitors by the day, and first stage of a model; None if it counts as "hll" alone."""
-    strategy = uniques.model_strategy(label)
+    strategy = uniques.strategy_of(label)
     stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
-    if strategy.is_default and not conf.UNIQUE_DAYS and not stage and not keys.is_compact():
+    if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage and not keys.is_compact():
         return None
     return strategy, conf.UNIQUE_DAYS > 0 and bool(strategy.rows), stage

@@ -1,12 +1,12 @@
 """Unique visitors: five strategies with one contract and keys of their own. A model names its strategy, or the site."""
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial, reduce
 from itertools import chain
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
@@ -21,17 +21,11 @@ from readtrack.subjects import counted_models, label_of, model_with_label
 UNION_LIMIT = 200_000  # members of sets that are looked at together, because more would block the server
 AT_ONCE = 5  # bitmaps that are read at once, because each has up to MAX_READER bits
 
+Effect = tuple[str, tuple[str, ...], str | int]  # of a counted view: its name in record.lua, its keys, its argument
+
 
 class UniquesError(ValueError):
     """The strategy cannot answer the question."""
-
-
-class Effect(NamedTuple):
-    """An effect of a counted view: its name in record.lua, its keys, its argument."""
-
-    name: str
-    keys: tuple[str, ...]
-    argument: str | int = 0
 
 
 class Strategy:
@@ -42,7 +36,6 @@ class Strategy:
     command = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
     has_sketch = False  # SQL stores a sketch, to merge after a loss; without one, the number goes on from SQL's
-    is_default = False  # record.lua counts these visitors without an effect
     needs_reader = False  # counts signed-in readers by number, and nobody else
     rows: tuple[Key, ...] = ()  # all its keys; none where no visitors are counted
     is_exact = False  # who viewed a subject is known for good, in Redis only, so an idle subject stays there
@@ -52,7 +45,7 @@ class Strategy:
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
-        return Effect(self.name, (self.key(subject),))
+        return self.name, (self.key(subject),), 0
 
     def together(self, subjects: Sequence[str]) -> int:
         """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
@@ -67,12 +60,17 @@ class HyperLogLogs(Strategy):
     """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
 
     key, name, command, adds = keys.hll, "hll", "PFCOUNT", "PFADD"
-    has_sketch = is_default = True
-    rows, answers = (keys.hll,), "within 0.81 %, any posts together"
+    rows, has_sketch, answers = (keys.hll,), True, "within 0.81 %, any posts together"
     suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
-        return count_sketches([self.key(subject) for subject in subjects])
+        groups = keys.by_tag(subjects)
+        if len(groups) == 1:
+            return int(connect().pfcount(*map(self.key, subjects)))
+        parts = (map(self.key, some) for group in groups.values() for some in scripts.sliced(group))
+        found = scripts.run_all(*(Call("MGET", [*some], (), list) for some in parts))
+        sketches = [sketch for sketch in chain.from_iterable(found) if sketch]
+        return scripts.run(count_together(self.key(subjects[0]), sketches))
 
 
 class Sets(Strategy):
@@ -83,7 +81,7 @@ class Sets(Strategy):
     suits = "a post has few visitors: their sets take next to nothing, and are exact"
 
     def together(self, subjects: Sequence[str]) -> int:
-        return union([self.key(subject) for subject in subjects])
+        return _union(map(self.key, subjects))
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return bool(connect().sismember(self.key(subject), visitor))
@@ -98,7 +96,7 @@ class DailySets(Strategy):
 
     def effect(self, subject: str, hit: Hit) -> Effect:
         day = keys.unique_day(buckets.day_bucket(hit.at), subject)
-        return Effect(self.name, (day, self.key(subject)), keys.unique_day.ttl)
+        return self.name, (day, self.key(subject)), keys.unique_day.ttl
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         return bool(connect().sismember(keys.unique_day(day, subject), visitor))
@@ -114,7 +112,7 @@ class Bitmaps(Strategy):
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         number = readers.number_of(hit.reader)
-        return None if number is None else Effect(self.name, (self.key(subject),), number)
+        return None if number is None else (self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
         bits = 0
@@ -131,21 +129,10 @@ class Bitmaps(Strategy):
 class NoVisitors(Strategy):
     """Counts no visitors. What "hll" counted before stays as it was."""
 
-    key, name, command, answers = keys.hll, "none", "PFCOUNT", "nothing"
-    has_sketch = True
+    key, name, command, has_sketch, answers = keys.hll, "none", "PFCOUNT", True, "nothing"
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         return None
-
-
-def count_sketches(names: Sequence[str]) -> int:
-    """Returns the number of different visitors of the sketches at these keys."""
-    groups = keys.by_tag(names, keys.tag_in)
-    if len(groups) == 1:
-        return int(connect().pfcount(*names))
-    parts = (some for group in groups.values() for some in scripts.sliced(group))
-    found = scripts.run_all(*(Call("MGET", some, (), list) for some in parts))
-    return scripts.run(count_together(names[0], [sketch for sketch in chain.from_iterable(found) if sketch]))
 
 
 def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
@@ -163,7 +150,7 @@ def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Cal
     return calls
 
 
-def union(names: Sequence[str]) -> int:
+def _union(names: Iterable[str]) -> int:
     """Returns the number of different members of the sets. Raises UniquesError if they have more than UNION_LIMIT."""
     groups = keys.by_tag(names, keys.tag_in).values()
     # The members themselves are needed only where no script can see all sets.
@@ -180,21 +167,16 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_of(subject: str) -> Strategy:
-    """Returns the strategy of the subject's model."""
-    return model_strategy(subject.partition(":")[0])
-
-
-@cached_setting()
-def model_strategy(label: str) -> Strategy:
-    """Returns the strategy of the model with that label."""
-    name = getattr(model_with_label(label), "unique_strategy", "") or conf.UNIQUE
+    """Returns the strategy of the subject's model, which may be given by its label alone."""
+    model = model_with_label(subject.partition(":")[0])
+    name = getattr(model, "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
 
 
 @cached_setting()
 def needs_readers() -> bool:
     """Returns True if some model's visitors are counted by the numbers of signed-in readers."""
-    return any(model_strategy(label_of(model)).needs_reader for model in counted_models())
+    return any(strategy_of(label_of(model)).needs_reader for model in counted_models())
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
@@ -222,9 +204,16 @@ def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict
     """Returns the visitors of each subject in the last days (UTC), up to an hour old. Raises UniquesError."""
     if not subjects:
         return {}
-    own, dates = _own_days(subjects, days), buckets.day_buckets(days, until=at)
-    if own:
-        return {subject: union([own(date, subject) for date in dates]) for subject in subjects}
+    if days < 1:
+        raise UniquesError("Visitors of the last days need one day at least.")
+    dates, strategies = buckets.day_buckets(days, until=at), {*map(strategy_of, subjects)}
+    if days > conf.UNIQUE_DAYS:
+        if len(strategies) > 1 or days > (strategy := strategies.pop()).covers_days:
+            raise UniquesError(
+                f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
+                f" Set it to {days} or more, and they are counted from then on."
+            )
+        return {subject: _union(strategy.rows[0](date, subject) for date in dates) for subject in subjects}
     calls = []
     for some in scripts.parted(subjects, max(1, scripts.SLICE // (days + 1))):
         names: list[str] = []
@@ -233,18 +222,3 @@ def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict
         decode = partial(scripts.by_subject, some)
         calls.append(Call("visitors_since", names, (days, keys.last_days.ttl), decode))
     return dict(ChainMap(*scripts.run_all(*calls)))
-
-
-def _own_days(subjects: Sequence[str], days: int) -> Key | None:
-    """Returns the sets of a day by which the strategy tells so many days; None if the daily sketches do."""
-    if days < 1:
-        raise UniquesError("Visitors of the last days need one day at least.")
-    if days <= conf.UNIQUE_DAYS:
-        return None
-    strategies = {strategy_of(subject) for subject in subjects}
-    if len(strategies) == 1 and days <= (strategy := strategies.pop()).covers_days:
-        return strategy.rows[0]
-    raise UniquesError(
-        f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
-        f" Set it to {days} or more, and they are counted from then on."
-    )
