@@ -208,7 +208,7 @@ class HitBuffer:
         silent = defaultdict[int, list[tuple[int, Call[Outcome]]]](list)
         parts = [(place, *part) for place, waiting in enumerate(batch) for part in waiting.parts]
         groups = keys.by_tag(parts, lambda part: keys.tag_in(part[2].keys[1])).values()
-        calls: list[Call[Any]] = [recording.count_batch([call for *_, call in some]) for some in groups]
+        calls: list[Call[Any]] = [recording.count_batch(recording.part(call) for *_, call in some) for some in groups]
         for waiting in batch:
             calls += waiting.upkeep
         if perf_counter() >= clock.due:
@@ -267,7 +267,7 @@ def _send_plain(hits: Sequence[Any], work: Event) -> bool:
     # Where one hit waits as an object, all do, and the first is the oldest.
     if conf.PARTITIONS > 1 or isinstance(hits[0], Waiting) or hits[0][AT] < _rate_began():
         return False
-    calls: list[Call[Any]] = [recording.count_plain(hits)]
+    calls: list[Call[Any]] = [recording.count_batch(recording.plain_parts(hits))]
     for hit in hits:
         if hit[KIND] == "day":
             calls += day_keys.upkeep(Hit.of_plain(hit))

@@ -204,22 +204,6 @@ RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.st
 _MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
 
 
-def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:
-    """Returns the keys of a hit's views, which are of one partition, in the order of record.lua."""
-    own, minute = tag(subjects[0]) if conf.PARTITIONS > 1 else "", int(at.timestamp()) // MINUTE
-    other, names = visitor.fallback_id or stand_in, [""]
-    for subject in subjects:
-        rates, mark, bucket, totals, hours, model, people, hlls, seen = of_minute(
-            minute, prefix, own, subject.partition(":")[0]
-        )
-        if not names[0]:
-            names = [mark if own else rates + visitor.rate_id, mark, bucket]
-        names += (totals + subject, hours + subject, model, people, hlls + subject, f"{seen}{visitor.id}:{subject}")
-        if other:
-            names.append(f"{seen}{other}:{subject}")
-    return names
-
-
 def rate_at(name: str, at: datetime) -> str:
     """Returns the key of the rate in an earlier RATE_WINDOW, for hits that are sent late."""
     return f"{name}:{int(at.timestamp()) // (conf.RATE_WINDOW or 1)}"

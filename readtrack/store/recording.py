@@ -26,13 +26,10 @@ ARGS_OF_ONE_VIEW = 4  # of record.lua, for a hit of one view without options
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
-LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
-
 # Of a hit of a batch: what it shares with hits of its model and minute that have its shape (keys, and what
 # record_batch.lua is told of each), None for a hit of several views or with options; its other keys; its arguments.
 Part = tuple[tuple[Sequence[str], str] | None, Sequence[str], Sequence[str | int | bytes]]
 
-_LIFETIMES = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl, keys.minute_visitors.ttl)
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
 
 
@@ -124,16 +121,24 @@ def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     """Counts the hit's views of one partition by one script. With several, `hits` is what rate.lua returned."""
-    visitor, views = hit.visitor, len(hit.views)
-    prefix = keys.prefix()
-    names = keys.viewed(hit.views, visitor=visitor, stand_in=hit.stand_in, at=hit.at, prefix=prefix)
-    width, others = 7 if visitor.fallback_id or hit.stand_in else 6, [visitor.id, *hit.views]
-    # Not a generator, which would cost every hit half a microsecond.
-    if hit.dimensions or any(map(_profile, [subject.partition(":")[0] for subject in hit.views])):
+    visitor, views, prefix, names = hit.visitor, hit.views, keys.prefix(), [""]
+    own, minute = keys.tag(views[0]) if conf.PARTITIONS > 1 else "", int(hit.at.timestamp()) // keys.MINUTE
+    other, has_options = visitor.fallback_id or hit.stand_in, bool(hit.dimensions)
+    for subject in views:
+        label = subject.partition(":")[0]
+        rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(minute, prefix, own, label)
+        if not names[0]:
+            names = [mark if own else rates + visitor.rate_id, mark, bucket]
+        names += (totals + subject, hours + subject, model, people, hlls + subject, f"{seen}{visitor.id}:{subject}")
+        if other:
+            names.append(f"{seen}{other}:{subject}")
+        has_options = has_options or _profile(label) is not None
+    width, others = 7 if other else 6, [visitor.id, *views]
+    if has_options:
         names, width, options = _with_options(hit, names)
         others.append(options)
     newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
-    shape = _shape(hits, prefix, newcomers, script, width, views, len(names), len(others))
+    shape = _shape(hits, prefix, newcomers, script, width, len(views), len(names), len(others))
     absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
     return Call("record", names, (_common(), shape, *others), partial(_outcome, hit), absent)
 
@@ -148,31 +153,20 @@ def _shape(hits: int, prefix: str, *others: int) -> str:
 def _common() -> str:
     # Without a window, a hit that is sent again would count twice.
     window = keys.slice_count() * keys.slice_length() if keys.is_compact() else conf.WINDOW or 1
-    return " ".join(map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *_LIFETIMES, conf.RATE_WINDOW or 1)))
+    lifetimes = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl, keys.minute_visitors.ttl)
+    return " ".join(map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *lifetimes, conf.RATE_WINDOW or 1)))
 
 
-def count_batch(calls: Iterable[Call[Outcome]]) -> Call[list[Sequence[Reason]] | None]:
-    """Counts what the calls of `count_views` count, one script for all hits; None where their server is silent.
-
-    The result has the reasons of the views that do not count, for each hit.
-    """
-    return _batch(map(_part, calls))
-
-
-def count_plain(hits: Iterable[Sequence[Any]]) -> Call[list[Sequence[Reason]] | None]:
-    """Counts plain hits of one partition like `count_batch`, in a quarter of the time for views without options."""
-    return _batch(_plain_parts(hits))
-
-
-def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
-    """Yields what `_part` makes of the `count_views` of each hit, mostly without making that."""
-    prefix, known, began, until = keys.prefix(), "", LONG_AGO, LONG_AGO
+def plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
+    """Yields what `part` makes of the `count_views` of each plain hit, without options in a quarter of the time."""
+    prefix, known = keys.prefix(), ""
+    began = until = datetime.min.replace(tzinfo=timezone.utc)
     for hit in hits:
         own, fallback_id, new_cookie, kind, _, _, at, views, _, dimensions, _, _, by_script, stand_in, _, _, _ = hit
         subject = views[0]
         label = subject.partition(":")[0]
         if len(views) > 1 or dimensions or _profile(label):
-            yield _part(count_views(Hit.of_plain(hit)))
+            yield part(count_views(Hit.of_plain(hit)))
             continue
         if label != known or not began <= at < until:  # most hits are of the model and the minute of the hit before
             minute, known = int(at.timestamp()) // keys.MINUTE, label
@@ -188,25 +182,27 @@ def _plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
         if traits not in alike:
             newcomers, script = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script)
             shape = _shape(0, prefix, newcomers, script, len(names) + 1, 1, SHARED + len(names) + 1, 2)
-            alike[traits] = _alike((mark, bucket, model, people), totals, seen, shape)
+            starts = f"{len(totals.encode()) + 1} {len(seen.encode()) + 1}"
+            alike[traits] = (mark, bucket, model, people), f"{starts} {shape}"
         yield alike[traits], names, ()
 
 
-def _part(call: Call[Outcome]) -> Part:
+def part(call: Call[Outcome]) -> Part:
+    """Returns what a batch takes of a call of `count_views`."""
     if len(call.args) > ARGS_OF_ONE_VIEW:
         return None, call.keys, call.args[1:]
     rate, mark, bucket, total, hour, model, people, *others = call.keys
     _, shape, visitor, subject = map(str, call.args)
     totals, seen = total.removesuffix(subject), others[1].removesuffix(f"{visitor}:{subject}")
-    return _alike((mark, bucket, model, people), totals, seen, shape), (rate, total, hour, *others), ()
+    starts = f"{len(totals.encode()) + 1} {len(seen.encode()) + 1}"
+    return ((mark, bucket, model, people), f"{starts} {shape}"), (rate, total, hour, *others), ()
 
 
-def _alike(names: Sequence[str], totals: str, seen: str, shape: str) -> tuple[Sequence[str], str]:
-    """Returns what hits share whose totals begin with that text, and whose windows with that one."""
-    return names, f"{len(totals.encode()) + 1} {len(seen.encode()) + 1} {shape}"
+def count_batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
+    """Counts the hits of one partition by one script. The result has the reasons of each one's views that do not count.
 
-
-def _batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
+    It is None where the server is silent.
+    """
     names: list[str] = []
     args: list[str | int | bytes] = [_common()]
     shared: Sequence[str] = ()
@@ -243,17 +239,14 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
 def mark_robots(visitors: Iterable[str]) -> None:
     """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
     args = [keys.ROBOT, keys.DAY, max(1, ROBOTS // conf.PARTITIONS), keys.robots.ttl]
-    groups = keys.by_tag(visitors)
+    groups = keys.by_tag(visitors).items()
     scripts.run_all(
-        *(Call("mark_robots", [keys.robots(tag), *map(keys.rate, some)], args, int) for tag, some in groups.items())
+        *(Call("mark_robots", [keys.robots(tag), *map(keys.rate, some)], args, int) for tag, some in groups)
     )
 
 
 def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
-    """Returns the keys of record.lua with its options, the keys of a view, and the options.
-
-    `plain` are the keys without options.
-    """
+    """Returns the keys of record.lua with its options, the number of a view's, and the options. `plain` are without."""
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
     slices = keys.slice_count() if keys.is_compact() else 0
     owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
