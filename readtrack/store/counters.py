@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import Hit
-from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
+from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
@@ -249,26 +249,22 @@ def _hashes(wanted: Sequence[Name], answer: Sequence[Sequence[Any]]) -> dict[Nam
 
 def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
     """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for what is new."""
-    calls = {}
+    visitor, text, calls = hit.visitor, hit.reading, {}
     for subject, stage in hit.steps:
-        reached, passes = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1], keys.passes(subject, hit.visitor)
+        reached, passes = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1], keys.passes(subject, visitor)
         calls[subject, stage] = _step(hit, ("funnel", subject), reached, passes, life=keys.funnel_pass.ttl)
-    return {**calls, **_reading(hit, hit.reading)} if hit.reading else calls
-
-
-def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
-    """Counts engagement with the text, and a read, once in a window and behind a view of the window."""
-    visitor, subject = hit.visitor, text.subject
-    # A cookie that is new comes from a browser that keeps none.
-    identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
-    passes = [keys.reading_pass(who, subject) for who in identities]
-    # A pass lives longer than a window, so that long texts can be read.
-    take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
-    reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
-    calls = {(subject, ENGAGED): take(reached, passes, keys.windows(subject, identities=identities, hit=hit))}
-    if text.is_read:
-        reads = [keys.read_pass(who, subject) for who in identities]
-        calls[subject, READ] = take([READ], reads, [(name, "") for name in passes])
+    if text:  # engagement with it, and a read, count once in a window and behind a view of the window
+        subject = text.subject
+        # A cookie that is new comes from a browser that keeps none.
+        identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
+        engaged = [keys.reading_pass(who, subject) for who in identities]
+        # A pass lives longer than a window, so that long texts can be read.
+        take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
+        reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
+        calls[subject, ENGAGED] = take(reached, engaged, keys.windows(subject, identities=identities, hit=hit))
+        if text.is_read:
+            reads = [keys.read_pass(who, subject) for who in identities]
+            calls[subject, READ] = take([READ], reads, [(name, "") for name in engaged])
     return calls
 
 

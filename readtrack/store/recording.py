@@ -26,8 +26,8 @@ ARGS_OF_ONE_VIEW = 4  # of record.lua, for a hit of one view without options
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
-# Of a hit of a batch: what it shares with hits of its model and minute that have its shape (keys, and what
-# record_batch.lua is told of each), None for a hit of several views or with options; its other keys; its arguments.
+# Of a hit of a batch: what it shares with hits of its model and minute that have its shape (keys, and that shape), None
+# for a hit of several views or with options; its other keys; its arguments.
 Part = tuple[tuple[Sequence[str], str] | None, Sequence[str], Sequence[str | int | bytes]]
 
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
@@ -138,15 +138,16 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         names, width, options = _with_options(hit, names)
         others.append(options)
     newcomers, script = NEWCOMERS if visitor.new_cookie else 0, 2 if hit.stand_in else int(hit.by_script)
-    shape = _shape(hits, prefix, newcomers, script, width, len(views), len(names), len(others))
+    shape = _shape(hits, prefix, own, newcomers, script, width, len(views), len(names), len(others))
     absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
     return Call("record", names, (_common(), shape, *others), partial(_outcome, hit), absent)
 
 
 @lru_cache(maxsize=256)
-def _shape(hits: int, prefix: str, *others: int) -> str:
-    """Returns the shape of a hit; `others` are its numbers behind the length of the prefix."""
-    return " ".join(map(str, (hits, len(prefix.encode()), *others)))
+def _shape(hits: int, prefix: str, own: str, *others: int) -> str:
+    """Returns the shape of a hit in the partition `own`; `others` are its numbers behind the length of the prefix."""
+    starts = [len(f"{prefix}{row.family}{own}:".encode()) + 1 for row in (keys.total, keys.window)]
+    return " ".join(map(str, (hits, len(prefix.encode()), *others, *starts)))
 
 
 @cached_setting()
@@ -181,9 +182,8 @@ def plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
         traits = not new_cookie, not stand_in, by_script, not other
         if traits not in alike:
             newcomers, script = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script)
-            shape = _shape(0, prefix, newcomers, script, len(names) + 1, 1, SHARED + len(names) + 1, 2)
-            starts = f"{len(totals.encode()) + 1} {len(seen.encode()) + 1}"
-            alike[traits] = (mark, bucket, model, people), f"{starts} {shape}"
+            shape = _shape(0, prefix, "", newcomers, script, len(names) + 1, 1, SHARED + len(names) + 1, 2)
+            alike[traits] = (mark, bucket, model, people), shape
         yield alike[traits], names, ()
 
 
@@ -192,10 +192,7 @@ def part(call: Call[Outcome]) -> Part:
     if len(call.args) > ARGS_OF_ONE_VIEW:
         return None, call.keys, call.args[1:]
     rate, mark, bucket, total, hour, model, people, *others = call.keys
-    _, shape, visitor, subject = map(str, call.args)
-    totals, seen = total.removesuffix(subject), others[1].removesuffix(f"{visitor}:{subject}")
-    starts = f"{len(totals.encode()) + 1} {len(seen.encode()) + 1}"
-    return ((mark, bucket, model, people), f"{starts} {shape}"), (rate, total, hour, *others), ()
+    return ((mark, bucket, model, people), str(call.args[1])), (rate, total, hour, *others), ()
 
 
 def count_batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
