@@ -126,7 +126,7 @@ def _amounts(row: Key, numbers: Numbers) -> tuple[float, float]:
         life = max(1, getattr(conf, life) * (DAY if life.endswith("DAYS") else 1))
     # A list of the whole site holds an hour's subjects at least, as trending does.
     whole = life if parts & {"subject", "visitor"} else max(life, HOUR)
-    slot = next((SLOTS[part] for part in parts if part in SLOTS), keys.slice_length() if "slice" in parts else whole)
+    slot = next((SLOTS[part] for part in parts if part in SLOTS), keys.slicing()[0] if "slice" in parts else whole)
     views = numbers.views * slot / DAY if slot else numbers.viewed * max(1.0, numbers.visitors)
     subjects = numbers.categories if row.pattern.startswith("category:") else numbers.viewed
     # Views fall on posts by chance, so some posts get several in a slot, and some none.

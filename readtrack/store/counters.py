@@ -90,7 +90,7 @@ def _with_marks(
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
     """Reads the number of totals that exist, and each total in its place: None for a missing or unsettled one."""
     tag = keys.tag(subjects[0])
-    start = keys.total.start(tag)
+    start = keys.prefix() + keys.total.template % (tag, "")
     names = [keys.unsettled(tag), *[start + one for one in subjects]]
     return Call("settled_totals", names, (len(start.encode()),), tuple)
 
@@ -141,11 +141,12 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
-    wanted, start = frozenset(tags), len(keys.total.start(""))
-    for name in map(bytes.decode, connect(patient=True).scan_iter(match=keys.total.matching, count=SCAN_COUNT)):
-        if not wanted or keys.tag_in(name) in wanted:
-            tag = keys.TAG.match(name, start - 1)  # of more than 256 partitions not all are as long
-            yield name[tag.end() + 1 if tag else start :]
+    wanted, start = frozenset(tags), len(keys.prefix() + keys.total.family)
+    every = keys.matching(f"{keys.total.family}:*")
+    for name in map(bytes.decode, connect(patient=True).scan_iter(match=every, count=SCAN_COUNT)):
+        tag = keys.tag_in(name)  # of more than 256 partitions not all are as long
+        if not wanted or tag in wanted:
+            yield name[start + len(tag) + 1 :]
 
 
 def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:

@@ -27,7 +27,7 @@ class FlushMemory(NamedTuple):
 def memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
     """Returns what each of these partitions knows, by tag. Raises redis.RedisError, and LayoutError before a move."""
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
-    calls = [Call("MGET", [row(tag) for row in rows], (), list) for tag in tags]
+    calls = (Call("MGET", [row(tag) for row in rows], (), list) for tag in tags)
     layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
     known, *answers = scripts.run_all(layout, *calls, patient=True)
     if known != conf.PARTITIONS:
@@ -42,10 +42,8 @@ def memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
 
 def note(time: int, *, known: Mapping[str, int]) -> bool:
     """Notes the time of a flush (µs). Returns False if a partition was rolled back since `known` was read."""
-    calls = [
-        Call("note_flush", [keys.flush_last(tag), keys.flush_full(tag)], (last, time), bool)
-        for tag, last in known.items()
-    ]
+    rows = (keys.flush_last, keys.flush_full)
+    calls = (Call("note_flush", [row(tag) for row in rows], (last, time), bool) for tag, last in known.items())
     return all(scripts.run_all(*calls, patient=True))
 
 

@@ -39,7 +39,6 @@ TAG = re.compile(r":\{rt[0-9a-f]+\}")
 PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
 MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)  # a kind, which has no dot, and a subject of `app.model`
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-LONGEST_TENANT = 100  # characters of a tenant's name in a prefix
 
 
 class Key:
@@ -63,10 +62,6 @@ class Key:
         """Returns the name of the key with these parts of a parsed name in the partition with that tag."""
         return prefix() + self.template % (*{**parts, "tag": tag}.values(),)
 
-    def start(self, tag: str) -> str:
-        """Returns the beginning of the names of all keys of a partition whose one part is the subject."""
-        return prefix() + self.template % (tag, "")
-
     @cached_property
     def expression(self) -> re.Pattern[str]:
         """What the names of these keys match after the prefix. Its groups are their parts, and the tag."""
@@ -76,11 +71,6 @@ class Key:
     def overhead(self) -> int:
         """Bytes that a key takes beside MEMORY USAGE, in tables of the server: measured with Redis 7 and Valkey 9."""
         return 30 if self.ttl else 16
-
-    @property
-    def matching(self) -> str:
-        """The pattern for SCAN of all keys that begin as these do."""
-        return matching(f"{self.family}:*")
 
 
 _has_tested = False  # stays True after the tests, because what is sent then is still theirs
@@ -115,9 +105,9 @@ def tenant_function() -> Callable[[], Any] | None:
 
 @lru_cache(maxsize=1024)
 def _encoded(tenant: str) -> str:
-    """Returns the prefix of a tenant; a long name becomes a hash."""
+    """Returns the prefix of a tenant; a name of more than 100 characters becomes a hash."""
     name = quote(tenant, safe="", errors="replace")
-    return f"{name if len(name) <= LONGEST_TENANT else blake2b(name.encode(), digest_size=16).hexdigest()}:"
+    return f"{name if len(name) <= 100 else blake2b(name.encode(), digest_size=16).hexdigest()}:"
 
 
 def matching(pattern: str) -> str:
@@ -237,14 +227,10 @@ def is_compact() -> bool:
     return conf.WINDOW_STORE == "compact"
 
 
-def slice_length() -> int:
-    """Returns the length of one slice (s)."""
-    return max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
-
-
-def slice_count() -> int:
-    """Returns how many slices a window may touch: those that make it up, and the one that it begins in."""
-    return ceil(conf.WINDOW / slice_length()) + 1
+def slicing() -> tuple[int, int]:
+    """Returns the length of a slice (s), and how many a window may touch: it begins within one, so one more."""
+    length = max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
+    return length, ceil(conf.WINDOW / length) + 1
 
 
 def windows(subject: str, *, identities: Sequence[str], hit: Hit) -> list[tuple[str, int | str]]:
@@ -258,11 +244,10 @@ def windows(subject: str, *, identities: Sequence[str], hit: Hit) -> list[tuple[
 def slices(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
     """Returns the sets that may hold the visitor's view of the subject, newest first, and the view's member of them."""
     digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
-    shards = max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
-    shard = int.from_bytes(digest[:4], "big") % shards
-    newest = int(hit.at.timestamp()) // slice_length()
-    numbers = range(newest, newest - slice_count(), -1)
-    names = [window_slice(tag(subject), f"{number:x}", f"{shard:x}") for number in numbers]
+    shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
+    length, count = slicing()
+    newest = int(hit.at.timestamp()) // length
+    names = [window_slice(tag(subject), f"{newest - back:x}", f"{shard:x}") for back in range(count)]
     return names, int.from_bytes(digest[4:], "big", signed=True)
 
 
@@ -287,12 +272,10 @@ def member(kind: str, subject: str) -> str:
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """Returns the kind and the subject of a name in `views:unsettled`: "" for a total, and "hour" for a model's hour.
-
-    The kind may be a dimension's that is in the settings no more.
-    """
+    """Returns the kind and the subject of a name in `views:unsettled`: "" for a total, "hour" for a model's hour."""
     if name.startswith("views:hour:"):
         return "hour", name
+    # The kind may be a dimension's that is in the settings no more.
     found = MEMBER.fullmatch(TAG.sub("", name))
     return (found[1], found[2]) if found else ("", name)
 

@@ -20,7 +20,6 @@ from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
-
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
 OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
 OF_SITE = (keys.day_key, keys.skips)
@@ -78,14 +77,14 @@ def subjects(label: str) -> Iterator[str]:
     """Yields the subjects of that model which have counts or read state, unordered and some more than once."""
     between = ":{rt*}:" if len(keys.tags()) > 1 else ":"
     for family in (keys.total.family, keys.read_bits.family):
-        for name in chain.from_iterable(_scan(keys.matching(f"{family}{between}{label}:*"))):
+        for name in chain.from_iterable(_scan(f"{family}{between}{label}:*")):
             if subject := keys.parse(name)[1].get("subject"):
                 yield subject
 
 
 def clear() -> None:
     """Removes every key with our prefix."""
-    for names in _scan(keys.matching("*")):
+    for names in _scan("*"):
         _unlink(names)
 
 
@@ -99,11 +98,11 @@ def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
     visitor, reader = user_id(pk), read_state.field(quote(str(pk), safe=""))
     number = pk if isinstance(pk, int) and pk >= 0 else None
     ordinals = {tag: int(found) for tag in keys.tags() if (found := client.hget(keys.readers(tag), reader)) is not None}
-    gone = sum(_unlink(names) for names in _scan(keys.matching(f"*{visitor}*"), progress))
-    members = sum(_erase_from(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
-    bits = sum(_erase_from(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
+    gone = sum(_unlink(names) for names in _scan(f"*{visitor}*", progress))
+    members = sum(_erase_from(names, "member", visitor) for names in _scan(f"{keys.unique.family}:*", progress))
+    bits = sum(_erase_from(names, "bit", number) for names in _scan(f"{keys.bitmap.family}:*", progress))
     numbers = [(number, "", ""), *((ordinal, ":ordinal", tag) for tag, ordinal in ordinals.items())]
-    for names in _scan(keys.read_bits.matching, progress):
+    for names in _scan(f"{keys.read_bits.family}:*", progress):
         for who, numbering, tag in numbers:
             for state, kind in ((":read", "bit"), (":seen", "slot")):
                 some = [name for name in names if tag in name and name.endswith(state + numbering)]
@@ -129,7 +128,7 @@ def _erase_from(names: Sequence[str], kind: str, who: str | int | None) -> int:
 
 def _scan(pattern: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
     client: Any = connect(patient=True)
-    cursor: Any = None
+    pattern, cursor = keys.matching(pattern), None
     while cursor != 0:
         cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
         progress(SCAN_COUNT)
@@ -162,7 +161,7 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     client: Any = connect(patient=True)
     copied, old = 0, list[str]()
     renumbered = set[str]()  # tags of partitions in which a process of the new number gives readers others
-    names = dict.fromkeys(chain.from_iterable(_scan(keys.matching("*"))))
+    names = dict.fromkeys(chain.from_iterable(_scan("*")))
     last = [name for name in names if name.endswith(":ordinal")]  # after the readers
     for some in (*scripts.sliced([*(names.keys() - last)]), *scripts.sliced(last)):
         progress(len(some))

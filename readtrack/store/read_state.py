@@ -41,11 +41,9 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how much is new in each category. All calls of this module take categories of one partition."""
     kind, tag = readers.state_kind(), keys.tag(subjects[0])
     names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
-    if isinstance(reader, str):
-        names.append(keys.readers(tag))
-    return Call(
-        "unread", names, (conf.READ_STATE, field(reader), len(subjects)), partial(scripts.by_subject, subjects), {}
-    )
+    names += [keys.readers(tag)] if isinstance(reader, str) else ()
+    args = (conf.READ_STATE, field(reader), len(subjects))
+    return Call("unread", names, args, partial(scripts.by_subject, subjects), {})
 
 
 def marks(
@@ -65,11 +63,9 @@ def marks(
     args = (field(reader), ago, since, conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
     calls, kind = [], readers.state_kind()
     for some in scripts.parted(subjects):
-        tag = keys.tag(some[0])
-        names = [keys.reads_began(tag)]
+        names = [keys.reads_began(tag := keys.tag(some[0]))]
         names += [name for subject in some for name in (keys.state(subject, kind), keys.published(subject))]
-        if isinstance(reader, str):
-            names += (keys.readers(tag), keys.readers_next(tag))
+        names += (keys.readers(tag), keys.readers_next(tag)) if isinstance(reader, str) else ()
         calls.append(Call("mark_read", names, (len(some), *args), partial(_marked, some), absent))
     return calls
 
@@ -90,8 +86,7 @@ def publish(publications: Sequence[Publication]) -> Call[int]:
         names += (keys.state(subject, kind), keys.published(subject), keys.sent(subject))
         names += (keys.state(subject, other) for other in others)
         args += (items, "" if author is None else field(author), int(is_own), token)
-    if any(isinstance(one.author, str) for one in publications):
-        names.append(keys.readers(tag))
+    names += [keys.readers(tag)] if any(isinstance(one.author, str) for one in publications) else ()
     return Call("publish", names, args, int)
 
 
@@ -113,19 +108,15 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
 
     Takes one round trip for bitmaps, each of which the server counts in 10 µs for 1,000,000 readers.
     """
-    kind = readers.state_kind()
-    states = [keys.state(subject, kind) for subject in subjects]
-    if conf.READ_STATE == "sequence":  # always patient, because a key may have megabytes
-        return {one: _up_to_date(connect(patient=True).get(state)) for one, state in zip(subjects, states, strict=True)}
-    calls = [Call("BITCOUNT", [state], (), int) for state in states]
-    return scripts.by_subject(subjects, scripts.run_all(*calls, patient=patient))
-
-
-def _up_to_date(content: Any) -> int:
-    """Returns the number of readers who have seen everything."""
-    slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
-    published = next(slots)
-    return sum(seen > published for seen in slots)
+    states, counts = [keys.state(subject, readers.state_kind()) for subject in subjects], list[int]()
+    if conf.READ_STATE == "bitmap":
+        counts = scripts.run_all(*(Call("BITCOUNT", [state], (), int) for state in states), patient=patient)
+    for state in states if conf.READ_STATE == "sequence" else ():
+        content: Any = connect(patient=True).get(state)  # always patient, because a key may have megabytes
+        slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
+        published = next(slots)
+        counts.append(sum(seen > published for seen in slots))
+    return scripts.by_subject(subjects, counts)
 
 
 def begin(at: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache, partial
 from itertools import chain, groupby
+from math import prod
 from operator import itemgetter
 from time import perf_counter
 from typing import Any, cast
@@ -153,7 +154,7 @@ def _shape(hits: int, prefix: str, own: str, *others: int) -> str:
 @cached_setting()
 def _common() -> str:
     # Without a window, a hit that is sent again would count twice.
-    window = keys.slice_count() * keys.slice_length() if keys.is_compact() else conf.WINDOW or 1
+    window = prod(keys.slicing()) if keys.is_compact() else conf.WINDOW or 1
     lifetimes = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl, keys.minute_visitors.ttl)
     return " ".join(map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *lifetimes, conf.RATE_WINDOW or 1)))
 
@@ -245,7 +246,7 @@ def mark_robots(visitors: Iterable[str]) -> None:
 def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     """Returns the keys of record.lua with its options, the number of a view's, and the options. `plain` are without."""
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
-    slices = keys.slice_count() if keys.is_compact() else 0
+    slices = keys.slicing()[1] if keys.is_compact() else 0
     owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
     windows = [[keys.slices(subject, visitor=who, hit=hit) for who in owners] for subject in hit.views]
     names, own = plain[:SHARED], scripts.sliced(plain[SHARED:], len(plain[SHARED:]) // len(hit.views))

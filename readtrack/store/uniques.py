@@ -29,11 +29,10 @@ class UniquesError(ValueError):
 
 
 class Strategy:
-    """The contract. `command` counts the visitors at a subject's `key`."""
+    """The contract. `command` counts the visitors at a subject's `key`; `asks` tells if the first row's has one."""
 
     key: Key
-    name = ""
-    command = ""
+    name = command = asks = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
     has_sketch = False  # SQL stores a sketch, to merge after a loss; without one, the number goes on from SQL's
     needs_reader = False  # counts signed-in readers by number, and nobody else
@@ -45,7 +44,8 @@ class Strategy:
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
-        return self.name, (self.key(subject),), 0
+        number = readers.number_of(hit.reader) if self.needs_reader else 0
+        return None if number is None or not self.rows else (self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
         """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
@@ -53,14 +53,18 @@ class Strategy:
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         """Returns True if the visitor viewed the subject, ever or on that day. Raises UniquesError if not known."""
-        raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
+        if not self.asks:
+            raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
+        who = reader if self.needs_reader else visitor
+        name = self.rows[0](day, subject) if self.covers_days else self.key(subject)
+        return who is not None and scripts.run(Call(self.asks, [name], (who,), bool))
 
 
 class HyperLogLogs(Strategy):
     """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
 
-    key, name, command, adds = keys.hll, "hll", "PFCOUNT", "PFADD"
-    rows, has_sketch, answers = (keys.hll,), True, "within 0.81 %, any posts together"
+    key, name, command, adds, has_sketch = keys.hll, "hll", "PFCOUNT", "PFADD", True
+    rows, answers = (keys.hll,), "within 0.81 %, any posts together"
     suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
@@ -76,43 +80,32 @@ class HyperLogLogs(Strategy):
 class Sets(Strategy):
     """Exact, about 60 bytes a visitor and subject."""
 
-    key, name, command, adds = keys.unique, "set", "SCARD", "SADD"
+    key, name, command, adds, asks = keys.unique, "set", "SCARD", "SADD", "SISMEMBER"
     rows, is_exact, answers = (keys.unique,), True, "exact, who has seen what"
     suits = "a post has few visitors: their sets take next to nothing, and are exact"
 
     def together(self, subjects: Sequence[str]) -> int:
         return _union(map(self.key, subjects))
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
-        return bool(connect().sismember(self.key(subject), visitor))
-
 
 class DailySets(Strategy):
     """A set for each day, and a running count: a visitor who comes on three days is three visitors of all time."""
 
-    key, name, command = keys.daily, "daily", "GET"
+    key, name, command, asks = keys.daily, "daily", "GET", "SISMEMBER"
     rows, answers = (keys.unique_day, keys.daily), "exact for a day, who has seen what on it; two days at most"
     covers_days = keys.unique_day.ttl // keys.DAY
 
-    def effect(self, subject: str, hit: Hit) -> Effect:
+    def effect(self, subject: str, hit: Hit) -> Effect | None:
         day = keys.unique_day(buckets.day_bucket(hit.at), subject)
         return self.name, (day, self.key(subject)), keys.unique_day.ttl
-
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
-        return bool(connect().sismember(keys.unique_day(day, subject), visitor))
 
 
 class Bitmaps(Strategy):
     """Exact, one bit for each reader number. Visitors who are not signed in are not counted."""
 
-    key, name, command = keys.bitmap, "bitmap", "BITCOUNT"
-    needs_reader = True
+    key, name, command, asks, needs_reader = keys.bitmap, "bitmap", "BITCOUNT", "GETBIT", True
     rows, is_exact, answers = (keys.bitmap,), True, "exact, signed-in users only, who has seen what"
     suits = "most readers view a post, and a bit for each takes least"
-
-    def effect(self, subject: str, hit: Hit) -> Effect | None:
-        number = readers.number_of(hit.reader)
-        return None if number is None else (self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
         bits = 0
@@ -122,17 +115,11 @@ class Bitmaps(Strategy):
             bits = reduce(or_, (int.from_bytes(found, "little") for found in scripts.run_all(*calls)), bits)
         return bits.bit_count()
 
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
-        return reader is not None and bool(connect().getbit(self.key(subject), reader))
-
 
 class NoVisitors(Strategy):
     """Counts no visitors. What "hll" counted before stays as it was."""
 
     key, name, command, has_sketch, answers = keys.hll, "none", "PFCOUNT", True, "nothing"
-
-    def effect(self, subject: str, hit: Hit) -> Effect | None:
-        return None
 
 
 def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
@@ -183,7 +170,8 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how many different visitors each subject of a partition had, whatever the strategies of their models."""
     strategies, commands = [strategy_of(subject) for subject in subjects], list[str]()
     # Not by the key itself, which takes a tenth of the time of a flush.
-    starts = {strategy: strategy.key.start(keys.tag(subjects[0])) for strategy in {*strategies}}
+    part = keys.tag(subjects[0]), ""
+    starts = {strategy: keys.prefix() + strategy.key.template % part for strategy in {*strategies}}
     names = [starts[strategy] + subject for strategy, subject in zip(strategies, subjects, strict=True)]
     if not all(strategy.has_sketch for strategy in strategies):
         names += map(keys.earlier, subjects)
@@ -193,11 +181,11 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
 
 def visitors_together(subjects: Sequence[str]) -> int:
     """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
-    strategies = {strategy.name: strategy for strategy in map(strategy_of, subjects)}
+    strategies = {*map(strategy_of, subjects)}
     if len(strategies) > 1:
-        names = ", ".join(sorted(strategies))
+        names = ", ".join(sorted(strategy.name for strategy in strategies))
         raise UniquesError(f"Visitors counted in different ways ({names}) cannot be counted together.")
-    return sum(strategy.together(subjects) for strategy in strategies.values())  # of the one that there is, or of none
+    return sum(strategy.together(subjects) for strategy in strategies)  # of the one that there is, or of none
 
 
 def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:

@@ -93,8 +93,9 @@ def test_a_compact_window_is_never_short_and_late_by_a_slice_at_most(
     choose: Callable[..., None], redis: Redis, noon: datetime, window: int, slices: int, late: int
 ) -> None:
     choose("compact", WINDOW=window, WINDOW_SLICES=slices)
-    assert keys.slice_count() * keys.slice_length() - window == late
-    for offset in range(0, keys.slice_length(), max(1, keys.slice_length() // 7)):
+    length, count = keys.slicing()
+    assert count * length - window == late
+    for offset in range(0, length, max(1, length // 7)):
         redis.flushdb()
         first = factories.hit("site.post:1", at=noon + timedelta(seconds=offset))
         assert tracker.record(first).counted
