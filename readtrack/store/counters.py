@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
 from secrets import randbits
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -19,7 +19,6 @@ from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
 Window = tuple[str, int | str]  # its key, and the view's member; "" for a string
-Wanted = TypeVar("Wanted", str, tuple[str, int])
 
 MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
@@ -68,23 +67,28 @@ class Hash(NamedTuple):
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """Reads totals that are numbers, by subject. All calls of this module take subjects of one partition."""
-    return _with_marks(keys.tag(subjects[0]), subjects, subjects, list(map(keys.total, subjects)))
+    wanted = dict(zip(subjects, subjects, strict=True))
+    return _with_marks("totals", keys.tag(subjects[0]), wanted, map(keys.total, wanted))
 
 
-def _with_marks(
-    tag: str, wanted: Sequence[Wanted], names: Sequence[str], counters: Sequence[str]
-) -> Call[dict[Wanted, Total]]:
-    """Reads counters by the caller's names; `names` are those in `views:unsettled`. Missing ones are left out."""
+def _with_marks(script: str, tag: str, wanted: Mapping[str, Any], names: Iterable[str] = ()) -> Call[dict[Any, Any]]:
+    """Reads counters or hashes, by the values of `wanted`; its keys are the names in `views:unsettled`.
 
-    def decode(answer: list[list[bytes | None]]) -> dict[Wanted, Total]:
-        counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(wanted))
-        return {
-            one: Total(int(count), is_settled=mark is None)
-            for one, count, mark in zip(wanted, counts, marks, strict=True)
-            if count is not None and is_number(count)
-        }
+    `names` are those of the keys, if they are others. Counters that are missing or no numbers are left out.
+    """
 
-    return Call("totals", [keys.unsettled(tag), *counters], names, decode, {})
+    def decode(answer: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+        # A script leaves out the marks where there are none, and hashes as well.
+        missing: list[Sequence[Any]] = [[()] * len(wanted), [None] * len(wanted)]
+        live, marks = [*answer, *missing[len(answer) :]]
+        rows = zip(wanted.values(), live, marks, strict=True)
+        if script == "hashes":
+            return {one: Hash(dict(scripts.pairs(some)), is_settled=mark is None) for one, some, mark in rows}
+        found = ((one, count, mark) for one, count, mark in rows if count is not None and is_number(count))
+        return {one: Total(int(count), is_settled=mark is None) for one, count, mark in found}
+
+    names = [*names] or [keys.prefix() + name for name in wanted]
+    return Call(script, [keys.unsettled(tag), *names], [*wanted], decode, {})
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
@@ -99,11 +103,10 @@ def model_hours(
     models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
 ) -> list[Call[dict[tuple[str, int], Total]]]:
     """Reads the views of models by hour (since 1970), by partition: of `tags`, here and below, or of all."""
-    calls, start = [], keys.prefix()
+    calls = list[Call[dict[tuple[str, int], Total]]]()
     for tag in tags or keys.tags():
-        for some in scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours]):
-            names = [keys.hour_name(*one) for one in some]
-            calls.append(_with_marks(tag, some, names, [start + name for name in names]))
+        slices = scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours])
+        calls += [_with_marks("totals", tag, {keys.hour_name(*one): one for one in some}) for some in slices]
     return calls
 
 
@@ -124,12 +127,7 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
 
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
-    kinds = keys.hash_kinds()
-    prefix = keys.prefix()
-    calls = [
-        Call("EXISTS", [prefix + keys.member(kind, subject) for subject in some for kind in kinds], (), bool)
-        for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
-    ]
+    calls = (Call("EXISTS", read.keys[1:], (), bool) for read in hashes(subjects, keys.hash_kinds()))
     return any(scripts.run_all(*calls, patient=True))
 
 
@@ -217,11 +215,10 @@ def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[
 
 def epoch(tag: str) -> Call[Epoch]:
     """Reads the epoch of a partition."""
-    newest = ("inf", "inf", "BYSCORE")
-    return Call("ZRANGE", [keys.unsettled(tag)], newest, lambda found: _epoch(tag, found[0] if found else None))
+    return Call("ZRANGE", [keys.unsettled(tag)], ("inf", "inf", "BYSCORE"), lambda found: _epoch(tag, *found[:1]))
 
 
-def _epoch(tag: str, answer: bytes | None) -> Epoch:
+def _epoch(tag: str, answer: bytes = b"") -> Epoch:
     origin, current, previous, until = map(int, answer.split()[1:]) if answer else (0,) * 4
     return Epoch(origin, current, previous, until, tag)
 
@@ -233,19 +230,11 @@ def live_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Has
 
 def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:
     """Reads the hashes of these kinds by kind and subject; a missing one has no counts."""
-    calls, prefix = [], keys.prefix()
+    calls = []
     for some in scripts.parted(subjects, scripts.SLICE // len(kinds)):
-        wanted = [(kind, subject) for subject in some for kind in kinds]
-        members = [keys.member(*name) for name in wanted]
-        names = [keys.unsettled(keys.tag(some[0])), *(prefix + member for member in members)]
-        calls.append(Call("hashes", names, members, partial(_hashes, wanted), {}))
+        wanted = {keys.member(kind, subject): (kind, subject) for subject in some for kind in kinds}
+        calls.append(_with_marks("hashes", keys.tag(some[0]), wanted))
     return calls
-
-
-def _hashes(wanted: Sequence[Name], answer: Sequence[Sequence[Any]]) -> dict[Name, Hash]:
-    fields, marks = answer or ([()] * len(wanted), [None] * len(wanted))
-    found = zip(wanted, fields, marks, strict=True)
-    return {name: Hash(dict(scripts.pairs(some)), is_settled=mark is None) for name, some, mark in found}
 
 
 def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
