@@ -9,8 +9,6 @@ from readtrack.store import keys, scripts
 from readtrack.store.connection import RedisError, connect, server_time
 from readtrack.store.scripts import Call
 
-ORPHAN_NOTE = 30 * keys.DAY * 1_000_000  # µs after which the note about a missing row is deleted
-
 
 class LayoutError(RedisError):
     """PARTITIONS was changed, and the keys are not moved yet."""
@@ -59,7 +57,7 @@ def begin_anew(tag: str, *, newest: int) -> int:
 def note_full(started: int, *, tags: Sequence[str]) -> None:
     """Notes a full flush that began at this time (µs) and ended well. Deletes notes of orphans older than 30 days."""
     notes = [Call("SET", [keys.flush_full(tag)], (started,), bool) for tag in tags]
-    args = ("-inf", started - ORPHAN_NOTE)
+    args = ("-inf", started - 30 * keys.DAY * 1_000_000)
     old = [Call("ZREMRANGEBYSCORE", [keys.flush_orphans(tag)], args, int) for tag in tags]
     scripts.run_all(*notes, *old, patient=True)
 

@@ -15,7 +15,6 @@ from readtrack.store.scripts import Call
 from readtrack.store.uniques import strategy_of
 
 VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
-SPARE = 2  # of the oldest hours in Redis, which may expire before the next flush
 
 
 @dataclass(slots=True)
@@ -52,7 +51,8 @@ class ImportState(NamedTuple):
 
 def first_hour(at: datetime) -> int:
     """Returns the first hour (since 1970) that an import adds to Redis; earlier ones it adds to history itself."""
-    return buckets.hour_index(at) - MODEL_HOURS + 1 + SPARE
+    spare = 2  # of the oldest hours in Redis, which may expire before the next flush
+    return buckets.hour_index(at) - MODEL_HOURS + 1 + spare
 
 
 def states(source: str, tags: Iterable[str]) -> list[ImportState]:

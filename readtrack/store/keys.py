@@ -60,7 +60,7 @@ class Key:
 
     def placed(self, parts: Mapping[str, str], *, tag: str) -> str:
         """Returns the name of the key with these parts of a parsed name in the partition with that tag."""
-        return prefix() + self.template % (*{**parts, "tag": tag}.values(),)
+        return prefix() + self.tagged.format_map({**parts, "tag": tag})
 
     @cached_property
     def expression(self) -> re.Pattern[str]:
@@ -203,27 +203,16 @@ def rate_at(name: str, at: datetime) -> str:
 def of_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
     """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
     at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
-    hour_bucket, minute_bucket = buckets.hour_bucket(at), buckets.minute_bucket(at)
-    names = (
-        rate.template % (own, ""),
-        unsettled.template % own,
-        trending_bucket.template % (own, minute_bucket),
-        total.template % (own, ""),
-        hour.template % (own, hour_bucket, ""),
-        model_hour.template % (own, hour_bucket, label),
-        minute_visitors.template % (own, minute_bucket, label),
-        hll.template % (own, ""),
-        f"{window.family}{own}:",
-    )
-    return [prefix + name for name in names]
+    parts = {"tag": own, "hour": buckets.hour_bucket(at), "minute": buckets.minute_bucket(at), "model": label}
+    rows = (rate, unsettled, trending_bucket, total, hour, model_hour, minute_visitors, hll)
+    names = [row.tagged.format(**parts, subject="", visitor="") for row in rows]
+    return [prefix + name for name in (*names, f"{window.family}{own}:")]
 
 
 def is_compact() -> bool:
-    """Returns True if windows are sets of hashed integers for each slice of time (WINDOW_STORE).
-
-    A visitor's view of a subject is one 32-bit integer (two, until a new visitor's cookie comes back) in one of
-    `WINDOW_SHARDS` sets. A window ends with the slice that it would end in, about one slice late at most.
-    """
+    """Returns True if windows are sets of hashed integers for each slice of time (WINDOW_STORE)."""
+    # A visitor's view of a subject is one 32-bit integer (two, until a new visitor's cookie comes back) in one of
+    # `WINDOW_SHARDS` sets. A window ends with the slice that it would end in, about one slice late at most.
     return conf.WINDOW_STORE == "compact"
 
 

@@ -16,7 +16,6 @@ from readtrack.conf import conf
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
-from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
@@ -60,7 +59,7 @@ def purge(times: Mapping[str, int]) -> Call[int]:
     return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
 
 
-def _call(script: str, shared: Sequence[Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
+def _call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
     """Returns the script's call with the partition's keys, those of each subject, and rows that say where they are."""
     kinds, prefix, tag = keys.hash_kinds(), keys.prefix(), keys.tag(next(iter(rows)))
     names = [row(tag) for row in shared]
@@ -187,7 +186,7 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     return copied
 
 
-def _tags(row: Key, parts: Mapping[str, str], before: int) -> Sequence[str]:
+def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]:
     """Returns the tags of the partitions that a key is in from now on, none for a list that begins anew."""
     tags, tag = keys.tags(), parts["tag"]
     if owner := parts.get("subject", parts.get("visitor")):
@@ -223,7 +222,7 @@ def _has_numbers(client: Any, place: str, *, of: str) -> bool:
     return True
 
 
-def _divide(client: Any, name: str, row: Key, parts: Mapping[str, str]) -> None:
+def _divide(client: Any, name: str, row: keys.Key, parts: Mapping[str, str]) -> None:
     """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays."""
     found, life = client.zrange(name, 0, -1, withscores=True), client.pttl(name)
     for tag, entries in keys.by_tag(found, lambda entry: keys.tag(entry[0].decode())).items():

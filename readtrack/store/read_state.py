@@ -49,10 +49,7 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
 def marks(
     reader: Reader, subjects: Sequence[str], *, began: float | None = None, as_of: int | None = None, absent: Any = ...
 ) -> list[Call[tuple[str, ...]]]:
-    """Marks categories read, in each partition its own; the answers are those that are read now.
-
-    `began` and `as_of` are those of a Hit. `absent` is as in Call: by default a silent server is an error.
-    """
+    """Marks categories read, in each partition its own; the answers are those read now. Times are as in Hit."""
     # How long ago the page began, and when that was by Redis's clock (µs).
     ago: int | str = ""
     since: int | str = "" if as_of is None else as_of
@@ -104,12 +101,9 @@ def number(names: Sequence[Reader]) -> list[Call[int]]:
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
-    """Returns how many have read each category since its last publication. Raises redis.RedisError.
-
-    Takes one round trip for bitmaps, each of which the server counts in 10 µs for 1,000,000 readers.
-    """
+    """Returns how many have read each category since its last publication. Raises redis.RedisError."""
     states, counts = [keys.state(subject, readers.state_kind()) for subject in subjects], list[int]()
-    if conf.READ_STATE == "bitmap":
+    if conf.READ_STATE == "bitmap":  # each of which the server counts in 10 µs for 1,000,000 readers
         counts = scripts.run_all(*(Call("BITCOUNT", [state], (), int) for state in states), patient=patient)
     for state in states if conf.READ_STATE == "sequence" else ():
         content: Any = connect(patient=True).get(state)  # always patient, because a key may have megabytes

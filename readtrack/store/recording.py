@@ -14,11 +14,9 @@ from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.hits.readers import Reader
 from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
-from readtrack.store.uniques import Effect, Strategy
 from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
@@ -49,8 +47,7 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
         count_views(hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits)
         for some in scripts.parted(hit.views)
     ]
-    views = len(calls)
-    reader = cast(Reader, hit.reader)
+    views, reader = len(calls), cast(Any, hit.reader)
     calls += read_state.marks(reader, hit.reads, began=hit.began, as_of=hit.as_of, absent=()) if hit.reads else ()
     reads = len(calls)
     steps = counters.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
@@ -197,10 +194,7 @@ def part(call: Call[Outcome]) -> Part:
 
 
 def count_batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
-    """Counts the hits of one partition by one script. The result has the reasons of each one's views that do not count.
-
-    It is None where the server is silent.
-    """
+    """Counts hits of one partition by one script; the result is why views of each do not, None of a silent server."""
     names: list[str] = []
     args: list[str | int | bytes] = [_common()]
     shared: Sequence[str] = ()
@@ -265,7 +259,7 @@ def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     return names, width, json.dumps({**options, "views": views})
 
 
-def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
+def _effects(subject: str, hit: Hit) -> Iterator[uniques.Effect]:
     strategy, has_days, stage = _profile(subject.partition(":")[0]) or (uniques.strategy_of(subject), False, "")
     if effect := strategy.effect(subject, hit):
         yield effect
@@ -278,7 +272,7 @@ def _effects(subject: str, hit: Hit) -> Iterator[Effect]:
 
 
 @cached_setting()
-def _profile(label: str) -> tuple[Strategy, bool, str] | None:
+def _profile(label: str) -> tuple[uniques.Strategy, bool, str] | None:
     """Returns strategy, True with visitors by the day, and first stage of a model; None if it counts as "hll" alone."""
     strategy = uniques.strategy_of(label)
     stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""

@@ -14,7 +14,6 @@ from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
-from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, model_with_label
 
@@ -31,12 +30,12 @@ class UniquesError(ValueError):
 class Strategy:
     """The contract. `command` counts the visitors at a subject's `key`; `asks` tells if the first row's has one."""
 
-    key: Key
+    key: keys.Key
     name = command = asks = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
     has_sketch = False  # SQL stores a sketch, to merge after a loss; without one, the number goes on from SQL's
     needs_reader = False  # counts signed-in readers by number, and nobody else
-    rows: tuple[Key, ...] = ()  # all its keys; none where no visitors are counted
+    rows: tuple[keys.Key, ...] = ()  # all its keys; none where no visitors are counted
     is_exact = False  # who viewed a subject is known for good, in Redis only, so an idle subject stays there
     answers = ""  # what it can tell, for `manage.py readtrack budget`
     suits = ""  # the reason to choose it where it takes least; "" if it is never advised
