@@ -241,8 +241,9 @@ class HitBuffer:
             judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
             if judge and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
                 waiting.mark = recording.mark(judge.keys[0])
+                window = int(waiting.at.timestamp()) // (conf.RATE_WINDOW or 1)  # the earlier one has a key of its own
                 for one in filter(None, (judge, waiting.back)):
-                    one.keys = [keys.rate_at(one.keys[0], waiting.at), *one.keys[1:]]
+                    one.keys = [f"{one.keys[0]}:{window}", *one.keys[1:]]
         # Without rates of those that came back. The mark outweighs the rate.
         asked = [(waiting, call) for waiting in self._batch for call in (waiting.rate, waiting.mark) if call]
         for (waiting, _), hits in zip(asked, scripts.run_all(*(call for _, call in asked)), strict=True):

@@ -241,7 +241,8 @@ def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
     """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for what is new."""
     visitor, text, calls = hit.visitor, hit.reading, {}
     for subject, stage in hit.steps:
-        reached, passes = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1], keys.passes(subject, visitor)
+        reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
+        passes = [keys.funnel_pass(who, subject) for who in (visitor.id, visitor.fallback_id) if who]
         calls[subject, stage] = _step(hit, ("funnel", subject), reached, passes, life=keys.funnel_pass.ttl)
     if text:  # engagement with it, and a read, count once in a window and behind a view of the window
         subject = text.subject

@@ -27,7 +27,6 @@ from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
 from readtrack.hits.hit import Hit
-from readtrack.hits.visitors import Visitor
 
 Item = TypeVar("Item")
 
@@ -112,8 +111,7 @@ def _encoded(tenant: str) -> str:
 
 def matching(pattern: str) -> str:
     """Returns the pattern for SCAN of the keys that match it after our prefix."""
-    start = "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix())
-    return f"{start}{pattern}"
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix()) + pattern
 
 
 @cached_setting(maxsize=4096)
@@ -194,11 +192,6 @@ RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.st
 _MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
 
 
-def rate_at(name: str, at: datetime) -> str:
-    """Returns the key of the rate in an earlier RATE_WINDOW, for hits that are sent late."""
-    return f"{name}:{int(at.timestamp()) // (conf.RATE_WINDOW or 1)}"
-
-
 @lru_cache(maxsize=1024)
 def of_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
     """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
@@ -240,11 +233,6 @@ def slices(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
     return names, int.from_bytes(digest[4:], "big", signed=True)
 
 
-def passes(subject: str, visitor: Visitor) -> tuple[str, ...]:
-    """Returns the keys of the visitor's pass through the funnel: one for each id that the visitor is known by."""
-    return tuple(funnel_pass(who, subject) for who in (visitor.id, visitor.fallback_id) if who)
-
-
 def state(subject: str, kind: str) -> str:
     """Returns the key of a category's read state; `hits.readers.state_kind()` is the kind in use."""
     return f"{prefix()}category{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}:{kind}"
@@ -284,8 +272,7 @@ def hour_name(model: str, hour: int) -> str:
 
 def parse_hour(name: str) -> tuple[str, int]:
     """Returns the model and the hour (since 1970) of a name in `views:unsettled`."""
-    kind, _, label = name.rpartition(":")
-    family, _, bucket = kind.rpartition(":")
+    family, bucket, label = name.rsplit(":", 2)
     return label + family.removeprefix(model_hour.family), buckets.bucket_index(bucket)
 
 

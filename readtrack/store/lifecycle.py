@@ -1,7 +1,4 @@
-"""The life of keys: removing and resetting subjects, removing what a restored Redis brought back, erasing users.
-
-Also moves keys to their partitions after PARTITIONS was multiplied. What has begun there already goes on from SQL.
-"""
+"""The life of keys: removing and resetting subjects, erasing users, moving keys after PARTITIONS was multiplied."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -155,7 +152,7 @@ def layout(partitions: int) -> Iterator[None]:
 def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     """Copies the keys to their partitions, lets flushes know these, and removes the others. Returns how many it copied.
 
-    A key that is in its new place already stays as it is. Raises redis.RedisError; then it can be done again.
+    A key that began in its new place stays as it is, and goes on from SQL. Raises redis.RedisError; then do it again.
     """
     client: Any = connect(patient=True)
     copied, old = 0, list[str]()

@@ -39,9 +39,8 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
-    hits = 0
-    if conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading):
-        hits = scripts.run(rate(hit, int(bool(hit.views))))
+    is_apart = conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading)
+    hits = scripts.run(rate(hit, int(bool(hit.views)))) if is_apart else 0
     # Views come first, because a step that is taken on the viewed page follows its view.
     calls: list[Call[Any]] = [
         count_views(hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits)
@@ -222,19 +221,15 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
     if codes == [1]:
         return Outcome(hit.views)
     views = dict(zip(hit.views, codes, strict=True))
-    return Outcome(
-        counted=tuple(subject for subject, code in views.items() if code == 1),
-        skipped={subject: _SKIPPED[code] for subject, code in views.items() if code != 1},
-    )
+    counted = tuple(subject for subject, code in views.items() if code == 1)
+    return Outcome(counted, {subject: _SKIPPED[code] for subject, code in views.items() if code != 1})
 
 
 def mark_robots(visitors: Iterable[str]) -> None:
     """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
     args = [keys.ROBOT, keys.DAY, max(1, ROBOTS // conf.PARTITIONS), keys.robots.ttl]
-    groups = keys.by_tag(visitors).items()
-    scripts.run_all(
-        *(Call("mark_robots", [keys.robots(tag), *map(keys.rate, some)], args, int) for tag, some in groups)
-    )
+    names = [[keys.robots(tag), *map(keys.rate, some)] for tag, some in keys.by_tag(visitors).items()]
+    scripts.run_all(*(Call("mark_robots", some, args, int) for some in names))
 
 
 def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
@@ -245,8 +240,8 @@ def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     windows = [[keys.slices(subject, visitor=who, hit=hit) for who in owners] for subject in hit.views]
     names, own = plain[:SHARED], scripts.sliced(plain[SHARED:], len(plain[SHARED:]) // len(hit.views))
     for (total, own_hour, model_hour, minute, _, *strings), entries in zip(own, windows, strict=True):
-        names += (total, own_hour, model_hour, minute)
-        names += [name for sets, _ in entries for name in sets] or strings
+        sets = [name for some, _ in entries for name in some]
+        names += (total, own_hour, model_hour, minute, *(sets or strings))
     width = (len(names) - SHARED) // len(hit.views)
     views: list[dict[str, Any]] = []
     for subject, entries in zip(hit.views, windows, strict=True):
@@ -266,7 +261,8 @@ def _effects(subject: str, hit: Hit) -> Iterator[uniques.Effect]:
     if has_days:
         yield "day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), conf.UNIQUE_DAYS * keys.DAY
     if stage:
-        yield "funnel", (keys.funnel(subject), *keys.passes(subject, hit.visitor)), stage
+        identities = (who for who in (hit.visitor.id, hit.visitor.fallback_id) if who)
+        yield "funnel", (keys.funnel(subject), *(keys.funnel_pass(who, subject) for who in identities)), stage
     for name, value in hit.dimensions:
         yield "value", (keys.prefix() + keys.member(f"views:{name}", subject),), value
 

@@ -147,9 +147,7 @@ def _union(names: Iterable[str]) -> int:
     return len(set(chain.from_iterable(found))) if len(groups) > 1 else int(found[0])
 
 
-STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (HyperLogLogs(), Sets(), DailySets(), Bitmaps(), NoVisitors())
-}
+STRATEGIES = {one.name: one for one in (HyperLogLogs(), Sets(), DailySets(), Bitmaps(), NoVisitors())}
 
 
 def strategy_of(subject: str) -> Strategy:
