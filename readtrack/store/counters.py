@@ -18,6 +18,7 @@ from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
+Hours = dict[tuple[str, int], "Total"]  # by model and hour since 1970
 Window = tuple[str, int | str]  # its key, and the view's member; "" for a string
 
 MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
@@ -99,18 +100,16 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
     return Call("settled_totals", names, (len(start.encode()),), tuple)
 
 
-def model_hours(
-    models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
-) -> list[Call[dict[tuple[str, int], Total]]]:
-    """Reads the views of models by hour (since 1970), by partition: of `tags`, here and below, or of all."""
-    calls = list[Call[dict[tuple[str, int], Total]]]()
+def model_hours(models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()) -> list[Call[Hours]]:
+    """Reads the views of models by hour, by partition: of `tags`, here and below, or of all."""
+    calls = list[Call[Hours]]()
     for tag in tags or keys.tags():
         slices = scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours])
         calls += [_with_marks("totals", tag, {keys.hour_name(*one): one for one in some}) for some in slices]
     return calls
 
 
-def by_model(answers: Iterable[Mapping[tuple[str, int], Total]]) -> defaultdict[str, dict[int, Total]]:
+def by_model(answers: Iterable[Hours]) -> defaultdict[str, dict[int, Total]]:
     """Returns the answers to `model_hours` by model, then by hour."""
     found: defaultdict[str, dict[int, Total]] = defaultdict(dict)
     for answer in answers:
@@ -252,7 +251,7 @@ def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
         # A pass lives longer than a window, so that long texts can be read.
         take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
         reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
-        calls[subject, ENGAGED] = take(reached, engaged, keys.windows(subject, identities=identities, hit=hit))
+        calls[subject, ENGAGED] = take(reached, engaged, keys.windows(subject, identities=identities, at=hit.at))
         if text.is_read:
             reads = [keys.read_pass(who, subject) for who in identities]
             calls[subject, READ] = take([READ], reads, [(name, "") for name in engaged])

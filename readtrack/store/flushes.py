@@ -64,8 +64,7 @@ def note_full(started: int, *, tags: Sequence[str]) -> None:
 
 def resets(tags: Sequence[str] = ()) -> dict[str, int]:
     """Returns the subjects that were reset lately, and when (µs)."""
-    args = (0, -1, "WITHSCORES")
-    calls = [Call("ZRANGE", [keys.reset(tag)], args, scripts.pairs) for tag in tags or keys.tags()]
+    calls = [Call("ZRANGE", [keys.reset(tag)], (0, -1, "WITHSCORES"), scripts.pairs) for tag in tags or keys.tags()]
     return dict(chain(*scripts.run_all(*calls, patient=True)))
 
 
@@ -79,5 +78,5 @@ def delete_reset(subject: str, *, at: int) -> None:
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
     """Notes that subjects of a partition have no row; the answer is those noted at least `age` seconds ago."""
-    names = [keys.flush_orphans(keys.tag(subjects[0]))]
-    return Call("orphan", names, (age * 1_000_000, *subjects), scripts.names)
+    name = keys.flush_orphans(keys.tag(subjects[0]))
+    return Call("orphan", [name], (age * 1_000_000, *subjects), scripts.names)

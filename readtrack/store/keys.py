@@ -26,7 +26,6 @@ from django.utils.module_loading import import_string
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
-from readtrack.hits.hit import Hit
 
 Item = TypeVar("Item")
 
@@ -78,10 +77,9 @@ _has_tested = False  # stays True after the tests, because what is sent then is 
 def test_prefix() -> str:
     """Returns the beginning of keys of tests, different for processes side by side; "" outside of tests."""
     global _has_tested
-    if not _has_tested:
-        # Not imported, because a process that serves pages has no use for Django's test tools.
-        tools = sys.modules.get("django.test.utils")
-        _has_tested = tools is not None and hasattr(tools._TestState, "saved_data")
+    # Not imported, because a process that serves pages has no use for Django's test tools.
+    tools = sys.modules.get("django.test.utils")
+    _has_tested = _has_tested or (tools is not None and hasattr(tools._TestState, "saved_data"))
     if not _has_tested or not conf.TEST_PREFIX:
         return ""
     # The number of the process, from Django's runner or pytest-xdist.
@@ -215,20 +213,20 @@ def slicing() -> tuple[int, int]:
     return length, ceil(conf.WINDOW / length) + 1
 
 
-def windows(subject: str, *, identities: Sequence[str], hit: Hit) -> list[tuple[str, int | str]]:
+def windows(subject: str, *, identities: Sequence[str], at: datetime) -> list[tuple[str, int | str]]:
     """Returns the windows that may hold the visitor's view of the subject, each with its member; "" for a string."""
     if not is_compact():
         return [(window(who, subject), "") for who in identities]
-    entries = [slices(subject, visitor=who, hit=hit) for who in identities]
+    entries = [slices(subject, visitor=who, at=at) for who in identities]
     return [(name, member) for names, member in entries for name in names]
 
 
-def slices(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
+def slices(subject: str, *, visitor: str, at: datetime) -> tuple[list[str], int]:
     """Returns the sets that may hold the visitor's view of the subject, newest first, and the view's member of them."""
     digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
     shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
     length, count = slicing()
-    newest = int(hit.at.timestamp()) // length
+    newest = int(at.timestamp()) // length
     names = [window_slice(tag(subject), f"{newest - back:x}", f"{shard:x}") for back in range(count)]
     return names, int.from_bytes(digest[4:], "big", signed=True)
 

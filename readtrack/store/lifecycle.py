@@ -133,8 +133,7 @@ def _scan(pattern: str, progress: Callable[[int], object] = int) -> Iterator[lis
 
 def known_layout() -> int:
     """Returns the number of partitions that flushes know; 0 for none. Raises redis.RedisError."""
-    client: Any = connect(patient=True)
-    return int(client.get(keys.flush_layout("")) or 0)
+    return scripts.run(Call("GET", [keys.flush_layout("")], (), lambda found: int(found or 0)), patient=True)
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
 SHARED = 3  # keys of a hit, before those of each view
-ARGS_OF_ONE_VIEW = 4  # of record.lua, for a hit of one view without options
 NEWCOMERS = 100  # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
 
@@ -77,7 +76,7 @@ def will_count(hit: Hit) -> list[str]:
     identities = [who for who in (visitor.id, visitor.fallback_id) if who]
     calls = [Call("GET", [keys.rate(visitor.rate_id)], (), lambda found: int(found or 0))]
     for subject in hit.views:
-        for name, member in keys.windows(subject, identities=identities, hit=hit):
+        for name, member in keys.windows(subject, identities=identities, at=hit.at):
             calls.append(Call("EXISTS", [name], (), int) if member == "" else Call("SISMEMBER", [name], (member,), int))
     hits, *seen = scripts.run_all(*calls)
     if hits >= (conf.RATE_LIMIT or NO_LIMIT):
@@ -186,7 +185,7 @@ def plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
 
 def part(call: Call[Outcome]) -> Part:
     """Returns what a batch takes of a call of `count_views`."""
-    if len(call.args) > ARGS_OF_ONE_VIEW:
+    if len(call.args) > 4:  # of several views, or with options
         return None, call.keys, call.args[1:]
     rate, mark, bucket, total, hour, model, people, *others = call.keys
     return ((mark, bucket, model, people), str(call.args[1])), (rate, total, hour, *others), ()
@@ -237,7 +236,7 @@ def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
     slices = keys.slicing()[1] if keys.is_compact() else 0
     owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
-    windows = [[keys.slices(subject, visitor=who, hit=hit) for who in owners] for subject in hit.views]
+    windows = [[keys.slices(subject, visitor=who, at=hit.at) for who in owners] for subject in hit.views]
     names, own = plain[:SHARED], scripts.sliced(plain[SHARED:], len(plain[SHARED:]) // len(hit.views))
     for (total, own_hour, model_hour, minute, _, *strings), entries in zip(own, windows, strict=True):
         sets = [name for some, _ in entries for name in some]

@@ -3,9 +3,8 @@
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
-from operator import or_
 from typing import Any
 
 from readtrack import buckets
@@ -109,9 +108,9 @@ class Bitmaps(Strategy):
     def together(self, subjects: Sequence[str]) -> int:
         bits = 0
         for some in scripts.sliced(subjects, AT_ONCE):
-            calls = [Call("GET", [self.key(subject)], (), lambda found: found or b"") for subject in some]
             # Here, because BITOP would write the union to a key of its own.
-            bits = reduce(or_, (int.from_bytes(found, "little") for found in scripts.run_all(*calls)), bits)
+            for found in scripts.run_all(*(Call("GET", [self.key(subject)]) for subject in some)):
+                bits |= int.from_bytes(found or b"", "little")
         return bits.bit_count()
 
 
