@@ -5,21 +5,16 @@ import re
 from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import partial
 from secrets import randbits
 from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.conf import conf
-from readtrack.hits.hit import Hit
-from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
 Hours = dict[tuple[str, int], "Total"]  # by model and hour since 1970
-Window = tuple[str, int | str]  # its key, and the view's member; "" for a string
 
 MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
@@ -234,39 +229,3 @@ def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name
         wanted = {keys.member(kind, subject): (kind, subject) for subject in some for kind in kinds}
         calls.append(_with_marks("hashes", keys.tag(some[0]), wanted))
     return calls
-
-
-def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
-    """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for what is new."""
-    visitor, text, calls = hit.visitor, hit.reading, {}
-    for subject, stage in hit.steps:
-        reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
-        passes = [keys.funnel_pass(who, subject) for who in (visitor.id, visitor.fallback_id) if who]
-        calls[subject, stage] = _step(hit, ("funnel", subject), reached, passes, life=keys.funnel_pass.ttl)
-    if text:  # engagement with it, and a read, count once in a window and behind a view of the window
-        subject = text.subject
-        # A cookie that is new comes from a browser that keeps none.
-        identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
-        engaged = [keys.reading_pass(who, subject) for who in identities]
-        # A pass lives longer than a window, so that long texts can be read.
-        take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
-        reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
-        calls[subject, ENGAGED] = take(reached, engaged, keys.windows(subject, identities=identities, at=hit.at))
-        if text.is_read:
-            reads = [keys.read_pass(who, subject) for who in identities]
-            calls[subject, READ] = take([READ], reads, [(name, "") for name in engaged])
-    return calls
-
-
-def _step(
-    hit: Hit, name: Name, reached: Sequence[str], passes: Sequence[str], behind: Sequence[Window] = (), *, life: int
-) -> Call[bool]:
-    """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the view's members."""
-    subject, tag = name[1], keys.tag(name[1])
-    mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(hit.at))
-    rate = mark if tag else keys.rate(hit.visitor.rate_id)
-    member = keys.member(*name)
-    names = [rate, mark, keys.prefix() + member, bucket, *passes, *(window for window, _ in behind)]
-    args: list[str | int] = [keys.ROBOT, member, subject, keys.trending_bucket.ttl, life]
-    args += (len(passes), len(reached), *reached, *(member for _, member in behind))
-    return Call("step", names, args, bool, False)  # noqa: FBT003

@@ -210,12 +210,8 @@ def _copy(moved: Mapping[str, Sequence[str]]) -> int:
 
 def _has_numbers(client: Any, place: str, *, of: str) -> bool:
     """Returns True if readers have the same numbers in one place as in the other."""
-    cursor = None
-    while cursor != 0:
-        cursor, some = client.hscan(of, cursor or 0, count=scripts.SLICE)
-        if some and client.hmget(place, [*some]) != [*some.values()]:
-            return False
-    return True
+    parts = scripts.sliced([*client.hscan_iter(of, count=scripts.SLICE)])
+    return all(client.hmget(place, [name for name, _ in some]) == [number for _, number in some] for some in parts)
 
 
 def _divide(client: Any, name: str, row: keys.Key, parts: Mapping[str, str]) -> None:

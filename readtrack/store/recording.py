@@ -14,7 +14,9 @@ from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
+from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques
+from readtrack.store.counters import Name
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import enters_funnel, model_with_label
@@ -28,6 +30,7 @@ ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user age
 # for a hit of several views or with options; its other keys; its arguments.
 Part = tuple[tuple[Sequence[str], str] | None, Sequence[str], Sequence[str | int | bytes]]
 
+Window = tuple[str, int | str]  # its key, and the view's member; "" for a string
 _SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
 
 
@@ -48,8 +51,8 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     views, reader = len(calls), cast(Any, hit.reader)
     calls += read_state.marks(reader, hit.reads, began=hit.began, as_of=hit.as_of, absent=()) if hit.reads else ()
     reads = len(calls)
-    steps = counters.steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
-    calls += steps.values()
+    taken = steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
+    calls += taken.values()
     if hit.visitor.kind == "day":
         calls += day_keys.upkeep(hit)
     if perf_counter() >= clock.due:
@@ -64,8 +67,8 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
         skip_buffer.add(skipped.values(), at=hit.at)
     if hit.reads:
         outcome = outcome._replace(read=tuple(chain.from_iterable(answers[views:reads])))
-    if steps:
-        new = zip(steps, answers[reads:], strict=False)
+    if taken:
+        new = zip(taken, answers[reads:], strict=False)
         outcome = outcome._replace(steps=tuple(step for step, is_new in new if is_new))
     return outcome
 
@@ -222,6 +225,42 @@ def _outcome(hit: Hit, codes: list[int]) -> Outcome:
     views = dict(zip(hit.views, codes, strict=True))
     counted = tuple(subject for subject, code in views.items() if code == 1)
     return Outcome(counted, {subject: _SKIPPED[code] for subject, code in views.items() if code != 1})
+
+
+def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
+    """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for what is new."""
+    visitor, text, calls = hit.visitor, hit.reading, {}
+    for subject, stage in hit.steps:
+        reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
+        passes = [keys.funnel_pass(who, subject) for who in (visitor.id, visitor.fallback_id) if who]
+        calls[subject, stage] = _step(hit, ("funnel", subject), reached, passes, life=keys.funnel_pass.ttl)
+    if text:  # engagement with it, and a read, count once in a window and behind a view of the window
+        subject = text.subject
+        # A cookie that is new comes from a browser that keeps none.
+        identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
+        engaged = [keys.reading_pass(who, subject) for who in identities]
+        # A pass lives longer than a window, so that long texts can be read.
+        take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
+        reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
+        calls[subject, ENGAGED] = take(reached, engaged, keys.windows(subject, identities=identities, at=hit.at))
+        if text.is_read:
+            reads = [keys.read_pass(who, subject) for who in identities]
+            calls[subject, READ] = take([READ], reads, [(name, "") for name in engaged])
+    return calls
+
+
+def _step(
+    hit: Hit, name: Name, reached: Sequence[str], passes: Sequence[str], behind: Sequence[Window] = (), *, life: int
+) -> Call[bool]:
+    """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the view's members."""
+    subject, tag = name[1], keys.tag(name[1])
+    mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(hit.at))
+    rate = mark if tag else keys.rate(hit.visitor.rate_id)
+    member = keys.member(*name)
+    names = [rate, mark, keys.prefix() + member, bucket, *passes, *(window for window, _ in behind)]
+    args: list[str | int] = [keys.ROBOT, member, subject, keys.trending_bucket.ttl, life]
+    args += (len(passes), len(reached), *reached, *(member for _, member in behind))
+    return Call("step", names, args, bool, False)  # noqa: FBT003
 
 
 def mark_robots(visitors: Iterable[str]) -> None:
