@@ -68,10 +68,7 @@ def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
 
 
 def _with_marks(script: str, tag: str, wanted: Mapping[str, Any], names: Iterable[str] = ()) -> Call[dict[Any, Any]]:
-    """Reads counters or hashes, by the values of `wanted`; its keys are the names in `views:unsettled`.
-
-    `names` are those of the keys, if they are others. Counters that are missing or no numbers are left out.
-    """
+    """Reads what `wanted` has by names in `views:unsettled`; leaves out counters that are missing or no numbers."""
 
     def decode(answer: Sequence[Sequence[Any]]) -> dict[Any, Any]:
         # A script leaves out the marks where there are none, and hashes as well.
@@ -83,7 +80,7 @@ def _with_marks(script: str, tag: str, wanted: Mapping[str, Any], names: Iterabl
         found = ((one, count, mark) for one, count, mark in rows if count is not None and is_number(count))
         return {one: Total(int(count), is_settled=mark is None) for one, count, mark in found}
 
-    names = [*names] or [keys.prefix() + name for name in wanted]
+    names = [*names] or [keys.prefix() + name for name in wanted]  # a total's key has another name there
     return Call(script, [keys.unsettled(tag), *names], [*wanted], decode, {})
 
 

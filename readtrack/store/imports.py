@@ -62,8 +62,7 @@ def states(source: str, tags: Iterable[str]) -> list[ImportState]:
         begun, done = (None if position is None else int(position) for position in found[:2])
         return ImportState(begun, done, [*map(int, (found[2] or b"").split())])
 
-    fields = ("begun", "done", "totals")
-    calls = [Call("HMGET", [keys.importing(tag, source)], fields, decode) for tag in tags]
+    calls = [Call("HMGET", [keys.importing(tag, source)], ("begun", "done", "totals"), decode) for tag in tags]
     return scripts.run_all(*calls, patient=True)
 
 

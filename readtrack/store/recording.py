@@ -284,7 +284,7 @@ def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     views: list[dict[str, Any]] = []
     for subject, entries in zip(hit.views, windows, strict=True):
         effects: list[Any] = []
-        for name, own_names, argument in _effects(subject, hit):
+        for name, own_names, argument in _effects(subject, hit, identities):
             effects.append((name, len(names) + 1, argument))
             names += own_names
         views.append({"members": [str(member) for _, member in entries], "effects": effects})
@@ -292,14 +292,13 @@ def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     return names, width, json.dumps({**options, "views": views})
 
 
-def _effects(subject: str, hit: Hit) -> Iterator[uniques.Effect]:
+def _effects(subject: str, hit: Hit, identities: Sequence[str]) -> Iterator[uniques.Effect]:
     strategy, has_days, stage = _profile(subject.partition(":")[0]) or (uniques.strategy_of(subject), False, "")
     if effect := strategy.effect(subject, hit):
         yield effect
     if has_days:
         yield "day", (keys.day_visitors(buckets.day_bucket(hit.at), subject),), conf.UNIQUE_DAYS * keys.DAY
     if stage:
-        identities = (who for who in (hit.visitor.id, hit.visitor.fallback_id) if who)
         yield "funnel", (keys.funnel(subject), *(keys.funnel_pass(who, subject) for who in identities)), stage
     for name, value in hit.dimensions:
         yield "value", (keys.prefix() + keys.member(f"views:{name}", subject),), value

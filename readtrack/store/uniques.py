@@ -71,8 +71,7 @@ class HyperLogLogs(Strategy):
             return int(connect().pfcount(*map(self.key, subjects)))
         parts = (map(self.key, some) for group in groups.values() for some in scripts.sliced(group))
         found = scripts.run_all(*(Call("MGET", [*some], (), list) for some in parts))
-        sketches = [sketch for sketch in chain.from_iterable(found) if sketch]
-        return scripts.run(count_together(self.key(subjects[0]), sketches))
+        return scripts.run(count_together(self.key(subjects[0]), [*filter(None, chain.from_iterable(found))]))
 
 
 class Sets(Strategy):
