@@ -156,9 +156,8 @@ def change(subjects: Iterable[str]) -> None:
         scripts.run(Call[int]("write", [bucket], (keys.trending_bucket.ttl, "ZADD", "NX", *words)), patient=True)
 
 
-def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], Epoch]]:
+def unsettled(*, until: int, tags: Sequence[str]) -> list[tuple[list[str], Epoch]]:
     """Returns the next counters to settle that began until then (µs), and the epoch, of each partition."""
-    tags = tags or keys.tags()
     args = ("-inf", until, "BYSCORE", "LIMIT", 0, max(1, scripts.SLICE // len(tags)))
     begun = [Call("ZRANGE", [keys.unsettled(tag)], args, scripts.names) for tag in tags]
     answers = scripts.run_all(*begun, *map(epoch, tags), patient=True)

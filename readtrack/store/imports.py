@@ -104,9 +104,6 @@ def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -
 
 def add_visitors(batch: Batch) -> None:
     """Adds the visitors to the subjects whose strategy can add them later. Idempotent. Raises redis.RedisError."""
-    calls = [
-        Call[int](strategy.adds, [strategy.key(subject)], [*visitors])
-        for subject, visitors in batch.visitors.items()
-        if (strategy := strategy_of(subject)).adds
-    ]
+    found = [(strategy_of(subject), subject, visitors) for subject, visitors in batch.visitors.items()]
+    calls = (Call[int](one.adds, [one.key(subject)], [*visitors]) for one, subject, visitors in found if one.adds)
     scripts.run_all(*calls, patient=True)

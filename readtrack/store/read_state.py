@@ -60,7 +60,8 @@ def marks(
     args = (field(reader), ago, since, conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
     calls, kind = [], readers.state_kind()
     for some in scripts.parted(subjects):
-        names = [keys.reads_began(tag := keys.tag(some[0]))]
+        tag = keys.tag(some[0])
+        names = [keys.reads_began(tag)]
         names += [name for subject in some for name in (keys.state(subject, kind), keys.published(subject))]
         names += (keys.readers(tag), keys.readers_next(tag)) if isinstance(reader, str) else ()
         calls.append(Call("mark_read", names, (len(some), *args), partial(_marked, some), absent))
