@@ -26,8 +26,8 @@ from readtrack.store.connection import (
     is_cluster,
     servers,
 )
-from readtrack.store.flushes import LayoutError
 from readtrack.store.keys import DAY, HOUR, MINUTE
+from readtrack.store.lifecycle import LayoutError
 from readtrack.store.server import RefusedError
 from readtrack.store.skips import skips_by_reason
 from readtrack.subjects import rows_by_model, tracked_models

@@ -1,4 +1,4 @@
-"""The life of keys: removing and resetting subjects, erasing users, moving keys after PARTITIONS was multiplied."""
+"""The life of keys: what flushes note, resets, removing and erasing, and the move after PARTITIONS was multiplied."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from django.core.signals import setting_changed
 from readtrack.conf import conf
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scripts
-from readtrack.store.connection import connect
+from readtrack.store.connection import RedisError, connect, server_time
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
@@ -23,12 +23,87 @@ BY_SUBJECT = (keys.reset, keys.trending_bucket)  # sorted sets of subjects: the 
 NOT_MOVED = (keys.flush_layout, keys.budget)
 
 
-class Erased(NamedTuple):
-    """The number of keys removed, and of keys in which the user's member or bit was cleared."""
+class LayoutError(RedisError):
+    """PARTITIONS was changed, and the keys are not moved yet."""
 
-    keys: int
-    members: int
-    bits: int
+
+class FlushMemory(NamedTuple):
+    """Times by Redis's clock (µs, 0 for none): of the last flush, the last requested full one, the last full one."""
+
+    last: int = 0
+    requested: int = 0
+    full: int = 0
+
+
+def flush_memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
+    """Returns what each of these partitions knows, by tag. Raises redis.RedisError, and LayoutError before a move."""
+    rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
+    calls = (Call("MGET", [row(tag) for row in rows], (), list) for tag in tags)
+    partitions = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
+    known, *answers = scripts.run_all(partitions, *calls, patient=True)
+    if known != conf.PARTITIONS:
+        raise LayoutError(f"Redis has {known} partitions. Run: manage.py readtrack repartition")
+    found = {}
+    for tag, times in zip(tags, answers, strict=True):
+        last, requested, full = (int(time or 0) for time in times)
+        # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
+        found[tag] = FlushMemory(max(last, full), requested, full)
+    return found
+
+
+def note_flush(time: int, *, known: Mapping[str, int]) -> bool:
+    """Notes the time of a flush (µs). Returns False if a partition was rolled back since `known` was read."""
+    rows = (keys.flush_last, keys.flush_full)
+    calls = (Call("note_flush", [row(tag) for row in rows], (last, time), bool) for tag, last in known.items())
+    return all(scripts.run_all(*calls, patient=True))
+
+
+def begin_anew(tag: str, *, newest: int) -> int:
+    """Requests a full flush of a restored partition, that begins after the time (µs) which it returns."""
+    # Without earlier resets, because its live counts may be too low to lower SQL's to them.
+    connect(patient=True).zremrangebyscore(keys.reset(tag), "-inf", f"({newest}")
+    since = max(server_time(patient=True), newest + 1)
+    connect(patient=True).set(keys.flush_requested(tag), since)
+    return since
+
+
+def note_full(started: int, *, tags: Sequence[str]) -> None:
+    """Notes a full flush that began at this time (µs) and ended well. Deletes notes of orphans older than 30 days."""
+    notes = [Call("SET", [keys.flush_full(tag)], (started,), bool) for tag in tags]
+    args = ("-inf", started - 30 * keys.DAY * 1_000_000)
+    old = [Call("ZREMRANGEBYSCORE", [keys.flush_orphans(tag)], args, int) for tag in tags]
+    scripts.run_all(*notes, *old, patient=True)
+
+
+def resets(tags: Sequence[str] = ()) -> dict[str, int]:
+    """Returns the subjects that were reset lately, and when (µs)."""
+    calls = [Call("ZRANGE", [keys.reset(tag)], (0, -1, "WITHSCORES"), scripts.pairs) for tag in tags or keys.tags()]
+    return dict(chain(*scripts.run_all(*calls, patient=True)))
+
+
+def reset(subjects: Sequence[str]) -> Call[int]:
+    """Sets the subjects to zero; the answer is Redis's time of it (µs)."""
+    return _call("reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects})
+
+
+def purge(times: Mapping[str, int]) -> Call[int]:
+    """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
+    rows = {subject: {"time": time} for subject, time in times.items()}
+    return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
+
+
+def delete_reset(subject: str, *, at: int) -> None:
+    """Deletes the note of the reset at that time (µs); a later one stays."""
+    client: Any = connect(patient=True)
+    name = keys.reset(keys.tag(subject))
+    if client.zscore(name, subject) == at:
+        client.zrem(name, subject)
+
+
+def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
+    """Notes that subjects of a partition have no row; the answer is those noted at least `age` seconds ago."""
+    name = keys.flush_orphans(keys.tag(subjects[0]))
+    return Call("orphan", [name], (age * 1_000_000, *subjects), scripts.names)
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
@@ -43,17 +118,6 @@ def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int
         for subject, (views, sums) in stored.items()
     }
     return _call("remove", [keys.unsettled, keys.flush_orphans], rows)
-
-
-def reset(subjects: Sequence[str]) -> Call[int]:
-    """Sets the subjects to zero; the answer is Redis's time of it (µs)."""
-    return _call("reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects})
-
-
-def purge(times: Mapping[str, int]) -> Call[int]:
-    """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
-    rows = {subject: {"time": time} for subject, time in times.items()}
-    return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
 
 
 def _call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
@@ -82,6 +146,14 @@ def clear() -> None:
     """Removes every key with our prefix."""
     for names in _scan("*"):
         _unlink(names)
+
+
+class Erased(NamedTuple):
+    """The number of keys removed, and of keys in which the user's member or bit was cleared."""
+
+    keys: int
+    members: int
+    bits: int
 
 
 def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:

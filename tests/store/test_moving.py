@@ -16,8 +16,8 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.store import clock, flushes, keys, lifecycle, read_state, recording, trending
-from readtrack.store.flushes import LayoutError
+from readtrack.store import clock, keys, lifecycle, read_state, recording, trending
+from readtrack.store.lifecycle import LayoutError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -182,12 +182,12 @@ def moved(settings: Settings) -> list[Post]:
 def test_a_reset_ends_after_its_subject_has_moved(moved: list[Post], redis: Redis) -> None:
     flush()
     subjects = [subject_of(post) for post in moved]
-    assert sorted(flushes.resets()) == subjects
+    assert sorted(lifecycle.resets()) == subjects
     client: Any = redis
     for key in client.scan_iter("views:reset*"):
         client.zadd(key, dict.fromkeys(client.zrange(key, 0, -1), 1))  # a day later
     flush()
-    assert flushes.resets() == {}
+    assert lifecycle.resets() == {}
     redis.unlink(*map(keys.total, subjects))  # idle
     flush()
     assert stored() == [2, 2]
