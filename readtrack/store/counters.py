@@ -148,8 +148,7 @@ def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterato
 
 def change(subjects: Iterable[str]) -> None:
     """Enters the subjects into the present minute's bucket with no further view, so that the next flush finds them."""
-    present = datetime.fromtimestamp(server_time(patient=True) / 1_000_000, timezone.utc)
-    minute = buckets.minute_bucket(present.replace(second=0, microsecond=0))
+    minute = buckets.minute_bucket(datetime.fromtimestamp(server_time(patient=True) // 1_000_000, timezone.utc))
     for some in scripts.parted([*subjects]):
         words = [word for subject in some for word in (0, subject)]
         bucket = keys.trending_bucket(keys.tag(some[0]), minute)
@@ -187,11 +186,8 @@ def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[
     for name, one in stored.items():
         kind, subject = keys.split_member(name)
         strategy = uniques.strategy_of(subject)
-        if kind:  # without visitors
-            names += [keys.prefix() + name] * 3
-        else:
-            scratch = keys.scratch if strategy.has_sketch else keys.earlier
-            names += (keys.total(subject), strategy.key(subject), scratch(subject))
+        rows = (keys.total, strategy.key, keys.scratch if strategy.has_sketch else keys.earlier)
+        names += [keys.prefix() + name] * 3 if kind else [row(subject) for row in rows]  # a kind has no visitors
         counts = [(field, str(count)) for field, count in one.counts.items()]
         life = keys.model_hour.ttl if kind == "hour" else 0
         counters.append({"name": name, "subject": subject, "life": life, "counts": counts})

@@ -102,8 +102,7 @@ def delete_reset(subject: str, *, at: int) -> None:
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
     """Notes that subjects of a partition have no row; the answer is those noted at least `age` seconds ago."""
-    name = keys.flush_orphans(keys.tag(subjects[0]))
-    return Call("orphan", [name], (age * 1_000_000, *subjects), scripts.names)
+    return Call("orphan", [keys.flush_orphans(keys.tag(subjects[0]))], (age * 1_000_000, *subjects), scripts.names)
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:

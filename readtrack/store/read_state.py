@@ -42,7 +42,7 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     kind, tag = readers.state_kind(), keys.tag(subjects[0])
     names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
     names += [keys.readers(tag)] if isinstance(reader, str) else ()
-    args = (conf.READ_STATE, field(reader), len(subjects))
+    args = conf.READ_STATE, field(reader), len(subjects)
     return Call("unread", names, args, partial(scripts.by_subject, subjects), {})
 
 

@@ -165,8 +165,7 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how many different visitors each subject of a partition had, whatever the strategies of their models."""
     strategies, commands = [strategy_of(subject) for subject in subjects], list[str]()
     # Not by the key itself, which takes a tenth of the time of a flush.
-    part = keys.tag(subjects[0]), ""
-    starts = {strategy: keys.prefix() + strategy.key.template % part for strategy in {*strategies}}
+    starts = {one: keys.prefix() + one.key.template % (keys.tag(subjects[0]), "") for one in {*strategies}}
     names = [starts[strategy] + subject for strategy, subject in zip(strategies, subjects, strict=True)]
     if not all(strategy.has_sketch for strategy in strategies):
         names += map(keys.earlier, subjects)
@@ -202,6 +201,5 @@ def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict
         names: list[str] = []
         for subject in some:
             names += (keys.last_days(days, dates[-1], subject), *(keys.day_visitors(date, subject) for date in dates))
-        decode = partial(scripts.by_subject, some)
-        calls.append(Call("visitors_since", names, (days, keys.last_days.ttl), decode))
+        calls.append(Call("visitors_since", names, (days, keys.last_days.ttl), partial(scripts.by_subject, some)))
     return dict(ChainMap(*scripts.run_all(*calls)))
