@@ -114,7 +114,7 @@ def _unused() -> set[Key]:
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),
         *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
-        keys.window if keys.is_compact() else keys.window_slice,
+        keys.window if conf.WINDOW_STORE == "compact" else keys.window_slice,
     }
 
 

@@ -181,8 +181,7 @@ def lift(stored: Mapping[str, Stored]) -> list[Call[int]]:
 
 def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[Any], decode: Any) -> Call[Any]:
     names = [keys.unsettled(tag), keys.reset(tag)]
-    counters: list[dict[str, Any]] = []
-    sketches: list[bytes] = []
+    counters, sketches = list[dict[str, Any]](), list[bytes]()
     for name, one in stored.items():
         kind, subject = keys.split_member(name)
         strategy = uniques.strategy_of(subject)

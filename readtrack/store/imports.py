@@ -51,8 +51,7 @@ class ImportState(NamedTuple):
 
 def first_hour(at: datetime) -> int:
     """Returns the first hour (since 1970) that an import adds to Redis; earlier ones it adds to history itself."""
-    spare = 2  # of the oldest hours in Redis, which may expire before the next flush
-    return buckets.hour_index(at) - MODEL_HOURS + 1 + spare
+    return buckets.hour_index(at) - MODEL_HOURS + 3  # without the two oldest, which may expire before the next flush
 
 
 def states(source: str, tags: Iterable[str]) -> list[ImportState]:

@@ -200,22 +200,18 @@ def of_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
     return [prefix + name for name in (*names, f"{window.family}{own}:")]
 
 
-def is_compact() -> bool:
-    """Returns True if windows are sets of hashed integers for each slice of time (WINDOW_STORE)."""
-    # A visitor's view of a subject is one 32-bit integer (two, until a new visitor's cookie comes back) in one of
-    # `WINDOW_SHARDS` sets. A window ends with the slice that it would end in, about one slice late at most.
-    return conf.WINDOW_STORE == "compact"
-
-
 def slicing() -> tuple[int, int]:
-    """Returns the length of a slice (s), and how many a window may touch: it begins within one, so one more."""
+    """Returns the length of a slice (s), and how many a compact window touches: it begins within one, so one more."""
+    # A compact window is in sets of hashed integers for each slice of time. A visitor's view of a subject is one 32-bit
+    # integer (two, until a new visitor's cookie comes back) in one of `WINDOW_SHARDS` sets. A window ends with the
+    # slice that it would end in, about one slice late at most.
     length = max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
     return length, ceil(conf.WINDOW / length) + 1
 
 
 def windows(subject: str, *, identities: Sequence[str], at: datetime) -> list[tuple[str, int | str]]:
     """Returns the windows that may hold the visitor's view of the subject, each with its member; "" for a string."""
-    if not is_compact():
+    if conf.WINDOW_STORE != "compact":
         return [(window(who, subject), "") for who in identities]
     entries = [slices(subject, visitor=who, at=at) for who in identities]
     return [(name, member) for names, member in entries for name in names]

@@ -122,8 +122,7 @@ def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int
 def _call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
     """Returns the script's call with the partition's keys, those of each subject, and rows that say where they are."""
     kinds, prefix, tag = keys.hash_kinds(), keys.prefix(), keys.tag(next(iter(rows)))
-    names = [row(tag) for row in shared]
-    found = []
+    names, found = [row(tag) for row in shared], list[dict[str, Any]]()
     for subject, row in rows.items():
         first, hashes = len(names) + 1, [keys.member(kind, subject) for kind in kinds]
         names += (keys.total(subject), keys.hll(subject), *(prefix + name for name in hashes))

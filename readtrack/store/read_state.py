@@ -77,12 +77,11 @@ def _marked(subjects: Sequence[str], codes: Sequence[Any]) -> tuple[str, ...]:
 def publish(publications: Sequence[Publication]) -> Call[int]:
     """Makes the categories unread."""
     kind, tag = readers.state_kind(), keys.tag(publications[0].subject)
-    others = [other for other in readers.ALL_STATE_KINDS if other != kind]
     names: list[str] = [keys.reads_began(tag)]
     args: list[str | int] = [conf.READ_STATE, keys.published.ttl]
     for subject, items, author, is_own, token in publications:
         names += (keys.state(subject, kind), keys.published(subject), keys.sent(subject))
-        names += (keys.state(subject, other) for other in others)
+        names += (keys.state(subject, other) for other in readers.ALL_STATE_KINDS if other != kind)
         args += (items, "" if author is None else field(author), int(is_own), token)
     names += [keys.readers(tag)] if any(isinstance(one.author, str) for one in publications) else ()
     return Call("publish", names, args, int)

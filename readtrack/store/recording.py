@@ -152,7 +152,7 @@ def _shape(hits: int, prefix: str, own: str, *others: int) -> str:
 @cached_setting()
 def _common() -> str:
     # Without a window, a hit that is sent again would count twice.
-    window = prod(keys.slicing()) if keys.is_compact() else conf.WINDOW or 1
+    window = prod(keys.slicing()) if conf.WINDOW_STORE == "compact" else conf.WINDOW or 1
     lifetimes = (keys.hour.ttl, keys.model_hour.ttl, keys.trending_bucket.ttl, keys.minute_visitors.ttl)
     return " ".join(map(str, (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *lifetimes, conf.RATE_WINDOW or 1)))
 
@@ -273,7 +273,7 @@ def mark_robots(visitors: Iterable[str]) -> None:
 def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
     """Returns the keys of record.lua with its options, the number of a view's, and the options. `plain` are without."""
     identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
-    slices = keys.slicing()[1] if keys.is_compact() else 0
+    slices = keys.slicing()[1] if conf.WINDOW_STORE == "compact" else 0
     owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
     windows = [[keys.slices(subject, visitor=who, at=hit.at) for who in owners] for subject in hit.views]
     names, own = plain[:SHARED], scripts.sliced(plain[SHARED:], len(plain[SHARED:]) // len(hit.views))
@@ -309,6 +309,6 @@ def _profile(label: str) -> tuple[uniques.Strategy, bool, str] | None:
     """Returns strategy, True with visitors by the day, and first stage of a model; None if it counts as "hll" alone."""
     strategy = uniques.strategy_of(label)
     stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
-    if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage and not keys.is_compact():
+    if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage and conf.WINDOW_STORE != "compact":
         return None
     return strategy, conf.UNIQUE_DAYS > 0 and bool(strategy.rows), stage

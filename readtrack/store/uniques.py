@@ -66,12 +66,11 @@ class HyperLogLogs(Strategy):
     suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
-        groups = keys.by_tag(subjects)
-        if len(groups) == 1:
+        if len(keys.by_tag(subjects)) == 1:
             return int(connect().pfcount(*map(self.key, subjects)))
-        parts = (map(self.key, some) for group in groups.values() for some in scripts.sliced(group))
-        found = scripts.run_all(*(Call("MGET", [*some], (), list) for some in parts))
-        return scripts.run(count_together(self.key(subjects[0]), [*filter(None, chain.from_iterable(found))]))
+        calls = (Call("MGET", [*map(self.key, some)], (), list) for some in scripts.parted(subjects))
+        sketches = [*filter(None, chain.from_iterable(scripts.run_all(*calls)))]
+        return scripts.run(count_together(self.key(subjects[0]), sketches))
 
 
 class Sets(Strategy):
