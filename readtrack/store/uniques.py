@@ -92,8 +92,7 @@ class DailySets(Strategy):
     covers_days = keys.unique_day.ttl // keys.DAY
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
-        day = keys.unique_day(buckets.day_bucket(hit.at), subject)
-        return self.name, (day, self.key(subject)), keys.unique_day.ttl
+        return self.name, (keys.unique_day(buckets.day_bucket(hit.at), subject), self.key(subject)), keys.unique_day.ttl
 
 
 class Bitmaps(Strategy):
