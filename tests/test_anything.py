@@ -12,9 +12,9 @@ from redis import Redis
 
 from readtrack.conf import conf
 from readtrack.hits import addresses, bots, visitors
-from readtrack.hits.hit import refusal
+from readtrack.hits.hit import Hit, refusal
 from readtrack.page.shown import token_of
-from readtrack.store import keys
+from readtrack.store import keys, recording
 from readtrack.subjects import subject_of_row
 from tests.site.models import Page
 from tests.support import factories
@@ -94,12 +94,8 @@ def test_agents_are_judged_and_the_memory_for_them_is_bounded(agent: str) -> Non
 @given(pk=text)
 def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
     subject = subject_of_row(Page, pk.encode(errors="replace").decode())
-    names = keys.viewed(
-        [subject],
-        visitor=visitors.Visitor("v" * 16, fallback_id="s" * 16),
-        at=datetime(2026, 11, 20, 12, tzinfo=timezone.utc),
-        prefix=keys.prefix(),
-    )
+    visitor, at = visitors.Visitor("v" * 16, fallback_id="s" * 16), datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
+    names = recording.count_views(Hit(visitor, at, views=(subject,))).keys
     assert all(KEY.fullmatch(keys.TAG.sub("", name)) for name in names)
 
 

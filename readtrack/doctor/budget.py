@@ -13,7 +13,7 @@ from readtrack.hits import readers
 from readtrack.sql import row_counts
 from readtrack.store import counters, keys, scripts, server
 from readtrack.store.server import BITS, KeyKind
-from readtrack.store.uniques import STRATEGIES, model_strategy
+from readtrack.store.uniques import STRATEGIES, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 
 MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
@@ -86,12 +86,12 @@ def budget(**given: Any) -> Budget:
     unused = {  # by these settings, or not told by any, or there for a moment or after a loss
         *(keys.scratch, keys.budget, keys.importing, keys.earlier),
         *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
-        *(row for strategy in STRATEGIES.values() if strategy != model_strategy("") for row in strategy.rows),
+        *(row for strategy in STRATEGIES.values() if strategy != strategy_of("") for row in strategy.rows),
         *(row for row in states if not row.pattern.endswith(f"}}:{readers.state_kind()}")),
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),
         *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
-        keys.window if keys.is_compact() else keys.window_slice,
+        keys.window if conf.WINDOW_STORE == "compact" else keys.window_slice,
     }
     largest = sorted((row for row in kinds if row not in unused), key=lambda row: -kinds[row].total)
     sums = {name: sum(kinds[row].total for row in strategy.rows) for name, strategy in STRATEGIES.items()}
@@ -114,7 +114,7 @@ def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
         life = max(1, getattr(conf, life) * (keys.DAY if life.endswith("DAYS") else 1))
     # A list of the whole site holds an hour's subjects at least, as trending does.
     whole = life if parts & {"subject", "visitor"} else max(life, keys.HOUR)
-    slot = next((SLOTS[part] for part in parts if part in SLOTS), keys.slice_length() if "slice" in parts else whole)
+    slot = next((SLOTS[part] for part in parts if part in SLOTS), keys.slicing()[0] if "slice" in parts else whole)
     views = numbers.views * slot / keys.DAY if slot else numbers.viewed * max(1.0, numbers.visitors)
     subjects = numbers.categories if row.pattern.startswith("category:") else numbers.viewed
     # Views fall on posts by chance, so some posts get several in a slot, and some none.

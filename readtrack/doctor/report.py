@@ -13,8 +13,7 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection as redis
-from readtrack.store import counters, keys, server, skips
-from readtrack.store.flushes import LayoutError
+from readtrack.store import counters, keys, lifecycle, server, skips
 from readtrack.subjects import rows_by_model, tracked_models
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
@@ -62,7 +61,7 @@ def finding(name: str, *words: Any) -> Finding:
 
 def failure(error: redis.RedisError | Error) -> Finding:
     """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses to."""
-    kinds = {LayoutError: "layout", redis.UnusableError: "unusable", redis.AuthenticationError: "password"}
+    kinds = {lifecycle.LayoutError: "layout", redis.UnusableError: "unusable", redis.AuthenticationError: "password"}
     other = "redis" if isinstance(error, redis.RedisError) else "database"
     kind = next((kind for of, kind in kinds.items() if isinstance(error, of)), other)
     where = redis.address() if kind == "redis" else ""

@@ -15,7 +15,7 @@ from readtrack.models import FlushRun, History
 from readtrack.sql import archive, databases, history, row_counts
 from readtrack.sql.row_counts import RowCounts, Written
 from readtrack.sql.runs import SqlEpoch, lock_epoch
-from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
+from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.store.scripts import Call
@@ -99,7 +99,7 @@ def write_chunk(
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
-            if ripe := scripts.run(flushes.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
+            if ripe := scripts.run(lifecycle.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
                 scripts.run(lifecycle.remove(ripe), patient=True)
                 archive.delete(ripe)
         if locked := {rows[pk] for pk in written.locked}:

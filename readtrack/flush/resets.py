@@ -14,7 +14,7 @@ from readtrack.models import Archive, ReaderHistory, Reset
 from readtrack.sql import archive, databases, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import counters, flushes, keys, lifecycle, read_state, scripts, uniques
+from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.counters import Total
 from readtrack.subjects import counted_models, owner, read_state_models, rows_by_model, subject_column, subject_of_row
@@ -93,7 +93,7 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
                 late = [field for field, count in counts.items() if count > hashes[name].counts.get(field, 0)]
                 archive.delete_fields(name, late, floor=max(counts.values(), default=0))
             archiving.store_breakdowns([subject], epoch, at=now)
-            flushes.delete_reset(subject, at=time)
+            lifecycle.delete_reset(subject, at=time)
 
 
 def _live(subjects: list[str]) -> dict[str, RowCounts]:

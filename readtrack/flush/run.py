@@ -20,9 +20,9 @@ from readtrack.models import FlushRun
 from readtrack.signals import flushed
 from readtrack.sql import databases, history, partitions, popular, runs
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
+from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
-from readtrack.store.flushes import FlushMemory
+from readtrack.store.lifecycle import FlushMemory
 
 # Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock that is set by more
 # than that hides changes from this flush for a minute; the next full flush makes it good.
@@ -121,7 +121,7 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
         newest = dict.fromkeys(epoch.tags, 0)
         for part, time in databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time")):
             newest.update({tag: max(time, newest[tag]) for tag in SqlEpoch(part).tags if tag in newest})
-        memories = flushes.memories(epoch.tags)
+        memories = lifecycle.flush_memories(epoch.tags)
         if times := runs.resets(since=min(memory.last for memory in memories.values())):
             own = [subject for subject in times if not run.part or keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
@@ -129,11 +129,11 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
             scripts.run_all(*map(lifecycle.purge, parts), patient=True)
         for tag, memory in memories.items():
             if memory.last < newest[tag]:
-                memories[tag] = memory._replace(requested=flushes.begin_anew(tag, newest=newest[tag]))
+                memories[tag] = memory._replace(requested=lifecycle.begin_anew(tag, newest=newest[tag]))
         run.flushed_until = server_time(patient=True)
         # Keeps flushes in order even if the clock was set back.
         run.redis_time = max(run.flushed_until, *(time + 1 for time in newest.values()))
-        if flushes.note(run.redis_time, known={tag: memory.last for tag, memory in memories.items()}):
+        if lifecycle.note_flush(run.redis_time, known={tag: memory.last for tag, memory in memories.items()}):
             return memories.values()
 
 
@@ -141,7 +141,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
     is_full, at = run.kind != Kind.CHANGED, _time(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
-    if marks := flushes.resets(epoch.tags):
+    if marks := lifecycle.resets(epoch.tags):
         resets.finish(marks, epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
         write_hours(run, epoch)
@@ -150,7 +150,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
             archiving.store_readers(at=at)
             popular.renew(at=at)
             popular.renew_sums(at=at)
-        flushes.note_full(run.redis_time, tags=epoch.tags)
+        lifecycle.note_full(run.redis_time, tags=epoch.tags)
         # The last of each kind that ended well stays, however old it is.
         newest = runs.ended_well().order_by().values_list("kind", "part").annotate(Max("pk"))
         old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
@@ -159,7 +159,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.
     end = max(server_time(patient=True), run.redis_time + 1)
-    if flushes.note(end, known=dict.fromkeys(epoch.tags, run.redis_time)):
+    if lifecycle.note_flush(end, known=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
 
 

@@ -211,7 +211,7 @@ class HitBuffer:
             (hit[0], id_of(hit[CALLER]), *hit[2:CALLER], None, *hit[CALLER + 1 :]) if hit[CALLER] else hit
             for hit in self._batch
         ]
-        calls: list[Call[Any]] = [recording.count_plain(hits)]
+        calls: list[Call[Any]] = [recording.count_batch(recording.plain_parts(hits))]
         for hit in hits:
             if hit[KIND] == "day":
                 calls += day_keys.upkeep(Hit.of_plain(hit))
@@ -233,7 +233,7 @@ class HitBuffer:
         silent = defaultdict[int, list[tuple[int, Call[Outcome]]]](list)
         parts = [(place, *part) for place, waiting in enumerate(batch) for part in waiting.parts]
         groups = keys.by_tag(parts, lambda part: keys.tag_in(part[2].keys[1])).values()
-        calls: list[Call[Any]] = [recording.count_batch([call for *_, call in some]) for some in groups]
+        calls: list[Call[Any]] = [recording.count_batch(recording.part(call) for *_, call in some) for some in groups]
         for waiting in batch:
             calls += waiting.upkeep
         if perf_counter() >= clock.due:
@@ -266,8 +266,9 @@ class HitBuffer:
             judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
             if judge and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
                 waiting.mark = recording.mark(judge.keys[0])
+                window = int(waiting.at.timestamp()) // (conf.RATE_WINDOW or 1)  # the earlier one has a key of its own
                 for one in filter(None, (judge, waiting.back)):
-                    one.keys = [keys.rate_at(one.keys[0], waiting.at), *one.keys[1:]]
+                    one.keys = [f"{one.keys[0]}:{window}", *one.keys[1:]]
         # Without rates of those that came back. The mark outweighs the rate.
         asked = [(waiting, call) for waiting in self._batch for call in (waiting.rate, waiting.mark) if call]
         for (waiting, _), hits in zip(asked, scripts.run_all(*(call for _, call in asked)), strict=True):

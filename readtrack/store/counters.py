@@ -5,21 +5,16 @@ import re
 from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import partial
 from secrets import randbits
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.conf import conf
-from readtrack.hits.hit import Hit
-from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind, and the subject
-Window = tuple[str, int | str]  # its key, and the view's member; "" for a string
-Wanted = TypeVar("Wanted", str, tuple[str, int])
+Hours = dict[tuple[str, int], "Total"]  # by model and hour since 1970
 
 MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
@@ -68,46 +63,45 @@ class Hash(NamedTuple):
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """Reads totals that are numbers, by subject. All calls of this module take subjects of one partition."""
-    return _with_marks(keys.tag(subjects[0]), subjects, subjects, list(map(keys.total, subjects)))
+    wanted = dict(zip(subjects, subjects, strict=True))
+    return _with_marks("totals", keys.tag(subjects[0]), wanted, map(keys.total, wanted))
 
 
-def _with_marks(
-    tag: str, wanted: Sequence[Wanted], names: Sequence[str], counters: Sequence[str]
-) -> Call[dict[Wanted, Total]]:
-    """Reads counters by the caller's names; `names` are those in `views:unsettled`. Missing ones are left out."""
+def _with_marks(script: str, tag: str, wanted: Mapping[str, Any], names: Iterable[str] = ()) -> Call[dict[Any, Any]]:
+    """Reads what `wanted` has by names in `views:unsettled`; leaves out counters that are missing or no numbers."""
 
-    def decode(answer: list[list[bytes | None]]) -> dict[Wanted, Total]:
-        counts, marks = answer if len(answer) == 2 else (answer[0], [None] * len(wanted))
-        return {
-            one: Total(int(count), is_settled=mark is None)
-            for one, count, mark in zip(wanted, counts, marks, strict=True)
-            if count is not None and is_number(count)
-        }
+    def decode(answer: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+        # A script leaves out the marks where there are none, and hashes as well.
+        missing: list[Sequence[Any]] = [[()] * len(wanted), [None] * len(wanted)]
+        live, marks = [*answer, *missing[len(answer) :]]
+        rows = zip(wanted.values(), live, marks, strict=True)
+        if script == "hashes":
+            return {one: Hash(dict(scripts.pairs(some)), is_settled=mark is None) for one, some, mark in rows}
+        found = ((one, count, mark) for one, count, mark in rows if count is not None and is_number(count))
+        return {one: Total(int(count), is_settled=mark is None) for one, count, mark in found}
 
-    return Call("totals", [keys.unsettled(tag), *counters], names, decode, {})
+    names = [*names] or [keys.prefix() + name for name in wanted]  # a total's key has another name there
+    return Call(script, [keys.unsettled(tag), *names], [*wanted], decode, {})
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
     """Reads the number of totals that exist, and each total in its place: None for a missing or unsettled one."""
     tag = keys.tag(subjects[0])
-    start = keys.total.start(tag)
+    start = keys.prefix() + keys.total.template % (tag, "")
     names = [keys.unsettled(tag), *[start + one for one in subjects]]
     return Call("settled_totals", names, (len(start.encode()),), tuple)
 
 
-def model_hours(
-    models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
-) -> list[Call[dict[tuple[str, int], Total]]]:
-    """Reads the views of models by hour (since 1970), by partition: of `tags`, here and below, or of all."""
-    calls, start = [], keys.prefix()
+def model_hours(models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()) -> list[Call[Hours]]:
+    """Reads the views of models by hour, by partition: of `tags`, here and below, or of all."""
+    calls = list[Call[Hours]]()
     for tag in tags or keys.tags():
-        for some in scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours]):
-            names = [keys.hour_name(*one) for one in some]
-            calls.append(_with_marks(tag, some, names, [start + name for name in names]))
+        slices = scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours])
+        calls += [_with_marks("totals", tag, {keys.hour_name(*one): one for one in some}) for some in slices]
     return calls
 
 
-def by_model(answers: Iterable[Mapping[tuple[str, int], Total]]) -> defaultdict[str, dict[int, Total]]:
+def by_model(answers: Iterable[Hours]) -> defaultdict[str, dict[int, Total]]:
     """Returns the answers to `model_hours` by model, then by hour."""
     found: defaultdict[str, dict[int, Total]] = defaultdict(dict)
     for answer in answers:
@@ -124,11 +118,7 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
 
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
-    kinds = keys.hash_kinds()
-    calls = [
-        Call("EXISTS", [keys.counter(kind, subject) for subject in some for kind in kinds], (), bool)
-        for some in scripts.parted(subjects, scripts.SLICE // len(kinds))
-    ]
+    calls = (Call("EXISTS", read.keys[1:], (), bool) for read in hashes(subjects, keys.hash_kinds()))
     return any(scripts.run_all(*calls, patient=True))
 
 
@@ -140,11 +130,12 @@ def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
-    wanted, start = frozenset(tags), len(keys.total.start(""))
-    for name in map(bytes.decode, connect(patient=True).scan_iter(match=keys.total.matching, count=SCAN_COUNT)):
-        if not wanted or keys.tag_in(name) in wanted:
-            tag = keys.TAG.match(name, start - 1)  # of more than 256 partitions not all are as long
-            yield name[tag.end() + 1 if tag else start :]
+    wanted, start = frozenset(tags), len(keys.prefix() + keys.total.family)
+    every = keys.matching(f"{keys.total.family}:*")
+    for name in map(bytes.decode, connect(patient=True).scan_iter(match=every, count=SCAN_COUNT)):
+        tag = keys.tag_in(name)  # of more than 256 partitions not all are as long
+        if not wanted or tag in wanted:
+            yield name[start + len(tag) + 1 :]
 
 
 def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
@@ -157,17 +148,15 @@ def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterato
 
 def change(subjects: Iterable[str]) -> None:
     """Enters the subjects into the present minute's bucket with no further view, so that the next flush finds them."""
-    present = datetime.fromtimestamp(server_time(patient=True) / 1_000_000, timezone.utc)
-    minute = buckets.minute_bucket(present.replace(second=0, microsecond=0))
+    minute = buckets.minute_bucket(datetime.fromtimestamp(server_time(patient=True) // 1_000_000, timezone.utc))
     for some in scripts.parted([*subjects]):
         words = [word for subject in some for word in (0, subject)]
         bucket = keys.trending_bucket(keys.tag(some[0]), minute)
         scripts.run(Call[int]("write", [bucket], (keys.trending_bucket.ttl, "ZADD", "NX", *words)), patient=True)
 
 
-def unsettled(*, until: int, tags: Sequence[str] = ()) -> list[tuple[list[str], Epoch]]:
+def unsettled(*, until: int, tags: Sequence[str]) -> list[tuple[list[str], Epoch]]:
     """Returns the next counters to settle that began until then (µs), and the epoch, of each partition."""
-    tags = tags or keys.tags()
     args = ("-inf", until, "BYSCORE", "LIMIT", 0, max(1, scripts.SLICE // len(tags)))
     begun = [Call("ZRANGE", [keys.unsettled(tag)], args, scripts.names) for tag in tags]
     answers = scripts.run_all(*begun, *map(epoch, tags), patient=True)
@@ -192,16 +181,12 @@ def lift(stored: Mapping[str, Stored]) -> list[Call[int]]:
 
 def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[Any], decode: Any) -> Call[Any]:
     names = [keys.unsettled(tag), keys.reset(tag)]
-    counters: list[dict[str, Any]] = []
-    sketches: list[bytes] = []
+    counters, sketches = list[dict[str, Any]](), list[bytes]()
     for name, one in stored.items():
         kind, subject = keys.split_member(name)
         strategy = uniques.strategy_of(subject)
-        if kind:  # without visitors
-            names += [keys.prefix() + name] * 3
-        else:
-            scratch = keys.scratch if strategy.has_sketch else keys.earlier
-            names += (keys.total(subject), strategy.key(subject), scratch(subject))
+        rows = (keys.total, strategy.key, keys.scratch if strategy.has_sketch else keys.earlier)
+        names += [keys.prefix() + name] * 3 if kind else [row(subject) for row in rows]  # a kind has no visitors
         counts = [(field, str(count)) for field, count in one.counts.items()]
         life = keys.model_hour.ttl if kind == "hour" else 0
         counters.append({"name": name, "subject": subject, "life": life, "counts": counts})
@@ -215,11 +200,10 @@ def _restore(mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[
 
 def epoch(tag: str) -> Call[Epoch]:
     """Reads the epoch of a partition."""
-    newest = ("inf", "inf", "BYSCORE")
-    return Call("ZRANGE", [keys.unsettled(tag)], newest, lambda found: _epoch(tag, found[0] if found else None))
+    return Call("ZRANGE", [keys.unsettled(tag)], ("inf", "inf", "BYSCORE"), lambda found: _epoch(tag, *found[:1]))
 
 
-def _epoch(tag: str, answer: bytes | None) -> Epoch:
+def _epoch(tag: str, answer: bytes = b"") -> Epoch:
     origin, current, previous, until = map(int, answer.split()[1:]) if answer else (0,) * 4
     return Epoch(origin, current, previous, until, tag)
 
@@ -233,51 +217,6 @@ def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name
     """Reads the hashes of these kinds by kind and subject; a missing one has no counts."""
     calls = []
     for some in scripts.parted(subjects, scripts.SLICE // len(kinds)):
-        wanted = [(kind, subject) for subject in some for kind in kinds]
-        names = [keys.unsettled(keys.tag(some[0])), *(keys.counter(*name) for name in wanted)]
-        calls.append(Call("hashes", names, [keys.member(*name) for name in wanted], partial(_hashes, wanted), {}))
+        wanted = {keys.member(kind, subject): (kind, subject) for subject in some for kind in kinds}
+        calls.append(_with_marks("hashes", keys.tag(some[0]), wanted))
     return calls
-
-
-def _hashes(wanted: Sequence[Name], answer: Sequence[Sequence[Any]]) -> dict[Name, Hash]:
-    fields, marks = answer or ([()] * len(wanted), [None] * len(wanted))
-    found = zip(wanted, fields, marks, strict=True)
-    return {name: Hash(dict(scripts.pairs(some)), is_settled=mark is None) for name, some, mark in found}
-
-
-def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
-    """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for what is new."""
-    calls = {}
-    for subject, stage in hit.steps:
-        reached, passes = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1], keys.passes(subject, hit.visitor)
-        calls[subject, stage] = _step(hit, ("funnel", subject), reached, passes, life=keys.funnel_pass.ttl)
-    return {**calls, **_reading(hit, hit.reading)} if hit.reading else calls
-
-
-def _reading(hit: Hit, text: Reading) -> dict[tuple[str, str], Call[bool]]:
-    """Counts engagement with the text, and a read, once in a window and behind a view of the window."""
-    visitor, subject = hit.visitor, text.subject
-    # A cookie that is new comes from a browser that keeps none.
-    identities = [who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who]
-    passes = [keys.reading_pass(who, subject) for who in identities]
-    # A pass lives longer than a window, so that long texts can be read.
-    take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
-    reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
-    calls = {(subject, ENGAGED): take(reached, passes, keys.windows(subject, identities=identities, hit=hit))}
-    if text.is_read:
-        reads = [keys.read_pass(who, subject) for who in identities]
-        calls[subject, READ] = take([READ], reads, [(name, "") for name in passes])
-    return calls
-
-
-def _step(
-    hit: Hit, name: Name, reached: Sequence[str], passes: Sequence[str], behind: Sequence[Window] = (), *, life: int
-) -> Call[bool]:
-    """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the view's members."""
-    subject, tag = name[1], keys.tag(name[1])
-    mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(hit.at))
-    rate = mark if tag else keys.rate(hit.visitor.rate_id)
-    names = [rate, mark, keys.counter(*name), bucket, *passes, *(window for window, _ in behind)]
-    args: list[str | int] = [keys.ROBOT, keys.member(*name), subject, keys.trending_bucket.ttl, life]
-    args += (len(passes), len(reached), *reached, *(member for _, member in behind))
-    return Call("step", names, args, bool, False)  # noqa: FBT003

@@ -15,7 +15,6 @@ from readtrack.store.scripts import Call
 from readtrack.store.uniques import strategy_of
 
 VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
-SPARE = 2  # of the oldest hours in Redis, which may expire before the next flush
 
 
 @dataclass(slots=True)
@@ -52,7 +51,7 @@ class ImportState(NamedTuple):
 
 def first_hour(at: datetime) -> int:
     """Returns the first hour (since 1970) that an import adds to Redis; earlier ones it adds to history itself."""
-    return buckets.hour_index(at) - MODEL_HOURS + 1 + SPARE
+    return buckets.hour_index(at) - MODEL_HOURS + 3  # without the two oldest, which may expire before the next flush
 
 
 def states(source: str, tags: Iterable[str]) -> list[ImportState]:
@@ -62,8 +61,7 @@ def states(source: str, tags: Iterable[str]) -> list[ImportState]:
         begun, done = (None if position is None else int(position) for position in found[:2])
         return ImportState(begun, done, [*map(int, (found[2] or b"").split())])
 
-    fields = ("begun", "done", "totals")
-    calls = [Call("HMGET", [keys.importing(tag, source)], fields, decode) for tag in tags]
+    calls = [Call("HMGET", [keys.importing(tag, source)], ("begun", "done", "totals"), decode) for tag in tags]
     return scripts.run_all(*calls, patient=True)
 
 
@@ -105,9 +103,6 @@ def apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -
 
 def add_visitors(batch: Batch) -> None:
     """Adds the visitors to the subjects whose strategy can add them later. Idempotent. Raises redis.RedisError."""
-    calls = [
-        Call[int](strategy.adds, [strategy.key(subject)], [*visitors])
-        for subject, visitors in batch.visitors.items()
-        if (strategy := strategy_of(subject)).adds
-    ]
+    found = [(strategy_of(subject), subject, visitors) for subject, visitors in batch.visitors.items()]
+    calls = (Call[int](one.adds, [one.key(subject)], [*visitors]) for one, subject, visitors in found if one.adds)
     scripts.run_all(*calls, patient=True)

@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import cache, lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from math import ceil
 from typing import Any, TypeVar
@@ -26,19 +26,17 @@ from django.utils.module_loading import import_string
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
-from readtrack.hits.hit import Hit
-from readtrack.hits.visitors import Visitor
 
 Item = TypeVar("Item")
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
 PART = re.compile(r"\{(\w+)\}")
-FAMILY = re.compile(r"(?:\{dimension\}|[^{])*?(?=:\{(?!dimension)|$)")  # the tag comes behind it
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
+# Of parts whose names may hold something else than `[^:{]*`.
+PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
 MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)  # a kind, which has no dot, and a subject of `app.model`
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-LONGEST_TENANT = 100  # characters of a tenant's name in a prefix
 
 
 class Key:
@@ -46,9 +44,9 @@ class Key:
 
     def __init__(self, pattern: str, type: str, ttl: Any, why: str) -> None:  # noqa: A002 - as the docs call it
         self.pattern, self.type, self.ttl, self.why = pattern, type, ttl, why
-        parts = PART.findall(pattern)
-        self.family: str = FAMILY.match(pattern)[0]  # type: ignore[index]  # the beginning, before the tag
-        self.template = PART.sub("%s", f"{self.family}{{tag}}{pattern[len(self.family) :]}")
+        self.family = re.split(r":\{(?!dimension)", pattern)[0]  # the beginning, before the tag
+        self.tagged = f"{self.family}{{tag}}{pattern[len(self.family) :]}"
+        self.template, parts = PART.sub("%s", self.tagged), PART.findall(pattern)
         # The place of the part that tells the partition.
         self.owner = next((parts.index(name) for name in ("subject", "visitor") if name in parts), None)
 
@@ -58,19 +56,19 @@ class Key:
             parts = (tag(parts[self.owner]) if conf.PARTITIONS > 1 else "", *parts)
         return prefix() + self.template % parts
 
-    def start(self, tag: str) -> str:
-        """Returns the beginning of the names of all keys of a partition whose one part is the subject."""
-        return prefix() + self.template % (tag, "")
+    def placed(self, parts: Mapping[str, str], *, tag: str) -> str:
+        """Returns the name of the key with these parts of a parsed name in the partition with that tag."""
+        return prefix() + self.tagged.format_map({**parts, "tag": tag})
+
+    @cached_property
+    def expression(self) -> re.Pattern[str]:
+        """What the names of these keys match after the prefix. Its groups are their parts, and the tag."""
+        return re.compile(PART.sub(lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:{]*')})", self.tagged))
 
     @property
     def overhead(self) -> int:
         """Bytes that a key takes beside MEMORY USAGE, in tables of the server: measured with Redis 7 and Valkey 9."""
         return 30 if self.ttl else 16
-
-    @property
-    def matching(self) -> str:
-        """The pattern for SCAN of all keys that begin as these do."""
-        return matching(f"{self.family}:*")
 
 
 _has_tested = False  # stays True after the tests, because what is sent then is still theirs
@@ -79,10 +77,9 @@ _has_tested = False  # stays True after the tests, because what is sent then is 
 def test_prefix() -> str:
     """Returns the beginning of keys of tests, different for processes side by side; "" outside of tests."""
     global _has_tested
-    if not _has_tested:
-        # Not imported, because a process that serves pages has no use for Django's test tools.
-        tools = sys.modules.get("django.test.utils")
-        _has_tested = tools is not None and hasattr(tools._TestState, "saved_data")
+    # Not imported, because a process that serves pages has no use for Django's test tools.
+    tools = sys.modules.get("django.test.utils")
+    _has_tested = _has_tested or (tools is not None and hasattr(tools._TestState, "saved_data"))
     if not _has_tested or not conf.TEST_PREFIX:
         return ""
     # The number of the process, from Django's runner or pytest-xdist.
@@ -105,15 +102,14 @@ def tenant_function() -> Callable[[], Any] | None:
 
 @lru_cache(maxsize=1024)
 def _encoded(tenant: str) -> str:
-    """Returns the prefix of a tenant; a long name becomes a hash."""
+    """Returns the prefix of a tenant; a name of more than 100 characters becomes a hash."""
     name = quote(tenant, safe="", errors="replace")
-    return f"{name if len(name) <= LONGEST_TENANT else blake2b(name.encode(), digest_size=16).hexdigest()}:"
+    return f"{name if len(name) <= 100 else blake2b(name.encode(), digest_size=16).hexdigest()}:"
 
 
 def matching(pattern: str) -> str:
     """Returns the pattern for SCAN of the keys that match it after our prefix."""
-    start = "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix())
-    return f"{start}{pattern}"
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix()) + pattern
 
 
 @cached_setting(maxsize=4096)
@@ -191,89 +187,44 @@ budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and remov
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 # Names that no dimension may have: views:total:…, views:hour:…
 RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.startswith("views:"))
-
-
-def viewed(subjects: Sequence[str], *, visitor: Visitor, at: datetime, prefix: str, stand_in: str = "") -> list[str]:
-    """Returns the keys of a hit's views, which are of one partition, in the order of record.lua."""
-    own, minute = tag(subjects[0]) if conf.PARTITIONS > 1 else "", int(at.timestamp()) // MINUTE
-    other, names = visitor.fallback_id or stand_in, [""]
-    for subject in subjects:
-        rates, mark, bucket, totals, hours, model, people, hlls, seen = of_minute(
-            minute, prefix, own, subject.partition(":")[0]
-        )
-        if not names[0]:
-            names = [mark if own else rates + visitor.rate_id, mark, bucket]
-        names += (totals + subject, hours + subject, model, people, hlls + subject, f"{seen}{visitor.id}:{subject}")
-        if other:
-            names.append(f"{seen}{other}:{subject}")
-    return names
-
-
-def rate_at(name: str, at: datetime) -> str:
-    """Returns the key of the rate in an earlier RATE_WINDOW, for hits that are sent late."""
-    return f"{name}:{int(at.timestamp()) // (conf.RATE_WINDOW or 1)}"
+_MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
 
 
 @lru_cache(maxsize=1024)
 def of_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
     """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
     at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
-    hour_bucket, minute_bucket = buckets.hour_bucket(at), buckets.minute_bucket(at)
-    names = (
-        rate.template % (own, ""),
-        unsettled.template % own,
-        trending_bucket.template % (own, minute_bucket),
-        total.template % (own, ""),
-        hour.template % (own, hour_bucket, ""),
-        model_hour.template % (own, hour_bucket, label),
-        minute_visitors.template % (own, minute_bucket, label),
-        hll.template % (own, ""),
-        f"{window.family}{own}:",
-    )
-    return [prefix + name for name in names]
+    parts = {"tag": own, "hour": buckets.hour_bucket(at), "minute": buckets.minute_bucket(at), "model": label}
+    rows = (rate, unsettled, trending_bucket, total, hour, model_hour, minute_visitors, hll)
+    names = [row.tagged.format(**parts, subject="", visitor="") for row in rows]
+    return [prefix + name for name in (*names, f"{window.family}{own}:")]
 
 
-def is_compact() -> bool:
-    """Returns True if windows are sets of hashed integers for each slice of time (WINDOW_STORE).
-
-    A visitor's view of a subject is one 32-bit integer (two, until a new visitor's cookie comes back) in one of
-    `WINDOW_SHARDS` sets. A window ends with the slice that it would end in, about one slice late at most.
-    """
-    return conf.WINDOW_STORE == "compact"
-
-
-def slice_length() -> int:
-    """Returns the length of one slice (s)."""
-    return max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
+def slicing() -> tuple[int, int]:
+    """Returns the length of a slice (s), and how many a compact window touches: it begins within one, so one more."""
+    # A compact window is in sets of hashed integers for each slice of time. A visitor's view of a subject is one 32-bit
+    # integer (two, until a new visitor's cookie comes back) in one of `WINDOW_SHARDS` sets. A window ends with the
+    # slice that it would end in, about one slice late at most.
+    length = max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
+    return length, ceil(conf.WINDOW / length) + 1
 
 
-def slice_count() -> int:
-    """Returns how many slices a window may touch: those that make it up, and the one that it begins in."""
-    return ceil(conf.WINDOW / slice_length()) + 1
-
-
-def windows(subject: str, *, identities: Sequence[str], hit: Hit) -> list[tuple[str, int | str]]:
+def windows(subject: str, *, identities: Sequence[str], at: datetime) -> list[tuple[str, int | str]]:
     """Returns the windows that may hold the visitor's view of the subject, each with its member; "" for a string."""
-    if not is_compact():
+    if conf.WINDOW_STORE != "compact":
         return [(window(who, subject), "") for who in identities]
-    entries = [slices(subject, visitor=who, hit=hit) for who in identities]
+    entries = [slices(subject, visitor=who, at=at) for who in identities]
     return [(name, member) for names, member in entries for name in names]
 
 
-def slices(subject: str, *, visitor: str, hit: Hit) -> tuple[list[str], int]:
+def slices(subject: str, *, visitor: str, at: datetime) -> tuple[list[str], int]:
     """Returns the sets that may hold the visitor's view of the subject, newest first, and the view's member of them."""
     digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
-    shards = max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
-    shard = int.from_bytes(digest[:4], "big") % shards
-    newest = int(hit.at.timestamp()) // slice_length()
-    numbers = range(newest, newest - slice_count(), -1)
-    names = [window_slice(tag(subject), f"{number:x}", f"{shard:x}") for number in numbers]
+    shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
+    length, count = slicing()
+    newest = int(at.timestamp()) // length
+    names = [window_slice(tag(subject), f"{newest - back:x}", f"{shard:x}") for back in range(count)]
     return names, int.from_bytes(digest[4:], "big", signed=True)
-
-
-def passes(subject: str, visitor: Visitor) -> tuple[str, ...]:
-    """Returns the keys of the visitor's pass through the funnel: one for each id that the visitor is known by."""
-    return tuple(funnel_pass(who, subject) for who in (visitor.id, visitor.fallback_id) if who)
 
 
 def state(subject: str, kind: str) -> str:
@@ -286,23 +237,16 @@ def hash_kinds() -> tuple[str, ...]:
     return ("funnel", "reading", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
 
 
-def counter(kind: str, subject: str) -> str:
-    """Returns the key of a counter or a hash of counts, by the beginning of its name."""
-    return f"{prefix()}{kind}{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}"
-
-
 def member(kind: str, subject: str) -> str:
     """Returns the name of a counter in `views:unsettled`: its key without the prefix, but that of a total (kind "")."""
     return f"{kind}{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}" if kind else subject
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """Returns the kind and the subject of a name in `views:unsettled`: "" for a total, and "hour" for a model's hour.
-
-    The kind may be a dimension's that is in the settings no more.
-    """
+    """Returns the kind and the subject of a name in `views:unsettled`: "" for a total, "hour" for a model's hour."""
     if name.startswith("views:hour:"):
         return "hour", name
+    # The kind may be a dimension's that is in the settings no more.
     found = MEMBER.fullmatch(TAG.sub("", name))
     return (found[1], found[2]) if found else ("", name)
 
@@ -322,28 +266,13 @@ def hour_name(model: str, hour: int) -> str:
 
 def parse_hour(name: str) -> tuple[str, int]:
     """Returns the model and the hour (since 1970) of a name in `views:unsettled`."""
-    kind, _, label = name.rpartition(":")
-    family, _, bucket = kind.rpartition(":")
+    family, bucket, label = name.rsplit(":", 2)
     return label + family.removeprefix(model_hour.family), buckets.bucket_index(bucket)
 
 
-def lasting(subject: str) -> tuple[str, ...]:
-    """Returns all lasting keys of a subject: its total, its sketch, its hashes, and those of other strategies."""
-    hashes = (counter(kind, subject) for kind in hash_kinds())
-    return total(subject), hll(subject), *hashes, *(row(subject) for row in (unique, daily, bitmap, earlier))
-
-
-def kind_of(key: str) -> str:
-    """Returns the pattern of a key's row; "other" for a key that is not ours."""
-    if not key.startswith(prefix()):
-        return "other"
-    name = TAG.sub("", key[len(prefix()) :], count=1)
-    return next((pattern for pattern, expression in _expressions() if expression.fullmatch(name)), "other")
-
-
-@cache
-def _expressions() -> list[tuple[str, re.Pattern[str]]]:
-    """Returns the patterns as expressions, those with the most literal text first."""
-    parts = {"subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
-    texts = sorted((row.pattern for row in KEYS), key=lambda text: len(PART.sub("", text)), reverse=True)
-    return [(text, re.compile(PART.sub(lambda part: parts.get(part[1], "[^:{]*"), text))) for text in texts]
+def parse(key: str) -> tuple[Key | None, dict[str, str]]:
+    """Returns the row of a key and the parts of its name, "tag" too; None and no parts for a key that is not ours."""
+    for row in _MOST_LITERAL_FIRST if key.startswith(prefix()) else ():
+        if found := row.expression.fullmatch(key, len(prefix())):
+            return row, found.groupdict()
+    return None, {}

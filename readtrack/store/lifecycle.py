@@ -1,7 +1,4 @@
-"""The life of keys: removing and resetting subjects, removing what a restored Redis brought back, erasing users.
-
-Also moves keys to their partitions after PARTITIONS was multiplied. What has begun there already goes on from SQL.
-"""
+"""The life of keys: what flushes note, resets, removing and erasing, and the move after PARTITIONS was multiplied."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,28 +12,97 @@ from django.core.signals import setting_changed
 from readtrack.conf import conf
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scripts
-from readtrack.store.connection import connect
-from readtrack.store.keys import Key
+from readtrack.store.connection import RedisError, connect, server_time
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
-
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first partition.
 OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
 OF_SITE = (keys.day_key, keys.skips)
 BY_SUBJECT = (keys.reset, keys.trending_bucket)  # sorted sets of subjects: the entries move, each to its partition
-BY_ORDINAL = (keys.ordinal_read_bits, keys.ordinal_seen_counters)
 NOT_MOVED = (keys.flush_layout, keys.budget)
 
-Progress = Callable[[int], object]
+
+class LayoutError(RedisError):
+    """PARTITIONS was changed, and the keys are not moved yet."""
 
 
-class Erased(NamedTuple):
-    """The number of keys removed, and of keys in which the user's member or bit was cleared."""
+class FlushMemory(NamedTuple):
+    """Times by Redis's clock (µs, 0 for none): of the last flush, the last requested full one, the last full one."""
 
-    keys: int
-    members: int
-    bits: int
+    last: int = 0
+    requested: int = 0
+    full: int = 0
+
+
+def flush_memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
+    """Returns what each of these partitions knows, by tag. Raises redis.RedisError, and LayoutError before a move."""
+    rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
+    calls = (Call("MGET", [row(tag) for row in rows], (), list) for tag in tags)
+    partitions = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
+    known, *answers = scripts.run_all(partitions, *calls, patient=True)
+    if known != conf.PARTITIONS:
+        raise LayoutError(f"Redis has {known} partitions. Run: manage.py readtrack repartition")
+    found = {}
+    for tag, times in zip(tags, answers, strict=True):
+        last, requested, full = (int(time or 0) for time in times)
+        # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
+        found[tag] = FlushMemory(max(last, full), requested, full)
+    return found
+
+
+def note_flush(time: int, *, known: Mapping[str, int]) -> bool:
+    """Notes the time of a flush (µs). Returns False if a partition was rolled back since `known` was read."""
+    rows = (keys.flush_last, keys.flush_full)
+    calls = (Call("note_flush", [row(tag) for row in rows], (last, time), bool) for tag, last in known.items())
+    return all(scripts.run_all(*calls, patient=True))
+
+
+def begin_anew(tag: str, *, newest: int) -> int:
+    """Requests a full flush of a restored partition, that begins after the time (µs) which it returns."""
+    # Without earlier resets, because its live counts may be too low to lower SQL's to them.
+    connect(patient=True).zremrangebyscore(keys.reset(tag), "-inf", f"({newest}")
+    since = max(server_time(patient=True), newest + 1)
+    connect(patient=True).set(keys.flush_requested(tag), since)
+    return since
+
+
+def note_full(started: int, *, tags: Sequence[str]) -> None:
+    """Notes a full flush that began at this time (µs) and ended well. Deletes notes of orphans older than 30 days."""
+    notes = [Call("SET", [keys.flush_full(tag)], (started,), bool) for tag in tags]
+    args = ("-inf", started - 30 * keys.DAY * 1_000_000)
+    old = [Call("ZREMRANGEBYSCORE", [keys.flush_orphans(tag)], args, int) for tag in tags]
+    scripts.run_all(*notes, *old, patient=True)
+
+
+def resets(tags: Sequence[str] = ()) -> dict[str, int]:
+    """Returns the subjects that were reset lately, and when (µs)."""
+    calls = [Call("ZRANGE", [keys.reset(tag)], (0, -1, "WITHSCORES"), scripts.pairs) for tag in tags or keys.tags()]
+    return dict(chain(*scripts.run_all(*calls, patient=True)))
+
+
+def reset(subjects: Sequence[str]) -> Call[int]:
+    """Sets the subjects to zero; the answer is Redis's time of it (µs)."""
+    return _call("reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects})
+
+
+def purge(times: Mapping[str, int]) -> Call[int]:
+    """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
+    rows = {subject: {"time": time} for subject, time in times.items()}
+    return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
+
+
+def delete_reset(subject: str, *, at: int) -> None:
+    """Deletes the note of the reset at that time (µs); a later one stays."""
+    client: Any = connect(patient=True)
+    name = keys.reset(keys.tag(subject))
+    if client.zscore(name, subject) == at:
+        client.zrem(name, subject)
+
+
+def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
+    """Notes that subjects of a partition have no row; the answer is those noted at least `age` seconds ago."""
+    return Call("orphan", [keys.flush_orphans(keys.tag(subjects[0]))], (age * 1_000_000, *subjects), scripts.names)
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
@@ -53,46 +119,42 @@ def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int
     return _call("remove", [keys.unsettled, keys.flush_orphans], rows)
 
 
-def reset(subjects: Sequence[str]) -> Call[int]:
-    """Sets the subjects to zero; the answer is Redis's time of it (µs)."""
-    return _call("reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects})
-
-
-def purge(times: Mapping[str, int]) -> Call[int]:
-    """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
-    rows = {subject: {"time": time} for subject, time in times.items()}
-    return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
-
-
-def _call(script: str, shared: Sequence[Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
+def _call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
     """Returns the script's call with the partition's keys, those of each subject, and rows that say where they are."""
-    kinds, tag = keys.hash_kinds(), keys.tag(next(iter(rows)))
-    names = [row(tag) for row in shared]
-    found = []
+    kinds, prefix, tag = keys.hash_kinds(), keys.prefix(), keys.tag(next(iter(rows)))
+    names, found = [row(tag) for row in shared], list[dict[str, Any]]()
     for subject, row in rows.items():
-        first = len(names) + 1
-        names += keys.lasting(subject)
-        members = [subject, *(keys.member(kind, subject) for kind in kinds)]
-        found.append({"subject": subject, "names": members, "first": first, "last": len(names), **row})
+        first, hashes = len(names) + 1, [keys.member(kind, subject) for kind in kinds]
+        names += (keys.total(subject), keys.hll(subject), *(prefix + name for name in hashes))
+        names += (one(subject) for one in (keys.unique, keys.daily, keys.bitmap, keys.earlier))
+        found.append({"subject": subject, "names": [subject, *hashes], "first": first, "last": len(names), **row})
     return Call(script, names, (json.dumps(found),), int)
 
 
 def subjects(label: str) -> Iterator[str]:
     """Yields the subjects of that model which have counts or read state, unordered and some more than once."""
-    start = len(keys.prefix())
     between = ":{rt*}:" if len(keys.tags()) > 1 else ":"
-    for family, place in (("views:total", 2), ("category", 1)):
-        for name in chain.from_iterable(_scan(keys.matching(f"{family}{between}{label}:*"))):
-            yield ":".join(keys.TAG.sub("", name[start:]).split(":")[place : place + 2])
+    for family in (keys.total.family, keys.read_bits.family):
+        for name in chain.from_iterable(_scan(f"{family}{between}{label}:*")):
+            if subject := keys.parse(name)[1].get("subject"):
+                yield subject
 
 
 def clear() -> None:
     """Removes every key with our prefix."""
-    for names in _scan(keys.matching("*")):
+    for names in _scan("*"):
         _unlink(names)
 
 
-def erase(pk: Any, *, progress: Progress = int) -> Erased:
+class Erased(NamedTuple):
+    """The number of keys removed, and of keys in which the user's member or bit was cleared."""
+
+    keys: int
+    members: int
+    bits: int
+
+
+def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
     """Erases the data that Redis has about the user with that primary key.
 
     `progress` is called with numbers of keys looked at. Raises redis.RedisError; then what was erased stays so, and
@@ -102,11 +164,11 @@ def erase(pk: Any, *, progress: Progress = int) -> Erased:
     visitor, reader = user_id(pk), read_state.field(quote(str(pk), safe=""))
     number = pk if isinstance(pk, int) and pk >= 0 else None
     ordinals = {tag: int(found) for tag in keys.tags() if (found := client.hget(keys.readers(tag), reader)) is not None}
-    gone = sum(_unlink(names) for names in _scan(keys.matching(f"*{visitor}*"), progress))
-    members = sum(_erase_from(names, "member", visitor) for names in _scan(keys.unique.matching, progress))
-    bits = sum(_erase_from(names, "bit", number) for names in _scan(keys.bitmap.matching, progress))
+    gone = sum(_unlink(names) for names in _scan(f"*{visitor}*", progress))
+    members = sum(_erase_from(names, "member", visitor) for names in _scan(f"{keys.unique.family}:*", progress))
+    bits = sum(_erase_from(names, "bit", number) for names in _scan(f"{keys.bitmap.family}:*", progress))
     numbers = [(number, "", ""), *((ordinal, ":ordinal", tag) for tag, ordinal in ordinals.items())]
-    for names in _scan(keys.read_bits.matching, progress):
+    for names in _scan(f"{keys.read_bits.family}:*", progress):
         for who, numbering, tag in numbers:
             for state, kind in ((":read", "bit"), (":seen", "slot")):
                 some = [name for name in names if tag in name and name.endswith(state + numbering)]
@@ -130,9 +192,9 @@ def _erase_from(names: Sequence[str], kind: str, who: str | int | None) -> int:
     return sum(scripts.run_all(*(Call[int]("erase", some, (kind, who)) for some in portions), patient=True))
 
 
-def _scan(pattern: str, progress: Progress = int) -> Iterator[list[str]]:
+def _scan(pattern: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
     client: Any = connect(patient=True)
-    cursor: Any = None
+    pattern, cursor = keys.matching(pattern), None
     while cursor != 0:
         cursor, names = client.scan(cursor or 0, match=pattern, count=SCAN_COUNT)
         progress(SCAN_COUNT)
@@ -141,8 +203,7 @@ def _scan(pattern: str, progress: Progress = int) -> Iterator[list[str]]:
 
 def known_layout() -> int:
     """Returns the number of partitions that flushes know; 0 for none. Raises redis.RedisError."""
-    client: Any = connect(patient=True)
-    return int(client.get(keys.flush_layout("")) or 0)
+    return scripts.run(Call("GET", [keys.flush_layout("")], (), lambda found: int(found or 0)), patient=True)
 
 
 @contextmanager
@@ -157,40 +218,52 @@ def layout(partitions: int) -> Iterator[None]:
         setting_changed.send(None, setting="READTRACK", value=None, enter=False)
 
 
-def move(before: int, *, progress: Progress = int) -> int:
+def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     """Copies the keys to their partitions, lets flushes know these, and removes the others. Returns how many it copied.
 
-    A key that is in its new place already stays as it is. Raises redis.RedisError; then it can be done again.
+    A key that began in its new place stays as it is, and goes on from SQL. Raises redis.RedisError; then do it again.
     """
     client: Any = connect(patient=True)
-    copied, start = 0, len(keys.prefix())
-    old: list[str] = []
-    rows = {row.pattern: row for row in keys.KEYS}
-    names = dict.fromkeys(chain.from_iterable(_scan(keys.matching("*"))))
-    ordinals = [name for name in names if name.endswith(":ordinal")]
-    others = [name for name in names if not name.endswith(":ordinal")]
-    renumbered: set[str] = set()  # tags of partitions in which a process of the new number gives readers others
-    for some in (*scripts.sliced(others), *scripts.sliced(ordinals)):
+    copied, old = 0, list[str]()
+    renumbered = set[str]()  # tags of partitions in which a process of the new number gives readers others
+    names = dict.fromkeys(chain.from_iterable(_scan("*")))
+    last = [name for name in names if name.endswith(":ordinal")]  # after the readers
+    for some in (*scripts.sliced([*(names.keys() - last)]), *scripts.sliced(last)):
         progress(len(some))
         moved = {}
         for name in some:
-            row = rows.get(keys.kind_of(name))
-            places = _places(name, row, start, before)
-            if name not in places:
+            row, parts = keys.parse(name)
+            if row is None or row in NOT_MOVED:
+                continue
+            tags = _tags(row, parts, before)
+            if parts["tag"] not in tags:
                 old.append(name)
-            if row in BY_ORDINAL:
-                places = [one for one in places if keys.tag_in(one) not in renumbered]
-            elif row and row in BY_SUBJECT:
-                _divide(client, name, start + len(row.family))
-            if new := [one for one in places if one != name]:
+            if row in BY_SUBJECT:
+                _divide(client, name, row, parts)
+            kept = renumbered if name.endswith(":ordinal") else ()
+            if new := [row.placed(parts, tag=tag) for tag in tags if tag != parts["tag"] and tag not in kept]:
                 moved[name] = new
         copied += _copy(moved)
-        for name in (name for name in moved if rows.get(keys.kind_of(name)) is keys.readers):
+        for name in (name for name in moved if keys.parse(name)[0] is keys.readers):
             renumbered.update(keys.tag_in(one) for one in moved[name] if not _has_numbers(client, one, of=name))
     client.set(keys.flush_layout(""), conf.PARTITIONS)
     for some in scripts.sliced(old):
         _unlink(some)
     return copied
+
+
+def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]:
+    """Returns the tags of the partitions that a key is in from now on, none for a list that begins anew."""
+    tags, tag = keys.tags(), parts["tag"]
+    if owner := parts.get("subject", parts.get("visitor")):
+        return [keys.tag(owner)]
+    if row in OF_SITE:
+        return tags[:1]
+    # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
+    number = int(tag[4:-1] or "0", 16)
+    if row in OF_PARTITION and (not tag or number < before > 1):
+        return tags[number::before]
+    return [tag] if tag in tags and row is not keys.trending_top else []
 
 
 def _copy(moved: Mapping[str, Sequence[str]]) -> int:
@@ -207,40 +280,17 @@ def _copy(moved: Mapping[str, Sequence[str]]) -> int:
 
 def _has_numbers(client: Any, place: str, *, of: str) -> bool:
     """Returns True if readers have the same numbers in one place as in the other."""
-    cursor = None
-    while cursor != 0:
-        cursor, some = client.hscan(of, cursor or 0, count=scripts.SLICE)
-        if some and client.hmget(place, [*some]) != [*some.values()]:
-            return False
-    return True
+    parts = scripts.sliced([*client.hscan_iter(of, count=scripts.SLICE)])
+    return all(client.hmget(place, [name for name, _ in some]) == [number for _, number in some] for some in parts)
 
 
-def _divide(client: Any, name: str, family: int) -> None:
+def _divide(client: Any, name: str, row: keys.Key, parts: Mapping[str, str]) -> None:
     """Moves the entries of a sorted set to the partitions of their subjects, where a higher number stays."""
-    found, life, plain = client.zrange(name, 0, -1, withscores=True), client.pttl(name), keys.TAG.sub("", name)
+    found, life = client.zrange(name, 0, -1, withscores=True), client.pttl(name)
     for tag, entries in keys.by_tag(found, lambda entry: keys.tag(entry[0].decode())).items():
-        place = plain[:family] + tag + plain[family:]
+        place = row.placed(parts, tag=tag)
         for some in scripts.sliced(entries) if place != name else ():
             client.zadd(place, dict(some), gt=True)
             client.zrem(name, *dict(some))
         if life > 0:
             client.pexpire(place, life)
-
-
-def _places(name: str, row: Key | None, start: int, before: int) -> Sequence[str]:
-    """Returns the names that a key has from now on, none for a list that begins anew."""
-    # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. These three stay where they are if they are met again.
-    if row is None or row in NOT_MOVED:
-        return [name]
-    tags, tag = keys.tags(), keys.tag_in(name)
-    number, made = int(tag[4:-1] or "0", 16), before if before > 1 else 0  # one partition has no tag
-    family, new = start + len(row.family), tags[number::before]
-    if row.owner is not None:
-        parts = keys.TAG.sub("", name[start:]).split(":")
-        owner = parts[1] if row is keys.rate else ":".join(parts[1:3] if parts[0] == "category" else parts[-2:])
-        family, new = name.rindex(f":{owner}") if row is keys.dimension else family, [keys.tag(owner)]
-    elif row in OF_SITE:
-        new = tags[:1]
-    elif row not in OF_PARTITION or (tag and number >= made):
-        return [name] if tag in tags and row is not keys.trending_top else []
-    return [name.replace(tag, one, 1) if tag else name[:family] + one + name[family:] for one in new]

@@ -41,20 +41,15 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how much is new in each category. All calls of this module take categories of one partition."""
     kind, tag = readers.state_kind(), keys.tag(subjects[0])
     names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
-    if isinstance(reader, str):
-        names.append(keys.readers(tag))
-    return Call(
-        "unread", names, (conf.READ_STATE, field(reader), len(subjects)), partial(scripts.by_subject, subjects), {}
-    )
+    names += [keys.readers(tag)] if isinstance(reader, str) else ()
+    args = conf.READ_STATE, field(reader), len(subjects)
+    return Call("unread", names, args, partial(scripts.by_subject, subjects), {})
 
 
 def marks(
     reader: Reader, subjects: Sequence[str], *, began: float | None = None, as_of: int | None = None, absent: Any = ...
 ) -> list[Call[tuple[str, ...]]]:
-    """Marks categories read, in each partition its own; the answers are those that are read now.
-
-    `began` and `as_of` are those of a Hit. `absent` is as in Call: by default a silent server is an error.
-    """
+    """Marks categories read, in each partition its own; the answers are those read now. Times are as in Hit."""
     # How long ago the page began, and when that was by Redis's clock (µs).
     ago: int | str = ""
     since: int | str = "" if as_of is None else as_of
@@ -68,8 +63,7 @@ def marks(
         tag = keys.tag(some[0])
         names = [keys.reads_began(tag)]
         names += [name for subject in some for name in (keys.state(subject, kind), keys.published(subject))]
-        if isinstance(reader, str):
-            names += (keys.readers(tag), keys.readers_next(tag))
+        names += (keys.readers(tag), keys.readers_next(tag)) if isinstance(reader, str) else ()
         calls.append(Call("mark_read", names, (len(some), *args), partial(_marked, some), absent))
     return calls
 
@@ -83,15 +77,13 @@ def _marked(subjects: Sequence[str], codes: Sequence[Any]) -> tuple[str, ...]:
 def publish(publications: Sequence[Publication]) -> Call[int]:
     """Makes the categories unread."""
     kind, tag = readers.state_kind(), keys.tag(publications[0].subject)
-    others = [other for other in readers.ALL_STATE_KINDS if other != kind]
     names: list[str] = [keys.reads_began(tag)]
     args: list[str | int] = [conf.READ_STATE, keys.published.ttl]
     for subject, items, author, is_own, token in publications:
         names += (keys.state(subject, kind), keys.published(subject), keys.sent(subject))
-        names += (keys.state(subject, other) for other in others)
+        names += (keys.state(subject, other) for other in readers.ALL_STATE_KINDS if other != kind)
         args += (items, "" if author is None else field(author), int(is_own), token)
-    if any(isinstance(one.author, str) for one in publications):
-        names.append(keys.readers(tag))
+    names += [keys.readers(tag)] if any(isinstance(one.author, str) for one in publications) else ()
     return Call("publish", names, args, int)
 
 
@@ -109,23 +101,16 @@ def number(names: Sequence[Reader]) -> list[Call[int]]:
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
-    """Returns how many have read each category since its last publication. Raises redis.RedisError.
-
-    Takes one round trip for bitmaps, each of which the server counts in 10 µs for 1,000,000 readers.
-    """
-    kind = readers.state_kind()
-    states = [keys.state(subject, kind) for subject in subjects]
-    if conf.READ_STATE == "sequence":  # always patient, because a key may have megabytes
-        return {one: _up_to_date(connect(patient=True).get(state)) for one, state in zip(subjects, states, strict=True)}
-    calls = [Call("BITCOUNT", [state], (), int) for state in states]
-    return scripts.by_subject(subjects, scripts.run_all(*calls, patient=patient))
-
-
-def _up_to_date(content: Any) -> int:
-    """Returns the number of readers who have seen everything."""
-    slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
-    published = next(slots)
-    return sum(seen > published for seen in slots)
+    """Returns how many have read each category since its last publication. Raises redis.RedisError."""
+    states, counts = [keys.state(subject, readers.state_kind()) for subject in subjects], list[int]()
+    if conf.READ_STATE == "bitmap":  # each of which the server counts in 10 µs for 1,000,000 readers
+        counts = scripts.run_all(*(Call("BITCOUNT", [state], (), int) for state in states), patient=patient)
+    for state in states if conf.READ_STATE == "sequence" else ():
+        content: Any = connect(patient=True).get(state)  # always patient, because a key may have megabytes
+        slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
+        published = next(slots)
+        counts.append(sum(seen > published for seen in slots))
+    return scripts.by_subject(subjects, counts)
 
 
 def begin(at: int) -> None:

@@ -70,19 +70,19 @@ def try_scripts() -> None:
 
 def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
     """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from `limit` at most."""
-    groups: defaultdict[str, list[bytes]] = defaultdict(list)
+    groups: defaultdict[Key | None, list[bytes]] = defaultdict(list)
     nodes: Any = servers(patient=True)
     scans = (islice(one.scan_iter(count=STEP), limit // len(nodes)) for one in nodes)
     scanned = dict.fromkeys(chain.from_iterable(scans))  # SCAN may return a key twice
     for key in scanned:
-        groups[keys.kind_of(key.decode(errors="replace"))].append(key)
+        groups[keys.parse(key.decode(errors="replace"))[0]].append(key)
     scale = max(1.0, sum(one.dbsize() for one in nodes) / len(scanned)) if scanned else 1.0
-    found, overheads = {}, {row.pattern: row.overhead for row in keys.KEYS}
-    for name, group in groups.items():
+    found = {}
+    for row, group in groups.items():
         calls = [Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in group[:WEIGHED]]
         sizes = list(filter(None, scripts.run_all(*calls, patient=True)))  # None: it expired meanwhile
-        each, count = fmean(sizes or [0]) + overheads.get(name, 0), round(len(group) * scale)
-        found[name] = KeyKind(count, round(each, 1), round(each * count))
+        each, count = fmean(sizes or [0]) + (row.overhead if row else 0), round(len(group) * scale)
+        found[row.pattern if row else "other"] = KeyKind(count, round(each, 1), round(each * count))
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from heapq import nlargest
 from itertools import chain
-from operator import itemgetter
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
@@ -41,7 +40,7 @@ def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]] | None:
     """Returns the subjects with the most views in the heads of the lists; None if one was not computed."""
     # Each subject is in one of them, so the best of all are among the best of each.
-    return None if None in heads else nlargest(limit, chain(*filter(None, heads)), key=itemgetter(1))
+    return None if None in heads else nlargest(limit, chain(*filter(None, heads)), key=lambda one: one[1])
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:

@@ -1,12 +1,11 @@
 """Unique visitors: five strategies with one contract and keys of their own. A model names its strategy, or the site."""
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
-from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
@@ -14,37 +13,28 @@ from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect
-from readtrack.store.keys import Key
 from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, model_with_label
 
 UNION_LIMIT = 200_000  # members of sets that are looked at together, because more would block the server
 AT_ONCE = 5  # bitmaps that are read at once, because each has up to MAX_READER bits
 
+Effect = tuple[str, tuple[str, ...], str | int]  # of a counted view: its name in record.lua, its keys, its argument
+
 
 class UniquesError(ValueError):
     """The strategy cannot answer the question."""
 
 
-class Effect(NamedTuple):
-    """An effect of a counted view: its name in record.lua, its keys, its argument."""
-
-    name: str
-    keys: tuple[str, ...]
-    argument: str | int = 0
-
-
 class Strategy:
-    """The contract. `command` counts the visitors at a subject's `key`."""
+    """The contract. `command` counts the visitors at a subject's `key`; `asks` tells if the first row's has one."""
 
-    key: Key
-    name = ""
-    command = ""
+    key: keys.Key
+    name = command = asks = ""
     adds = ""  # command that adds visitors from a log; "" if the strategy needs to know more than a log does
     has_sketch = False  # SQL stores a sketch, to merge after a loss; without one, the number goes on from SQL's
-    is_default = False  # record.lua counts these visitors without an effect
     needs_reader = False  # counts signed-in readers by number, and nobody else
-    rows: tuple[Key, ...] = ()  # all its keys; none where no visitors are counted
+    rows: tuple[keys.Key, ...] = ()  # all its keys; none where no visitors are counted
     is_exact = False  # who viewed a subject is known for good, in Redis only, so an idle subject stays there
     answers = ""  # what it can tell, for `manage.py readtrack budget`
     suits = ""  # the reason to choose it where it takes least; "" if it is never advised
@@ -52,7 +42,8 @@ class Strategy:
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
-        return Effect(self.name, (self.key(subject),))
+        number = readers.number_of(hit.reader) if self.needs_reader else 0
+        return None if number is None or not self.rows else (self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
         """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
@@ -60,92 +51,70 @@ class Strategy:
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
         """Returns True if the visitor viewed the subject, ever or on that day. Raises UniquesError if not known."""
-        raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
+        if not self.asks:
+            raise UniquesError(f"The strategy {self.name!r} does not know who viewed what; 'set' and 'bitmap' do.")
+        who = reader if self.needs_reader else visitor
+        name = self.rows[0](day, subject) if self.covers_days else self.key(subject)
+        return who is not None and scripts.run(Call(self.asks, [name], (who,), bool))
 
 
 class HyperLogLogs(Strategy):
     """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
 
-    key, name, command, adds = keys.hll, "hll", "PFCOUNT", "PFADD"
-    has_sketch = is_default = True
+    key, name, command, adds, has_sketch = keys.hll, "hll", "PFCOUNT", "PFADD", True
     rows, answers = (keys.hll,), "within 0.81 %, any posts together"
     suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
-        return count_sketches([self.key(subject) for subject in subjects])
+        if len(keys.by_tag(subjects)) == 1:
+            return int(connect().pfcount(*map(self.key, subjects)))
+        calls = (Call("MGET", [*map(self.key, some)], (), list) for some in scripts.parted(subjects))
+        sketches = [*filter(None, chain.from_iterable(scripts.run_all(*calls)))]
+        return scripts.run(count_together(self.key(subjects[0]), sketches))
 
 
 class Sets(Strategy):
     """Exact, about 60 bytes a visitor and subject."""
 
-    key, name, command, adds = keys.unique, "set", "SCARD", "SADD"
+    key, name, command, adds, asks = keys.unique, "set", "SCARD", "SADD", "SISMEMBER"
     rows, is_exact, answers = (keys.unique,), True, "exact, who has seen what"
     suits = "a post has few visitors: their sets take next to nothing, and are exact"
 
     def together(self, subjects: Sequence[str]) -> int:
-        return union([self.key(subject) for subject in subjects])
-
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
-        return bool(connect().sismember(self.key(subject), visitor))
+        return _union(map(self.key, subjects))
 
 
 class DailySets(Strategy):
     """A set for each day, and a running count: a visitor who comes on three days is three visitors of all time."""
 
-    key, name, command = keys.daily, "daily", "GET"
+    key, name, command, asks = keys.daily, "daily", "GET", "SISMEMBER"
     rows, answers = (keys.unique_day, keys.daily), "exact for a day, who has seen what on it; two days at most"
     covers_days = keys.unique_day.ttl // keys.DAY
 
-    def effect(self, subject: str, hit: Hit) -> Effect:
-        day = keys.unique_day(buckets.day_bucket(hit.at), subject)
-        return Effect(self.name, (day, self.key(subject)), keys.unique_day.ttl)
-
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
-        return bool(connect().sismember(keys.unique_day(day, subject), visitor))
+    def effect(self, subject: str, hit: Hit) -> Effect | None:
+        return self.name, (keys.unique_day(buckets.day_bucket(hit.at), subject), self.key(subject)), keys.unique_day.ttl
 
 
 class Bitmaps(Strategy):
     """Exact, one bit for each reader number. Visitors who are not signed in are not counted."""
 
-    key, name, command = keys.bitmap, "bitmap", "BITCOUNT"
-    needs_reader = True
+    key, name, command, asks, needs_reader = keys.bitmap, "bitmap", "BITCOUNT", "GETBIT", True
     rows, is_exact, answers = (keys.bitmap,), True, "exact, signed-in users only, who has seen what"
     suits = "most readers view a post, and a bit for each takes least"
-
-    def effect(self, subject: str, hit: Hit) -> Effect | None:
-        number = readers.number_of(hit.reader)
-        return None if number is None else Effect(self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
         bits = 0
         for some in scripts.sliced(subjects, AT_ONCE):
-            calls = [Call("GET", [self.key(subject)], (), lambda found: found or b"") for subject in some]
             # Here, because BITOP would write the union to a key of its own.
-            bits = reduce(or_, (int.from_bytes(found, "little") for found in scripts.run_all(*calls)), bits)
+            for found in scripts.run_all(*(Call("GET", [self.key(subject)]) for subject in some)):
+                bits |= int.from_bytes(found or b"", "little")
         return bits.bit_count()
-
-    def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
-        return reader is not None and bool(connect().getbit(self.key(subject), reader))
 
 
 class NoVisitors(Strategy):
     """Counts no visitors. What "hll" counted before stays as it was."""
 
-    key, name, command, answers = keys.hll, "none", "PFCOUNT", "nothing"
-    has_sketch = True
-
-    def effect(self, subject: str, hit: Hit) -> Effect | None:
-        return None
-
-
-def count_sketches(names: Sequence[str]) -> int:
-    """Returns the number of different visitors of the sketches at these keys."""
-    groups = keys.by_tag(names, keys.tag_in)
-    if len(groups) == 1:
-        return int(connect().pfcount(*names))
-    parts = (some for group in groups.values() for some in scripts.sliced(group))
-    found = scripts.run_all(*(Call("MGET", some, (), list) for some in parts))
-    return scripts.run(count_together(names[0], [sketch for sketch in chain.from_iterable(found) if sketch]))
+    key, name, command, has_sketch, answers = keys.hll, "none", "PFCOUNT", True, "nothing"
 
 
 def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
@@ -163,7 +132,7 @@ def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Cal
     return calls
 
 
-def union(names: Sequence[str]) -> int:
+def _union(names: Iterable[str]) -> int:
     """Returns the number of different members of the sets. Raises UniquesError if they have more than UNION_LIMIT."""
     groups = keys.by_tag(names, keys.tag_in).values()
     # The members themselves are needed only where no script can see all sets.
@@ -174,34 +143,27 @@ def union(names: Sequence[str]) -> int:
     return len(set(chain.from_iterable(found))) if len(groups) > 1 else int(found[0])
 
 
-STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (HyperLogLogs(), Sets(), DailySets(), Bitmaps(), NoVisitors())
-}
+STRATEGIES = {one.name: one for one in (HyperLogLogs(), Sets(), DailySets(), Bitmaps(), NoVisitors())}
 
 
 def strategy_of(subject: str) -> Strategy:
-    """Returns the strategy of the subject's model."""
-    return model_strategy(subject.partition(":")[0])
-
-
-@cached_setting()
-def model_strategy(label: str) -> Strategy:
-    """Returns the strategy of the model with that label."""
-    name = getattr(model_with_label(label), "unique_strategy", "") or conf.UNIQUE
+    """Returns the strategy of the subject's model, which may be given by its label alone."""
+    model = model_with_label(subject.partition(":")[0])
+    name = getattr(model, "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
 
 
 @cached_setting()
 def needs_readers() -> bool:
     """Returns True if some model's visitors are counted by the numbers of signed-in readers."""
-    return any(model_strategy(label_of(model)).needs_reader for model in counted_models())
+    return any(strategy_of(label_of(model)).needs_reader for model in counted_models())
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how many different visitors each subject of a partition had, whatever the strategies of their models."""
     strategies, commands = [strategy_of(subject) for subject in subjects], list[str]()
     # Not by the key itself, which takes a tenth of the time of a flush.
-    starts = {strategy: strategy.key.start(keys.tag(subjects[0])) for strategy in {*strategies}}
+    starts = {one: keys.prefix() + one.key.template % (keys.tag(subjects[0]), "") for one in {*strategies}}
     names = [starts[strategy] + subject for strategy, subject in zip(strategies, subjects, strict=True)]
     if not all(strategy.has_sketch for strategy in strategies):
         names += map(keys.earlier, subjects)
@@ -211,40 +173,31 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
 
 def visitors_together(subjects: Sequence[str]) -> int:
     """Returns how many different visitors the subjects had in all. Raises UniquesError if that is not known."""
-    strategies = {strategy.name: strategy for strategy in map(strategy_of, subjects)}
+    strategies = {*map(strategy_of, subjects)}
     if len(strategies) > 1:
-        names = ", ".join(sorted(strategies))
+        names = ", ".join(sorted(strategy.name for strategy in strategies))
         raise UniquesError(f"Visitors counted in different ways ({names}) cannot be counted together.")
-    return sum(strategy.together(subjects) for strategy in strategies.values())  # of the one that there is, or of none
+    return sum(strategy.together(subjects) for strategy in strategies)  # of the one that there is, or of none
 
 
 def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
     """Returns the visitors of each subject in the last days (UTC), up to an hour old. Raises UniquesError."""
     if not subjects:
         return {}
-    own, dates = _own_days(subjects, days), buckets.day_buckets(days, until=at)
-    if own:
-        return {subject: union([own(date, subject) for date in dates]) for subject in subjects}
+    if days < 1:
+        raise UniquesError("Visitors of the last days need one day at least.")
+    dates, strategies = buckets.day_buckets(days, until=at), {*map(strategy_of, subjects)}
+    if days > conf.UNIQUE_DAYS:
+        if len(strategies) > 1 or days > (strategy := strategies.pop()).covers_days:
+            raise UniquesError(
+                f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
+                f" Set it to {days} or more, and they are counted from then on."
+            )
+        return {subject: _union(strategy.rows[0](date, subject) for date in dates) for subject in subjects}
     calls = []
     for some in scripts.parted(subjects, max(1, scripts.SLICE // (days + 1))):
         names: list[str] = []
         for subject in some:
             names += (keys.last_days(days, dates[-1], subject), *(keys.day_visitors(date, subject) for date in dates))
-        decode = partial(scripts.by_subject, some)
-        calls.append(Call("visitors_since", names, (days, keys.last_days.ttl), decode))
+        calls.append(Call("visitors_since", names, (days, keys.last_days.ttl), partial(scripts.by_subject, some)))
     return dict(ChainMap(*scripts.run_all(*calls)))
-
-
-def _own_days(subjects: Sequence[str], days: int) -> Key | None:
-    """Returns the sets of a day by which the strategy tells so many days; None if the daily sketches do."""
-    if days < 1:
-        raise UniquesError("Visitors of the last days need one day at least.")
-    if days <= conf.UNIQUE_DAYS:
-        return None
-    strategies = {strategy_of(subject) for subject in subjects}
-    if len(strategies) == 1 and days <= (strategy := strategies.pop()).covers_days:
-        return strategy.rows[0]
-    raise UniquesError(
-        f"Visitors of {days} days are not kept: READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
-        f" Set it to {days} or more, and they are counted from then on."
-    )

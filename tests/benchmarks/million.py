@@ -96,7 +96,7 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
             }
             names = fields.get(kind, [f"value {(number + place) % 60}" for place in range(20)])
             counts = {name: size * weight // (place + 2) for place, name in enumerate(names)}
-            pipeline.hset(keys.counter(kind, subject), mapping=counts)
+            pipeline.hset(keys.prefix() + keys.member(kind, subject), mapping=counts)
         if number % 5_000 == 0:
             pipeline.execute()
     for minute in buckets.minute_starts(60, until=at):

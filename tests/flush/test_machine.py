@@ -28,7 +28,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, BreakdownHistory, FlushRun, History, KnownEpoch, Reset
-from readtrack.store import counters, flushes, keys, scripts
+from readtrack.store import counters, keys, lifecycle, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 from tests.support.books import DEVICES, ENTERED, READ, VIEWS, Books, on
@@ -191,7 +191,7 @@ class FlushMachine(RuleBasedStateMachine):
     @rule()
     def let_time_pass(self) -> None:
         """Lets weeks pass in which only flushes run, so that idle subjects leave Redis."""
-        for subject, time in flushes.resets().items():
+        for subject, time in lifecycle.resets().items():
             self.redis.zadd(keys.reset(keys.tag(subject)), {subject: time - MICROSECONDS})
         self._flush(only_changed=False)
         FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)

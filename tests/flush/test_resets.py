@@ -14,7 +14,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
 from readtrack.sql import history, runs
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import flushes, keys
+from readtrack.store import keys, lifecycle
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
@@ -257,7 +257,7 @@ def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: R
 
 def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
     redis.zadd("views:reset", {"site.post:0": 5})
-    flushes.delete_reset("site.post:0", at=4)
+    lifecycle.delete_reset("site.post:0", at=4)
     assert redis.zscore("views:reset", "site.post:0") == 5
 
 

@@ -11,7 +11,7 @@ from readtrack.flush import merging, run
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from readtrack.sql import runs
-from readtrack.store import flushes
+from readtrack.store import lifecycle
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -144,7 +144,7 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
     assert flush(only_changed=True).kind == Kind.FULL
 
 
-@pytest.mark.parametrize(("module", "name"), [(runs, "resets"), (flushes, "resets")], ids=["begins", "ends"])
+@pytest.mark.parametrize(("module", "name"), [(runs, "resets"), (lifecycle, "resets")], ids=["begins", "ends"])
 def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
 ) -> None:

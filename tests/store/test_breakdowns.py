@@ -22,7 +22,7 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    [call] = counters.steps(Hit(visitor, buckets.now(), steps=((TOKEN, stage),))).values()
+    [call] = recording.steps(Hit(visitor, buckets.now(), steps=((TOKEN, stage),))).values()
     return scripts.run(call)
 
 

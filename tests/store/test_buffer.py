@@ -82,8 +82,9 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(settings: Settin
         for others in ({}, {"dimensions": (("device", "phone"),)}, {"stand_in": "s"} if visitor == Visitor("a") else {})
     ]
     assert [Hit.of_plain(hit.plain) for hit in hits] == hits
-    sent, alone = recording.count_plain([hit.plain for hit in hits]), [*map(recording.count_views, hits)]
-    expected = recording.count_batch(alone)
+    alone = [*map(recording.count_views, hits)]
+    sent = recording.count_batch(recording.plain_parts([hit.plain for hit in hits]))
+    expected = recording.count_batch(map(recording.part, alone))
     assert (sent.keys, sent.args) == (expected.keys, expected.args)
     assert any(str(arg).startswith("alike") for arg in sent.args) == (not extra)
 
@@ -110,7 +111,7 @@ def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(redis: Redis, setting
         return {"unsettled": {name for name in listed if not name.startswith("epoch")}, **left}
 
     alone = left_by(*map(recording.count_views, hits))
-    assert left_by(recording.count_plain([hit.plain for hit in hits])) == alone
+    assert left_by(recording.count_batch(recording.plain_parts([hit.plain for hit in hits]))) == alone
     assert len(alone) > 20
 
 
@@ -256,13 +257,13 @@ def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
 def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
-    def batch(parts: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording._batch) -> Any:
+    def batch(parts: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch) -> Any:
         several = list(parts)
         sizes.append(len(several))
         return of(several)
 
     monkeypatch.setattr(buffer, "BATCH", 4)
-    monkeypatch.setattr(recording, "_batch", batch)
+    monkeypatch.setattr(recording, "count_batch", batch)
     for post in factories.neighbours(10):
         hit_buffer.add(factories.hit(subject_of(post)))
     send()
@@ -457,7 +458,7 @@ def test_an_error_of_ours_ends_no_thread(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(recording, "_batch", None)
+        patch.setattr(recording, "count_batch", None)
         hit_buffer.add(factories.hit("site.post:1"))
         assert comes_true(lambda: bool(skip_buffer.skips))
     assert "Queued views could not be recorded." in caplog.text

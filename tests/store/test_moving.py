@@ -16,8 +16,8 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.store import clock, flushes, keys, lifecycle, read_state, recording, trending
-from readtrack.store.flushes import LayoutError
+from readtrack.store import clock, keys, lifecycle, read_state, recording, trending
+from readtrack.store.lifecycle import LayoutError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -138,7 +138,7 @@ def test_what_sql_does_not_store_moves(
         assert sum(point.views for point in reports.series(Post)) == 17
         if overrides.get("DIMENSIONS"):
             assert reports.breakdown(posts[0], "device") == {"phone": 1}
-        assert {keys.tag_in(key) for key in redis.scan_iter(keys.total.matching)} <= {*keys.tags()}
+        assert {keys.tag_in(key) for key in redis.scan_iter(keys.matching("views:total:*"))} <= {*keys.tags()}
     view(*posts)
     flush()
     assert stored() == [4] + [3] * 7
@@ -182,12 +182,12 @@ def moved(settings: Settings) -> list[Post]:
 def test_a_reset_ends_after_its_subject_has_moved(moved: list[Post], redis: Redis) -> None:
     flush()
     subjects = [subject_of(post) for post in moved]
-    assert sorted(flushes.resets()) == subjects
+    assert sorted(lifecycle.resets()) == subjects
     client: Any = redis
     for key in client.scan_iter("views:reset*"):
         client.zadd(key, dict.fromkeys(client.zrange(key, 0, -1), 1))  # a day later
     flush()
-    assert flushes.resets() == {}
+    assert lifecycle.resets() == {}
     redis.unlink(*map(keys.total, subjects))  # idle
     flush()
     assert stored() == [2, 2]

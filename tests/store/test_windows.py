@@ -10,7 +10,6 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys
 from tests.support import factories
@@ -93,8 +92,9 @@ def test_a_compact_window_is_never_short_and_late_by_a_slice_at_most(
     choose: Callable[..., None], redis: Redis, noon: datetime, window: int, slices: int, late: int
 ) -> None:
     choose("compact", WINDOW=window, WINDOW_SLICES=slices)
-    assert keys.slice_count() * keys.slice_length() - window == late
-    for offset in range(0, keys.slice_length(), max(1, keys.slice_length() // 7)):
+    length, count = keys.slicing()
+    assert count * length - window == late
+    for offset in range(0, length, max(1, length // 7)):
         redis.flushdb()
         first = factories.hit("site.post:1", at=noon + timedelta(seconds=offset))
         assert tracker.record(first).counted
@@ -120,7 +120,7 @@ def test_a_slice_goes_when_no_window_can_touch_it(choose: Callable[..., None], r
 @pytest.mark.one_server("with partitions, each has a part of the sets")
 def test_a_compact_view_takes_less_than_nine_bytes(choose: Callable[..., None], redis: Redis, noon: datetime) -> None:
     choose("compact", WINDOW_SHARDS=4)
-    entries = [keys.slices("site.post:1", visitor=f"v{number}", hit=Hit(Visitor("-"), noon)) for number in range(1_600)]
+    entries = [keys.slices("site.post:1", visitor=f"v{number}", at=noon) for number in range(1_600)]
     for names, member in entries:
         redis.sadd(names[0], member)
     sets = redis.keys("viewed:slice:*")

@@ -26,7 +26,6 @@ from readtrack.store.scripts import Call
 
 COUNT: int = Conf.PARTITIONS
 Item = TypeVar("Item")
-PARTS = {"subject": "[^:]+:[^:]+", "hour": "[0-9]{10}"}
 ALL_KEYS = {"MGET", "DEL", "UNLINK", "EXISTS", "PFCOUNT", "SUNION", "ZUNION", "TOUCH"}
 WITHOUT_KEYS = {
     "CLIENT",
@@ -181,16 +180,11 @@ class PlainNames(Redis):
         return [[place for place in places if exist.get(place)] or places[:1] for places in found]
 
     def _possible(self, key: str) -> list[str]:
-        row = next((row for row in keys.KEYS if row.pattern == keys.kind_of(key)), None)
-        if row is None or row in lifecycle.NOT_MOVED or TAG.search(key):
+        row, parts = keys.parse(key)
+        if row is None or row in lifecycle.NOT_MOVED or parts["tag"]:
             return [key]
-        parts = re.sub(
-            r"\\{(\w+)\\}", lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:]*')})", re.escape(row.pattern)
-        )
-        named: Any = re.fullmatch(parts, key[len(keys.prefix()) :])
-        end = len(keys.prefix()) + (named.end("dimension") if "dimension" in named.groupdict() else len(row.family))
-        owner = named.groupdict().get("subject") or named.groupdict().get("visitor")
-        return [key[:end] + tag + key[end:] for tag in (keys.tags() if owner is None else [keys.tag(owner)])]
+        owner = parts.get("subject", parts.get("visitor"))
+        return [row.placed(parts, tag=tag) for tag in (keys.tags() if owner is None else [keys.tag(owner)])]
 
 
 class PlainPipeline(Pipeline):

@@ -6,7 +6,8 @@
 --       shape of the hit, which is numbers in a text: what rate.lua returned, or 0, length of keys' prefix,
 --       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
 --       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
---       keys per view, number of views, and for record_batch.lua number of keys and of the arguments that follow;
+--       keys per view, number of views, and for record_batch.lua number of keys and of the arguments that follow, and
+--       where the subject begins in its total's key, and the visitor in the window's (bytes from 1);
 --       visitor, subject of each view[, options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --

@@ -2,11 +2,10 @@
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
 -- KEYS and ARGV: what all hits have in common, as in common.lua; then runs of hits, each after an argument that says
 --   what they are:
---   "alike N S V …": N hits of one view without options, and behind the V their shape as in record.lua. KEYS of all:
---     unsettled, trending bucket, model's hour, model's visitors of the minute; of each: rate, total, hour, hll,
---     window[, other window]. The subject begins at the byte S of its total's key, the visitor at the byte V of the
---     window's. No ARGV.
---   "same N S V …": the same, with the KEYS of all that the run before has
+--   "alike N …": N hits of one view without options, and their shape as in record.lua. KEYS of all: unsettled, trending
+--     bucket, model's hour, model's visitors of the minute; of each: rate, total, hour, hll, window[, other window]. No
+--     ARGV.
+--   "same N …": the same, with the KEYS of all that the run before has
 --   "other N": N hits with the KEYS of record.lua and its ARGV from the second
 -- Returns: per hit what record.lua returns; of those alike a number
 -- common.lua
@@ -20,8 +19,8 @@ while position <= #ARGV do
   local kind, many, numbers = string.match(ARGV[position], '(%a+) (%d+) ?(.*)')
   position = position + 1
   if kind ~= 'other' then
-    local subject_at, visitor_at, counted_hits, prefix, newcomers, script, width =
-      string.match(numbers, string.rep('(%d+) ', 7))
+    local counted_hits, prefix, newcomers, script, width, subject_at, visitor_at =
+      string.match(numbers, string.rep('(%d+) ', 5) .. '%d+ %d+ %d+ (%d+) (%d+)')
     prefix, newcomers, script = tonumber(prefix), tonumber(newcomers), tonumber(script)
     width = tonumber(width) - 1
     if kind == 'alike' then
@@ -41,7 +40,7 @@ while position <= #ARGV do
   else
     for _ = 1, many do
       local keys, args = {}, {ARGV[1], ARGV[position]}
-      local width, length = string.match(ARGV[position], '(%d+) (%d+)$')
+      local width, length = string.match(ARGV[position], '(%d+) (%d+) %d+ %d+$')
       for index = 1, width do keys[index] = KEYS[key + index] end
       for index = 1, length do args[2 + index] = ARGV[position + index] end
       outcomes[#outcomes + 1] = record(keys, args)
