@@ -105,10 +105,8 @@ def array(values: Sequence[Any]) -> Any:
     return list(values)
 
 
-def upsert(
-    model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[Any], is_each: bool = False
-) -> None:
-    """Inserts rows (keys, then values), or replaces those whose first value is lower; `is_each` raises each value."""
+def upsert(model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[Any]) -> None:
+    """Inserts rows (keys, then values), or replaces those whose first value is lower."""
     key = itemgetter(slice(len(keys)))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = list({key(row): row for row in sorted(rows, key=key)}.values())
@@ -120,18 +118,15 @@ def upsert(
     columns = [connection.ops.quote_name(field.column) for field in fields]
     insert = f"INSERT INTO {table} ({', '.join(columns)})"
     changed = columns[len(keys) :]
-    guards = {name: name if is_each else changed[0] for name in changed}
     if connection.vendor == "mysql":
-        # MySQL assigns from left to right, so the column that the guard reads comes last.
-        changes = [f"{name} = IF(VALUES({guards[name]}) > {guards[name]}, VALUES({name}), {name})" for name in changed]
-        conflict = f"ON DUPLICATE KEY UPDATE {', '.join(reversed(changes))}"
-    else:
+        # MySQL assigns from left to right, so the column that the others look at comes last.
         changes = [
-            f"{name} = CASE WHEN {table}.{guard} < EXCLUDED.{guard} THEN EXCLUDED.{name} ELSE {table}.{name} END"
-            for name, guard in guards.items()
+            f"{name} = IF(VALUES({changed[0]}) > {changed[0]}, VALUES({name}), {name})" for name in changed[::-1]
         ]
-        is_lower = " OR ".join(f"{table}.{guard} < EXCLUDED.{guard}" for guard in dict.fromkeys(guards.values()))
-        targets = ", ".join(columns[: len(keys)])
+        conflict = f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+    else:
+        changes = [f"{name} = EXCLUDED.{name}" for name in changed]
+        targets, is_lower = ", ".join(columns[: len(keys)]), f"{table}.{changed[0]} < EXCLUDED.{changed[0]}"
         conflict = f"ON CONFLICT ({targets}) DO UPDATE SET {', '.join(changes)} WHERE {is_lower}"
 
     def write() -> None:
