@@ -11,7 +11,7 @@ from django.db import transaction
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
-from readtrack.models import Archive, Breakdown
+from readtrack.models import Archive, Breakdown, ReaderHistory
 from readtrack.sql import archive, databases, history
 from readtrack.sql.history import Gain
 from readtrack.sql.row_counts import RowCounts
@@ -165,12 +165,20 @@ def store_readers(*, at: datetime) -> int:
     """Stores the numbers of readers that changed, for the hour of `at`. Returns how many. Raises redis.RedisError."""
     hour = buckets.hour_index(at)
     # By the site's own rows, because SCAN would miss categories whose key a publication removed.
-    number = 0
+    number, has_target = 0, databases.of(ReaderHistory).features.supports_update_conflicts_with_target
+    unique = ["subject", "hour"] if has_target else None
     for subjects in chain.from_iterable(subjects_of_rows(model, scripts.SLICE) for model in read_state_models()):
         counts = read_state.count_readers(subjects, patient=True)
         found = {subject_column(subject): count for subject, count in counts.items()}
         stored = history.newest_readers(list(found))
-        changed = {column: count for column, count in found.items() if count != stored.get(column, 0)}
-        history.store_readers(changed, hour=hour)
+        changed = [
+            ReaderHistory(subject=column, hour=hour, readers=count)
+            for column, count in found.items()
+            if count != stored[column]
+        ]
+        # Not databases.upsert, because the number may fall.
+        databases.rows(ReaderHistory).bulk_create(
+            changed, update_conflicts=True, update_fields=["readers"], unique_fields=unique
+        )
         number += len(changed)
     return number

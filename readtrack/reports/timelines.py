@@ -12,7 +12,7 @@ from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.buckets import Period
-from readtrack.models import History, ReaderHistory
+from readtrack.models import ReaderHistory
 from readtrack.reports.breakdowns import reads
 from readtrack.reports.live import is_sound, views
 from readtrack.sql import history
@@ -97,7 +97,8 @@ def reader_series(
     if not starts:
         return []
     subject = subject_of(category)
-    known, rows = history.absolute(ReaderHistory, subject_column(subject), since=within.start, until=within.stop)
+    column, ends = subject_column(subject), {"since": within.start, "until": within.stop}
+    known, rows = history.sums([column], **ends, model=ReaderHistory)[column]
     found = {_place(starts, hour): count for hour, count in rows.items()}
     if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [subject])):
         found[bisect_right(starts, now) - 1] = live[subject]
@@ -108,8 +109,8 @@ def _hourly_views(of: Model | type[Model] | None, *, since: int, until: int) -> 
     """Returns the views of an object, a model or (None) all models together by hour index."""
     if isinstance(of, Model):
         subject = subject_of(of)
-        found = history.absolute(History, subject_column(subject), since=since, until=until).by_hour()
-        return Counter(found) + _not_flushed(of, subject, since=since, until=until)
+        [found] = history.sums([subject_column(subject)], since=since, until=until).values()
+        return Counter(found.by_hour()) + _not_flushed(of, subject, since=since, until=until)
     labels = [*map(label_of, [of] if of else counted_models())]
     # SQL comes first, because a count that is settled and written in between would count twice.
     stored = history.sums([f"{label}{tag}" for label in labels for tag in keys.past_tags()], since=since, until=until)
@@ -134,7 +135,7 @@ def _hourly_reads(of: Any, *, since: int, until: int) -> Counter[int]:
     if not isinstance(of, Model):
         raise TypeError("Reads over time are known of an object only.")
     column = subject_column(history.of_reads(subject_of(of)))
-    found = Counter(history.absolute(History, column, since=since, until=until).by_hour())
+    found = Counter(history.sums([column], since=since, until=until)[column].by_hour())
     stored = history.last(column)
     present = buckets.hour_index(buckets.now())
     fresh = reads(of) - (stored.views if stored else 0)

@@ -9,8 +9,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F, Max, Model, Q, QuerySet, Sum, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Q, QuerySet, Sum
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -25,6 +24,7 @@ BASELINE = 0  # hour of a row with what a subject had before its history began, 
 FOREVER = 2**31 - 1  # an hour (since 1970) that no row reaches
 NO_LIMIT = 2**63 - 1  # views that no row reaches
 WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
+NUMBERS: dict[Any, str] = {History: "views", ReaderHistory: "readers"}
 VALUES = 100  # values of a dimension that a model keeps of an hour, beside "other"
 
 Gain = tuple[str, str, str]  # the label of a model, the kind of a hash, and its field
@@ -95,48 +95,39 @@ def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int]
         cursor.executemany(databases.STATEMENTS["raise_hours"].format_map(words), gains)
 
 
-def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
-    """Returns the rows of subjects whose count does not fall, from one query."""
-    rows = databases.rows(History).filter(subject__in=subjects)
-    earlier = rows.filter(hour__lt=since).values_list("subject").annotate(Max("hour"), Max("views"))
-    later = rows.filter(hour__gte=since, hour__lt=until).values_list("subject", "hour", "views")
-    found = {subject: Sums(0, {}) for subject in subjects}
-    for subject, hour, views in sorted(later.union(earlier, all=True)):
-        found[subject] = found[subject]._replace(before=views) if hour < since else found[subject]
-        if hour >= since:
-            found[subject].rows[hour] = views
+def sums(subjects: Collection[str], *, since: int, until: int, model: Any = History) -> dict[str, Sums]:
+    """Returns the views of subjects (of History) or their readers (of ReaderHistory), oldest first."""
+    since = max(since, BASELINE + 1)
+    found = sums_between(subjects, [since], model=model)
+    rows = databases.rows(model).filter(subject__in=subjects, hour__gte=since, hour__lt=until).order_by("hour")
+    for subject, hour, number in rows.values_list("subject", "hour", NUMBERS[model]):
+        if subject in found:  # MySQL finds names that differ in case, too
+            found[subject].rows[hour] = number
     return found
 
 
-def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
+def sums_between(subjects: Collection[str], hours: Sequence[int], *, model: Any = History) -> dict[str, Sums]:
     """Returns the sums before the first of these hours, and at the end of the hour before each later one.
 
     It looks each of them up, so it costs the same however many rows are between them.
     """
-    connection = databases.of(History)
-    row = "ROW(%s)" if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False) else "(%s)"
-    words = {"names": ", ".join([row] * len(subjects)), "hours": ", ".join(row % int(hour) for hour in hours)}
-    with connection.cursor() as cursor:
-        statement = databases.STATEMENTS["absolute"].format(**databases.words(History), **words)
-        cursor.execute(statement, [*subjects])
-        rows = sorted((subject, hour, views or 0) for subject, hour, views in cursor.fetchall())
     found, last = {subject: Sums(0, {}) for subject in subjects}, 0
-    for subject, hour, views in rows:
+    if not found:
+        return {}
+    connection = databases.of(model)
+    row = "ROW(%s)" if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False) else "(%s)"
+    words = {"names": ", ".join([row] * len(found)), "hours": ", ".join(row % int(hour) for hour in hours)}
+    with connection.cursor() as cursor:
+        statement = databases.STATEMENTS["absolute"].format(**databases.words(model), **words, number=NUMBERS[model])
+        cursor.execute(statement, [*found])
+        rows = sorted((subject, hour, number or 0) for subject, hour, number in cursor.fetchall())
+    for subject, hour, number in rows:
         if hour == hours[0]:
-            found[subject] = Sums(views, {})
-        elif views > last:
-            found[subject].rows[hour - 1] = views
-        last = views
+            found[subject] = Sums(number, {})
+        elif number > last:
+            found[subject].rows[hour - 1] = number
+        last = number
     return found
-
-
-def absolute(model: type[Model], column: str, *, since: int, until: int) -> Sums:
-    """Returns the views of a subject (of History) or its readers (of ReaderHistory), oldest first."""
-    number = "views" if model is History else "readers"
-    rows = databases.rows(model).filter(subject=column).order_by("hour")
-    since = max(since, BASELINE + 1)
-    before = rows.filter(hour__lt=since).values_list(number, flat=True).last() or 0
-    return Sums(before, dict(rows.filter(hour__gte=since, hour__lt=until).values_list("hour", number)))
 
 
 def first_hour(subjects: Collection[str]) -> "QuerySet[Any]":
@@ -234,20 +225,6 @@ def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -
     return found
 
 
-def store_readers(readers: Mapping[str, int], *, hour: int) -> None:
-    """Stores the present numbers of readers of categories under that hour."""
-    # Not an upsert, because the number may fall.
-    has_target = databases.of(ReaderHistory).features.supports_update_conflicts_with_target
-    databases.rows(ReaderHistory).bulk_create(
-        [ReaderHistory(subject=column, hour=hour, readers=count) for column, count in readers.items()],
-        update_conflicts=True,
-        update_fields=["readers"],
-        unique_fields=["subject", "hour"] if has_target else None,
-    )
-
-
 def newest_readers(columns: Sequence[str]) -> dict[str, int]:
-    """Returns the newest number of readers of each subject that has one."""
-    newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
-    rows = databases.rows(ReaderHistory).filter(subject__in=columns).alias(place=newest).filter(place=1)
-    return dict(rows.values_list("subject", "readers"))
+    """Returns the newest number of readers of each subject, 0 if it has none."""
+    return {column: one.before for column, one in sums_between(columns, [FOREVER], model=ReaderHistory).items()}
