@@ -16,7 +16,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.flush import archiving, resets
 from readtrack.flush.merging import settle, write_chunk, write_hours
-from readtrack.models import FlushRun
+from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
 from readtrack.sql import databases, history, partitions, popular, runs
 from readtrack.sql.runs import SqlEpoch
@@ -122,7 +122,8 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
         for part, time in databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time")):
             newest.update({tag: max(time, newest[tag]) for tag in SqlEpoch(part).tags if tag in newest})
         memories = flushes.memories(epoch.tags)
-        if times := runs.resets(since=min(memory.last for memory in memories.values())):
+        past = databases.rows(Reset).filter(redis_time__gt=min(memory.last for memory in memories.values()))
+        if times := dict(past.values_list("full_subject", "redis_time")):
             own = [subject for subject in times if not run.part or keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
             parts = ({subject: times[subject] for subject in some} for some in scripts.parted(own))

@@ -9,7 +9,8 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum, Window
+from django.db.models.functions import RowNumber
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -24,7 +25,6 @@ BASELINE = 0  # hour of a row with what a subject had before its history began, 
 FOREVER = 2**31 - 1  # an hour (since 1970) that no row reaches
 NO_LIMIT = 2**63 - 1  # views that no row reaches
 WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
-NUMBERS: dict[Any, str] = {History: "views", ReaderHistory: "readers"}
 VALUES = 100  # values of a dimension that a model keeps of an hour, beside "other"
 
 Gain = tuple[str, str, str]  # the label of a model, the kind of a hash, and its field
@@ -96,37 +96,42 @@ def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int]
 
 
 def sums(subjects: Collection[str], *, since: int, until: int, model: Any = History) -> dict[str, Sums]:
-    """Returns the views of subjects (of History) or their readers (of ReaderHistory), oldest first."""
-    since = max(since, BASELINE + 1)
-    found = sums_between(subjects, [since], model=model)
-    rows = databases.rows(model).filter(subject__in=subjects, hour__gte=since, hour__lt=until).order_by("hour")
-    for subject, hour, number in rows.values_list("subject", "hour", NUMBERS[model]):
-        if subject in found:  # MySQL finds names that differ in case, too
+    """Returns the views of subjects (of History) or their readers (of ReaderHistory), oldest first, from one query."""
+    since, columns = max(since, BASELINE + 1), ("subject", "hour", "views" if model is History else "readers")
+    rows = databases.rows(model).filter(subject__in=subjects)
+    newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
+    last = rows.filter(hour__lt=since).alias(place=newest).filter(place=1).values_list(*columns)
+    later = rows.filter(hour__gte=since, hour__lt=until).values_list(*columns)
+    found = {subject: Sums(0, {}) for subject in subjects}
+    for subject, hour, number in sorted(later.union(last, all=True)):
+        if subject not in found:  # MySQL finds names that differ in case, too
+            continue
+        if hour < since:
+            found[subject] = Sums(number, {})
+        else:
             found[subject].rows[hour] = number
     return found
 
 
-def sums_between(subjects: Collection[str], hours: Sequence[int], *, model: Any = History) -> dict[str, Sums]:
+def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
     """Returns the sums before the first of these hours, and at the end of the hour before each later one.
 
     It looks each of them up, so it costs the same however many rows are between them.
     """
-    found, last = {subject: Sums(0, {}) for subject in subjects}, 0
-    if not found:
-        return {}
-    connection = databases.of(model)
+    connection = databases.of(History)
     row = "ROW(%s)" if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False) else "(%s)"
-    words = {"names": ", ".join([row] * len(found)), "hours": ", ".join(row % int(hour) for hour in hours)}
+    words = {"names": ", ".join([row] * len(subjects)), "hours": ", ".join(row % int(hour) for hour in hours)}
     with connection.cursor() as cursor:
-        statement = databases.STATEMENTS["absolute"].format(**databases.words(model), **words, number=NUMBERS[model])
-        cursor.execute(statement, [*found])
-        rows = sorted((subject, hour, number or 0) for subject, hour, number in cursor.fetchall())
-    for subject, hour, number in rows:
+        statement = databases.STATEMENTS["absolute"].format(**databases.words(History), **words)
+        cursor.execute(statement, [*subjects])
+        rows = sorted((subject, hour, views or 0) for subject, hour, views in cursor.fetchall())
+    found, last = {subject: Sums(0, {}) for subject in subjects}, 0
+    for subject, hour, views in rows:
         if hour == hours[0]:
-            found[subject] = Sums(number, {})
-        elif number > last:
-            found[subject].rows[hour - 1] = number
-        last = number
+            found[subject] = Sums(views, {})
+        elif views > last:
+            found[subject].rows[hour - 1] = views
+        last = views
     return found
 
 
@@ -227,4 +232,5 @@ def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -
 
 def newest_readers(columns: Sequence[str]) -> dict[str, int]:
     """Returns the newest number of readers of each subject, 0 if it has none."""
-    return {column: one.before for column, one in sums_between(columns, [FOREVER], model=ReaderHistory).items()}
+    found = sums(columns, since=FOREVER, until=FOREVER, model=ReaderHistory)
+    return {column: one.before for column, one in found.items()}

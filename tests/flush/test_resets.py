@@ -1,5 +1,6 @@
 """A reset lasts, even if a flush or a snapshot still holds the old count."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from readtrack.flush import merging, resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
-from readtrack.sql import history, runs
+from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import flushes, keys
+from readtrack.store.flushes import FlushMemory
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
@@ -208,13 +210,14 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
     redis.flushdb()
     view(post)
 
-    def be_late(*, since: int) -> dict[str, int]:
+    def be_late(tags: Sequence[str]) -> dict[str, FlushMemory]:
         monkeypatch.undo()
+        found = flushes.memories(tags)
         flush()
         view(post)
-        return runs.resets(since=since)
+        return found
 
-    monkeypatch.setattr(runs, "resets", be_late)
+    monkeypatch.setattr(flushes, "memories", be_late)
     flush()
     assert counts(post)[0] == 6
 

@@ -1,7 +1,7 @@
--- Absolute numbers of subjects before each of some hours, each found by the index. Parameters: subjects.
+-- Absolute views of subjects before each of some hours, each found by the index. Parameters: subjects.
 WITH names (subject) AS (VALUES {names}), ends (hour) AS (VALUES {hours})
 SELECT names.subject, ends.hour, (
-    SELECT past.{number} FROM {table} past
+    SELECT past.views FROM {table} past
     WHERE past.subject = names.subject AND past.hour < ends.hour ORDER BY past.hour DESC LIMIT 1
 )
 FROM names CROSS JOIN ends
