@@ -14,11 +14,11 @@ VIEW = "readtrack_daily"
 HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"))  # whose zone is written out
 
 
-def create(connection: BaseDatabaseWrapper, *, table: str = History._meta.db_table) -> None:
-    """Creates the view of that table of history, or replaces it. Days are those of TIME_ZONE."""
+def create(connection: BaseDatabaseWrapper) -> None:
+    """Creates the view of history, or replaces it. Days are those of TIME_ZONE."""
     quote, vendor = connection.ops.quote_name, connection.vendor
     query = databases.STATEMENTS["daily"].format(
-        table=quote(table),
+        table=quote(History._meta.db_table),
         reads=quote("reads"),  # a word of MySQL
         day=_day(vendor),
         position="STRPOS" if vendor == "postgresql" else "INSTR",
@@ -35,14 +35,6 @@ def drop(connection: BaseDatabaseWrapper) -> None:
     """Drops the view, if there is one."""
     with connection.cursor() as cursor:
         cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
-
-
-def renew(connection: BaseDatabaseWrapper, *, table: str) -> None:
-    """Lets the view, if there is one, read that table: a view goes along with a table that gets a new name."""
-    with connection.cursor() as cursor:
-        exists = VIEW in connection.introspection.table_names(cursor, include_views=True)
-    if exists:
-        create(connection, table=table)
 
 
 def _day(vendor: str) -> str:

@@ -42,21 +42,8 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
         with transaction.atomic(using=connection.alias):
             words = {"table": table, "first": table + FIRST, "until": until, "bound": BOUND}
             cursor.execute(databases.STATEMENTS["divide"].format_map(words))
-            daily.renew(connection, table=table)
-
-
-def unite(connection: BaseDatabaseWrapper) -> None:
-    """Makes one table of all partitions again. Flushes wait for it."""
-    table = History._meta.db_table
-    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-        months = [part for part in _parts(cursor) if not part.name.endswith(FIRST)]
-        cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {table}{FIRST}")
-        for part in months:
-            cursor.execute(f"INSERT INTO {table}{FIRST} SELECT * FROM {part.name}")  # noqa: S608 - our own tables
-        daily.renew(connection, table=f"{table}{FIRST}")
-        cursor.execute(f"DROP TABLE {table}")
-        cursor.execute(f"ALTER TABLE {table}{FIRST} RENAME TO {table}")
+            if daily.VIEW in connection.introspection.table_names(cursor, include_views=True):
+                daily.create(connection)  # because it goes along with the table that has a new name
 
 
 def add_months(*, at: datetime) -> None:
