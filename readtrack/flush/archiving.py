@@ -17,7 +17,7 @@ from readtrack.sql.history import Gain
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
-from readtrack.store.counters import Epoch, Hash, Name, Stored
+from readtrack.store.counters import Hash, Name, Stored
 from readtrack.subjects import read_state_models, subject_column
 from readtrack.unread import subjects_of_rows
 
@@ -26,38 +26,34 @@ HOURS = 24
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 
 
-def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, at: int) -> None:
-    """Stores the counts of the subjects' hashes in SQL at that time (µs), and raises hashes of which SQL holds more."""
+def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, hour: int) -> Hashes:
+    """Stores the counts of the subjects' hashes in SQL under that hour, and raises hashes of which SQL holds more.
+
+    Returns the settled hashes, missing ones included. Stores nothing if Redis has to be settled first; the next flush
+    does that.
+    """
+    found: dict[Name, Mapping[str, int]] = {}
     for some in scripts.sliced(subjects):
-        _store(some, epoch, hour=at // HOUR)
-
-
-def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, list[Epoch]]:
-    """Returns the settled hashes, missing ones included, and the epochs of their partitions afterwards."""
-    reads = counters.hashes(subjects, keys.hash_kinds())
-    answers = scripts.run_all(*reads, *map(counters.epoch, keys.by_tag(subjects)), patient=True)
-    found = {name: one.counts for answer in answers[: len(reads)] for name, one in answer.items() if one.is_settled}
-    return found, answers[len(reads) :]
-
-
-def _store(subjects: Sequence[str], epoch: SqlEpoch, *, hour: int) -> Hashes:
-    """Returns the settled hashes. Stores nothing if Redis has to be settled first; the next flush does that."""
-    # Before Redis is read, so that _add_gains knows whether rows changed since.
-    stored = archive.breakdowns([(kind, subject) for subject in subjects for kind in keys.hash_kinds()])
-    live, current = _live_hashes(subjects)
-    if not epoch.advance(current):
-        return live
-    if conf.HISTORY and _gains(live, stored):
-        if not databases.retried(databases.of(Breakdown), partial(_add_gains, live, stored, hour=hour)):
-            return _store(subjects, epoch, hour=hour)
-    else:
-        _raise(live, stored, hour=hour)
-    if ahead := [name for name in live if _higher(live[name], stored[name])]:
-        # Read again after Redis, so that nothing comes back that was deleted since.
-        stored = archive.breakdowns(ahead)
-        higher = {keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead}
-        scripts.run_all(*counters.lift(higher), patient=True)
-    return live
+        # Before Redis is read, so that _add_gains knows whether rows changed since.
+        stored = archive.breakdowns([(kind, subject) for subject in some for kind in keys.hash_kinds()])
+        reads = counters.hashes(some, keys.hash_kinds())
+        answers = scripts.run_all(*reads, *map(counters.epoch, keys.by_tag(some)), patient=True)
+        live = {name: one.counts for name, one in ChainMap(*answers[: len(reads)]).items() if one.is_settled}
+        found |= live
+        if not epoch.advance(answers[len(reads) :]):
+            continue
+        if conf.HISTORY and _gains(live, stored):
+            if not databases.retried(databases.of(Breakdown), partial(_add_gains, live, stored, hour=hour)):
+                found |= store_breakdowns(some, epoch, hour=hour)
+                continue
+        else:
+            _raise(live, stored, hour=hour)
+        if ahead := [name for name in live if _higher(live[name], stored[name])]:
+            # Read again after Redis, so that nothing comes back that was deleted since.
+            stored = archive.breakdowns(ahead)
+            higher = {keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead}
+            scripts.run_all(*counters.lift(higher), patient=True)
+    return found
 
 
 def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
@@ -137,13 +133,11 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
         # A sketch that Redis alone has lost must not replace a fuller one.
         poorer = [one for one in changed if one in known and known[one].visitors > live[one].visitors]
-        fuller = (
-            {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch} if poorer else {}
-        )
+        fuller = {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch}
         scripts.run_all(*counters.lift(fuller), patient=True)
         merged += len(fuller)
         if changed:
-            _store(changed, epoch, hour=hour)
+            store_breakdowns(changed, epoch, hour=hour)
             reads = map(counters.sketches, scripts.parted(changed))
             sketches = ChainMap(*scripts.run_all(*reads, patient=True))
             rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
@@ -154,7 +148,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
             if idle := [one for one in idle if not uniques.strategy_of(one).is_exact]:
                 sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
                 # A funnel may gain steps without a view.
-                for (kind, subject), counts in _store(idle, epoch, hour=hour).items():
+                for (kind, subject), counts in store_breakdowns(idle, epoch, hour=hour).items():
                     sums[subject][kind] = sum(counts.values())
                 parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
                 scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)

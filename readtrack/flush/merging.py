@@ -95,7 +95,8 @@ def write_chunk(
         run.written += len(written.raised)
         if written.ahead:
             ahead = row_counts.stored(model, written.ahead)
-            run.lifted += _lift(_with_visitors({rows[pk]: row for pk, row in ahead.items()}))
+            stored = _with_visitors({rows[pk]: row for pk, row in ahead.items()})
+            run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
@@ -148,17 +149,12 @@ def _write(model: type[Model], rows: Mapping[Any, str], live: Live, *, changed: 
     return written
 
 
-def _lift(stored: Mapping[str, Stored]) -> int:
-    answers: list[int] = scripts.run_all(*counters.lift(stored), patient=True)
-    return sum(answers)
-
-
 def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
     while (behind := store_hours(run.flushed_until // HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
     if behind:
-        run.lifted += _lift(behind)
+        run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:

@@ -48,7 +48,7 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
         changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes, tags=epoch.tags)))
         for subjects in _chunks(changed):
             if counters.have_hashes(subjects):
-                archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
+                archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
         archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
         if run.kind == Kind.FULL and conf.ARCHIVE_EVERY:
             minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
@@ -58,7 +58,7 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
         for subjects in _chunks(changed if is_partial else counters.scan(tags=epoch.tags if part else ())):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
-                archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
+                archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
             progress(len(subjects))
         _finish(run, epoch, has_changes=bool(changed))
     except Exception as error:

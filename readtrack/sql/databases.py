@@ -62,16 +62,12 @@ def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Res
         try:
             return write()
         except OperationalError as error:
-            if connection.in_atomic_block or not is_conflict(error):
+            state = getattr(error.__cause__, "sqlstate", None)
+            is_conflict = not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
+            if connection.in_atomic_block or not is_conflict:
                 raise
         time.sleep(pause)
     return write()
-
-
-def is_conflict(error: OperationalError) -> bool:
-    """Returns True if the same statement may succeed in a moment."""
-    state = getattr(error.__cause__, "sqlstate", None)
-    return not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
 
 
 def words(model: type[models.Model]) -> dict[str, str]:

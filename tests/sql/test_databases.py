@@ -116,9 +116,17 @@ def test_a_lost_conflict_is_tried_twice_more(failures: int) -> None:
     assert databases.retried(connection, write) == 1
 
 
-@pytest.mark.parametrize(("error", "is_conflict"), [((1213, "Deadlock"), True), (("gone",), False), ((), False)])
-def test_only_conflicts_are_worth_another_try(error: tuple[Any, ...], is_conflict: bool) -> None:
-    assert databases.is_conflict(OperationalError(*error)) == is_conflict
+@pytest.mark.parametrize(("error", "tries"), [((1213, "Deadlock"), 3), (("gone",), 1), ((), 1)])
+def test_only_conflicts_are_worth_another_try(error: tuple[Any, ...], tries: int) -> None:
+    tried: list[int] = []
+
+    def write() -> None:
+        tried.append(1)
+        raise OperationalError(*error)
+
+    with pytest.raises(OperationalError):
+        databases.retried(connection, write)
+    assert len(tried) == tries
 
 
 def test_a_conflict_that_lasts_is_an_error() -> None:

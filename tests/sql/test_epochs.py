@@ -149,12 +149,12 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     snapshot: Dump = {}
     keep = archiving.store_breakdowns
 
-    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, at: int) -> None:
+    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, hour: int) -> None:
         redis.delete(f"funnel:{subject_of(post)}")
         click(post, "b")
         snapshot.update(dump(redis))
         settle_and_die(post)
-        keep([subject_of(post)], epoch, at=at)
+        keep([subject_of(post)], epoch, hour=hour)
         raise ValueError("killed here")
 
     with monkeypatch.context() as patched:
