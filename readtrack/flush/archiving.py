@@ -13,7 +13,6 @@ from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.models import Archive, Breakdown, ReaderHistory
 from readtrack.sql import archive, databases, history
-from readtrack.sql.history import Gain
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
@@ -62,9 +61,9 @@ def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str
     return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
 
 
-def _gains(live: Hashes, stored: Hashes) -> Counter[Gain]:
+def _gains(live: Hashes, stored: Hashes) -> Counter[history.Gain]:
     """Returns how much more is live than stored, by model; all gains of a hash together are exact."""
-    found: Counter[Gain] = Counter()
+    found: Counter[history.Gain] = Counter()
     for name, counts in live.items():
         if name[0] == "reading":  # reads have a history of each object
             continue
@@ -145,13 +144,13 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         if conf.IDLE_DAYS:
             until = hour - conf.IDLE_DAYS * HOURS
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
-            if idle := [one for one in idle if not uniques.strategy_of(one).is_exact]:
-                sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
-                # A funnel may gain steps without a view.
-                for (kind, subject), counts in store_breakdowns(idle, epoch, hour=hour).items():
-                    sums[subject][kind] = sum(counts.values())
-                parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
-                scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
+            idle = [one for one in idle if not uniques.strategy_of(one).is_exact]
+            sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
+            # A funnel may gain steps without a view.
+            for (kind, subject), counts in store_breakdowns(idle, epoch, hour=hour).items():
+                sums[subject][kind] = sum(counts.values())
+            parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
+            scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
     return merged
 
 

@@ -18,7 +18,6 @@ from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
-from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, rows_by_model
 
 logger = logging.getLogger("readtrack")
@@ -64,13 +63,10 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
         counts = {rows[pk]: row for pk, row in row_counts.stored(model, list(rows)).items()}
         if conf.HISTORY:
             history.begin({subject: row for subject, row in counts.items() if row.views})
-        found |= _with_visitors(counts)
+        sketches = archive.sketches(counts)
+        for one, row in counts.items():
+            found[one] = Stored({"": row.views}, sketches.get(one, b""), row.visitors)
     return found
-
-
-def _with_visitors(counts: Live) -> dict[str, Stored]:
-    sketches = archive.sketches(counts)
-    return {one: Stored({"": row.views}, sketches.get(one, b""), row.visitors) for one, row in counts.items()}
 
 
 def write_chunk(
@@ -93,10 +89,8 @@ def write_chunk(
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
-        if written.ahead:
-            ahead = row_counts.stored(model, written.ahead)
-            stored = _with_visitors({rows[pk]: row for pk, row in ahead.items()})
-            run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
+        ahead = _stored([rows[pk] for pk in written.ahead])
+        run.lifted += sum(scripts.run_all(*counters.lift(ahead), patient=True))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
@@ -116,7 +110,7 @@ def write_chunk(
 def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowCounts]:
     """Returns the views and visitors of the settled totals."""
     slices = scripts.parted(subjects)
-    reads: list[Call[Any]] = []
+    reads: list[scripts.Call[Any]] = []
     for some in slices:
         reads += (counters.settled_totals(some), uniques.visitors(some))
     reads += map(counters.epoch, dict.fromkeys(keys.tag(some[0]) for some in slices))
@@ -153,8 +147,7 @@ def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
     while (behind := store_hours(run.flushed_until // HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
-    if behind:
-        run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
+    run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:

@@ -12,11 +12,9 @@ from django.db.models import Model, Q
 from readtrack.flush import archiving
 from readtrack.models import Archive, ReaderHistory, Reset
 from readtrack.sql import archive, databases, row_counts
-from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open
-from readtrack.store.counters import Total
 from readtrack.subjects import counted_models, owner, read_state_models, rows_by_model, subject_column, subject_of_row
 
 NOTED = keys.reset.ttl * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
@@ -83,8 +81,8 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
             answers = scripts.run_all(*map(counters.totals, parts), *map(uniques.visitors, parts), patient=True)
             totals, visitors = ChainMap(*answers[: len(parts)]), ChainMap(*answers[len(parts) :])
             for pk, row in present.items():
-                live = totals.get(rows[pk], Total(0)).views, visitors[rows[pk]]
-                lowest = RowCounts(*map(min, row, live))
+                live = totals.get(rows[pk], counters.Total(0)).views, visitors[rows[pk]]
+                lowest = row_counts.RowCounts(*map(min, row, live))
                 if lowest != row and not row_counts.lower(model, pk, to=lowest, stored=row):
                     locked.add(rows[pk])
     for subject, time in marks.items():

@@ -19,10 +19,8 @@ from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
 from readtrack.sql import databases, history, partitions, popular, runs
-from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, flushes, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
-from readtrack.store.flushes import FlushMemory
 
 # Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock that is set by more
 # than that hides changes from this flush for a minute; the next full flush makes it good.
@@ -42,7 +40,7 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
-        epoch = SqlEpoch(part)
+        epoch = runs.SqlEpoch(part)
         is_restored, minutes = _begin(run, epoch, only_changed=only_changed)
         run.settled += settle(epoch)
         changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes, tags=epoch.tags)))
@@ -54,8 +52,8 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
             minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
             viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
             archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
-        is_partial = run.kind == Kind.CHANGED
-        for subjects in _chunks(changed if is_partial else counters.scan(tags=epoch.tags if part else ())):
+        every = counters.scan(tags=epoch.tags if part else ())
+        for subjects in _chunks(changed if run.kind == Kind.CHANGED else every):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
                 archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
@@ -75,7 +73,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
     """Writes these totals and the hours of models as a flush does, without a record. Raises as `flush` does."""
     now = server_time(patient=True)
     run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=Kind.CHANGED)
-    epoch = SqlEpoch()
+    epoch = runs.SqlEpoch()
     settle(epoch)
     for some in _chunks(subjects):
         write_chunk(some, run, epoch, changed={})
@@ -89,7 +87,7 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, epoch: SqlEpoch, *, only_changed: bool) -> tuple[bool, list[datetime]]:
+def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[datetime]]:
     """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minutes whose buckets to read.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
@@ -115,12 +113,12 @@ def _begin(run: FlushRun, epoch: SqlEpoch, *, only_changed: bool) -> tuple[bool,
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
-def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
+def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> Collection[flushes.FlushMemory]:
     while True:
         # Of each partition, because flushes of other parts, and whole ones, enter themselves in it, too.
         newest = dict.fromkeys(epoch.tags, 0)
         for part, time in databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time")):
-            newest.update({tag: max(time, newest[tag]) for tag in SqlEpoch(part).tags if tag in newest})
+            newest.update({tag: max(time, newest[tag]) for tag in runs.SqlEpoch(part).tags if tag in newest})
         memories = flushes.memories(epoch.tags)
         past = databases.rows(Reset).filter(redis_time__gt=min(memory.last for memory in memories.values()))
         if times := dict(past.values_list("full_subject", "redis_time")):
@@ -138,7 +136,7 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
             return memories.values()
 
 
-def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
+def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
     is_full, at = run.kind != Kind.CHANGED, _time(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site

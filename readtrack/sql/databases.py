@@ -42,10 +42,9 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
 def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
     """Returns the rows that no other transaction has locked, in a transaction; SQLite, which cannot tell, all."""
     features = of(model).features
-    if not features.has_select_for_update_skip_locked:
-        return rows(model)
     # A comment that is added locks the key of its post, which does not keep counts from being written.
-    return rows(model).select_for_update(skip_locked=True, no_key=features.has_select_for_no_key_update)
+    skip_locked, no_key = features.has_select_for_update_skip_locked, features.has_select_for_no_key_update
+    return rows(model).select_for_update(skip_locked=skip_locked, no_key=no_key)
 
 
 def about(model: type[models.Model], subjects: Iterable[str], *fields: str) -> dict[str, Any]:

@@ -114,10 +114,7 @@ def sums(subjects: Collection[str], *, since: int, until: int, model: Any = Hist
 
 
 def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
-    """Returns the sums before the first of these hours, and at the end of the hour before each later one.
-
-    It looks each of them up, so it costs the same however many rows are between them.
-    """
+    """Returns the sums before the first of these hours and before each later one, each looked up by the index."""
     connection = databases.of(History)
     row = "ROW(%s)" if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False) else "(%s)"
     words = {"names": ", ".join([row] * len(subjects)), "hours": ", ".join(row % int(hour) for hour in hours)}

@@ -78,10 +78,7 @@ def lock_epoch() -> None:
 
 
 def last_good() -> FlushRun | None:
-    """Returns the newest flush that ended well; of flushes in parts the oldest of those that are a partition's newest.
-
-    Returns None if a partition was never flushed.
-    """
+    """Returns the oldest of the flushes that are the newest good ones of a partition; None if one was never flushed."""
     last = ended_well().order_by().values("part").annotate(last=Max("pk")).values("last")
     newest: dict[str, FlushRun] = {}
     for run in ended_well(pk__in=last):
