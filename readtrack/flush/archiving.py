@@ -21,7 +21,6 @@ from readtrack.subjects import read_state_models, subject_column
 from readtrack.unread import subjects_of_rows
 
 HOUR = 3_600_000_000  # µs
-HOURS = 24
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 
 
@@ -142,7 +141,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
             rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
             databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
-            until = hour - conf.IDLE_DAYS * HOURS
+            until = hour - conf.IDLE_DAYS * 24
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
             idle = [one for one in idle if not uniques.strategy_of(one).is_exact]
             sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}

@@ -22,7 +22,6 @@ from readtrack.subjects import counted_models, label_of, rows_by_model
 
 logger = logging.getLogger("readtrack")
 
-SHOWN = 3  # subjects in a line of the log
 ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
 
 Live = Mapping[str, RowCounts]  # by subject
@@ -89,8 +88,9 @@ def write_chunk(
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
-        ahead = _stored([rows[pk] for pk in written.ahead])
-        run.lifted += sum(scripts.run_all(*counters.lift(ahead), patient=True))
+        if written.ahead:
+            stored = _stored([rows[pk] for pk in written.ahead])
+            run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
@@ -129,7 +129,7 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
             elif total is not None:
                 broken.append(subject)
     if broken:
-        shown = ", ".join(broken[:SHOWN])
+        shown = ", ".join(broken[:3])
         logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", shown)
     return live
 
@@ -147,7 +147,8 @@ def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
     while (behind := store_hours(run.flushed_until // HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
-    run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
+    if behind:
+        run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:

@@ -28,8 +28,6 @@ OVERLAP = timedelta(minutes=3)
 AHEAD = timedelta(minutes=2)
 REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)  # buckets this old exist for sure
 
-Kind = FlushRun.Kind
-
 
 def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int) -> FlushRun:
     """Writes every total that Redis holds, or only those that changed. Returns the saved record of what was done.
@@ -48,12 +46,12 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
             if counters.have_hashes(subjects):
                 archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
         archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
-        if run.kind == Kind.FULL and conf.ARCHIVE_EVERY:
+        if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
             minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
             viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
             archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
         every = counters.scan(tags=epoch.tags if part else ())
-        for subjects in _chunks(changed if run.kind == Kind.CHANGED else every):
+        for subjects in _chunks(changed if run.kind == run.Kind.CHANGED else every):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
                 archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
@@ -72,7 +70,7 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
 def write_subjects(subjects: Iterable[str]) -> None:
     """Writes these totals and the hours of models as a flush does, without a record. Raises as `flush` does."""
     now = server_time(patient=True)
-    run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=Kind.CHANGED)
+    run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED)
     epoch = runs.SqlEpoch()
     settle(epoch)
     for some in _chunks(subjects):
@@ -100,14 +98,14 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[
     now, since = _time(run.flushed_until), _time(past.first() or 0)
     # A time in the future comes from a clock that was set back since, and proves nothing.
     is_known = now - REACH <= since <= now
-    run.kind = Kind.CHANGED if only_changed and is_known and not is_restored else Kind.FULL
-    if run.kind == Kind.FULL and conf.ARCHIVE_EVERY:
+    run.kind = run.Kind.CHANGED if only_changed and is_known and not is_restored else run.Kind.FULL
+    if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
         # On a new site the first archive comes at the end of the first period.
-        last = past.filter(kind=Kind.ARCHIVE).first() or past.last() or run.flushed_until
+        last = past.filter(kind=run.Kind.ARCHIVE).first() or past.last() or run.flushed_until
         is_due = not 0 <= run.flushed_until - last < conf.ARCHIVE_EVERY * 1_000_000
-        run.kind = Kind.ARCHIVE if is_due else Kind.FULL
+        run.kind = run.Kind.ARCHIVE if is_due else run.Kind.FULL
     run.save()
-    if run.kind != Kind.CHANGED and conf.HISTORY:
+    if run.kind != run.Kind.CHANGED and conf.HISTORY:
         partitions.add_months(at=now)
     since = since if is_known else now - REACH
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
@@ -122,7 +120,7 @@ def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> Collection[flushes.FlushMemor
         memories = flushes.memories(epoch.tags)
         past = databases.rows(Reset).filter(redis_time__gt=min(memory.last for memory in memories.values()))
         if times := dict(past.values_list("full_subject", "redis_time")):
-            own = [subject for subject in times if not run.part or keys.tag(subject) in epoch.tags]
+            own = [subject for subject in times if keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
             parts = ({subject: times[subject] for subject in some} for some in scripts.parted(own))
             scripts.run_all(*map(lifecycle.purge, parts), patient=True)
@@ -138,7 +136,7 @@ def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> Collection[flushes.FlushMemor
 
 def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
-    is_full, at = run.kind != Kind.CHANGED, _time(run.flushed_until)
+    is_full, at = run.kind != run.Kind.CHANGED, _time(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
     if marks := flushes.resets(epoch.tags):
         resets.finish(marks, epoch, now=run.redis_time)
@@ -154,7 +152,7 @@ def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
         newest = runs.ended_well().order_by().values_list("kind", "part").annotate(Max("pk"))
         old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
         old.exclude(pk__in=[pk for *_, pk in newest]).delete()
-    if run.kind == Kind.ARCHIVE and is_first:
+    if run.kind == run.Kind.ARCHIVE and is_first:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.
     end = max(server_time(patient=True), run.redis_time + 1)

@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -19,11 +18,11 @@ FIRST, BOUND = "_past", "past"  # suffix of the first partition, and the name of
 
 
 class Part(NamedTuple):
-    """A partition, its hours (since 1970, the end exclusive), and True if a process was killed that detached it."""
+    """The hours of a partition (since 1970, the end exclusive), its name, and True if a killed process detached it."""
 
-    name: str
     since: int
     until: int
+    name: str
     is_pending: bool
 
 
@@ -92,8 +91,7 @@ def _parts(cursor: Any) -> list[Part]:
     cursor.execute(databases.STATEMENTS["partitions"], [History._meta.db_table])
     found = ((name, re.findall(r"\d+", bound), is_pending) for name, bound, is_pending in cursor.fetchall())
     # The first one begins with MINVALUE.
-    parts = (Part(name, int(ends[0]), int(ends[-1]), is_pending) for name, ends, is_pending in found)
-    return sorted(parts, key=attrgetter("until"))
+    return sorted(Part(int(ends[0]), int(ends[-1]), name, is_pending) for name, ends, is_pending in found)
 
 
 def _end(cursor: Any) -> int:
