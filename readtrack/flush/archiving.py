@@ -127,7 +127,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
     """
     merged = 0
     for some in scripts.sliced(list(live)):
-        known = databases.about(Archive, some, "views", "visitors", "hour")
+        known = archive.archived(some, "views", "visitors", "hour")
         changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
         # A sketch that Redis alone has lost must not replace a fuller one.
         poorer = [one for one in changed if one in known and known[one].visitors > live[one].visitors]

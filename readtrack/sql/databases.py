@@ -16,8 +16,6 @@ from django.db import OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
-from readtrack.subjects import subject_column
-
 Result = TypeVar("Result")
 
 PAUSES = (0.05, 0.25)  # seconds before each further try
@@ -45,14 +43,6 @@ def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
     # A comment that is added locks the key of its post, which does not keep counts from being written.
     skip_locked, no_key = features.has_select_for_update_skip_locked, features.has_select_for_no_key_update
     return rows(model).select_for_update(skip_locked=skip_locked, no_key=no_key)
-
-
-def about(model: type[models.Model], subjects: Iterable[str], *fields: str) -> dict[str, Any]:
-    """Returns these fields of the model's rows about the subjects, by subject."""
-    columns = {subject_column(subject): subject for subject in subjects}
-    found = rows(model).filter(subject__in=list(columns)).values_list("subject", *fields, named=True)
-    # MySQL takes keys that differ in case for one.
-    return {columns[row.subject]: row for row in found if row.subject in columns}
 
 
 def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Result:

@@ -143,7 +143,7 @@ def test_a_row_of_which_only_the_case_differs_breaks_nothing(redis: Redis) -> No
     SubjectCount.objects.create(subject="site.page:AbC", view_count=5, visitor_count=1)
     history.store({"site.page:AbC": RowCounts(5, 0)}, hour=9)
     asked = ["site.page:abc"]
-    assert databases.about(Archive, asked, "views") == {}
+    assert archive.archived(asked, "views") == {}
     assert row_counts.by_subject(asked) == {}
     assert popular.steps(asked, [8, 9], until=10) == {asked[0]: ({}, {})}
     tracker.record(factories.hit(*asked))
