@@ -163,14 +163,11 @@ def store_readers(*, at: datetime) -> int:
         counts = read_state.count_readers(subjects, patient=True)
         found = {subject_column(subject): count for subject, count in counts.items()}
         stored = history.newest_readers(list(found))
-        changed = [
-            ReaderHistory(subject=column, hour=hour, readers=count)
-            for column, count in found.items()
-            if count != stored[column]
-        ]
+        changed = {column: count for column, count in found.items() if count != stored[column]}
+        rows = [ReaderHistory(subject=column, hour=hour, readers=count) for column, count in changed.items()]
         # Not databases.upsert, because the number may fall.
         databases.rows(ReaderHistory).bulk_create(
-            changed, update_conflicts=True, update_fields=["readers"], unique_fields=unique
+            rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique
         )
-        number += len(changed)
+        number += len(rows)
     return number
