@@ -56,16 +56,13 @@ class PartitionHistory(PostgreSQLOperation):
 
     PostgreSQL then drops old months as a whole, and looks for hours in few of them. The flush adds the months to come.
     With `atomic = False` in the migration neither pages nor flushes wait, however large the table is. Other databases
-    are left alone.
+    are left alone. It cannot be taken back: Django raises IrreversibleError.
     """
 
-    app_label, model_name = "readtrack", "History"
+    app_label, model_name, reversible = "readtrack", "History", False
 
-    def apply(self, schema_editor: Any, table: str, *, is_forwards: bool) -> None:
-        if is_forwards:
-            partitions.divide(schema_editor.connection, at=buckets.now())
-        else:
-            partitions.unite(schema_editor.connection)
+    def apply(self, schema_editor: Any, table: str, **kwargs: Any) -> None:
+        partitions.divide(schema_editor.connection, at=buckets.now())
 
     def describe(self) -> str:
         return "Divide history by month"

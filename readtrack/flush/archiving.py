@@ -11,53 +11,47 @@ from django.db import transaction
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
-from readtrack.models import Archive, Breakdown
+from readtrack.models import Archive, Breakdown, ReaderHistory
 from readtrack.sql import archive, databases, history
-from readtrack.sql.history import Gain
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
-from readtrack.store.counters import Epoch, Hash, Name, Stored
+from readtrack.store.counters import Hash, Name, Stored
 from readtrack.subjects import read_state_models, subject_column
 from readtrack.unread import subjects_of_rows
 
 HOUR = 3_600_000_000  # µs
-HOURS = 24
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 
 
-def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, at: int) -> None:
-    """Stores the counts of the subjects' hashes in SQL at that time (µs), and raises hashes of which SQL holds more."""
+def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, hour: int) -> Hashes:
+    """Stores the counts of the subjects' hashes in SQL under that hour, and raises hashes of which SQL holds more.
+
+    Returns the settled hashes, missing ones included. Stores nothing if Redis has to be settled first; the next flush
+    does that.
+    """
+    found: dict[Name, Mapping[str, int]] = {}
     for some in scripts.sliced(subjects):
-        _store(some, epoch, hour=at // HOUR)
-
-
-def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, list[Epoch]]:
-    """Returns the settled hashes, missing ones included, and the epochs of their partitions afterwards."""
-    reads = counters.hashes(subjects, keys.hash_kinds())
-    answers = scripts.run_all(*reads, *map(counters.epoch, keys.by_tag(subjects)), patient=True)
-    found = {name: one.counts for answer in answers[: len(reads)] for name, one in answer.items() if one.is_settled}
-    return found, answers[len(reads) :]
-
-
-def _store(subjects: Sequence[str], epoch: SqlEpoch, *, hour: int) -> Hashes:
-    """Returns the settled hashes. Stores nothing if Redis has to be settled first; the next flush does that."""
-    # Before Redis is read, so that _add_gains knows whether rows changed since.
-    stored = archive.breakdowns([(kind, subject) for subject in subjects for kind in keys.hash_kinds()])
-    live, current = _live_hashes(subjects)
-    if not epoch.advance(current):
-        return live
-    if conf.HISTORY and _gains(live, stored):
-        if not databases.retried(databases.of(Breakdown), partial(_add_gains, live, stored, hour=hour)):
-            return _store(subjects, epoch, hour=hour)
-    else:
-        _raise(live, stored, hour=hour)
-    if ahead := [name for name in live if _higher(live[name], stored[name])]:
-        # Read again after Redis, so that nothing comes back that was deleted since.
-        stored = archive.breakdowns(ahead)
-        higher = {keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead}
-        scripts.run_all(*counters.lift(higher), patient=True)
-    return live
+        # Before Redis is read, so that _add_gains knows whether rows changed since.
+        stored = archive.breakdowns([(kind, subject) for subject in some for kind in keys.hash_kinds()])
+        reads = counters.hashes(some, keys.hash_kinds())
+        answers = scripts.run_all(*reads, *map(counters.epoch, keys.by_tag(some)), patient=True)
+        live = {name: one.counts for name, one in ChainMap(*answers[: len(reads)]).items() if one.is_settled}
+        found |= live
+        if not epoch.advance(answers[len(reads) :]):
+            continue
+        if conf.HISTORY and _gains(live, stored):
+            if not databases.retried(databases.of(Breakdown), partial(_add_gains, live, stored, hour=hour)):
+                found |= store_breakdowns(some, epoch, hour=hour)
+                continue
+        else:
+            _raise(live, stored, hour=hour)
+        if ahead := [name for name in live if _higher(live[name], stored[name])]:
+            # Read again after Redis, so that nothing comes back that was deleted since.
+            stored = archive.breakdowns(ahead)
+            higher = {keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead}
+            scripts.run_all(*counters.lift(higher), patient=True)
+    return found
 
 
 def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
@@ -66,9 +60,9 @@ def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str
     return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
 
 
-def _gains(live: Hashes, stored: Hashes) -> Counter[Gain]:
+def _gains(live: Hashes, stored: Hashes) -> Counter[history.Gain]:
     """Returns how much more is live than stored, by model; all gains of a hash together are exact."""
-    found: Counter[Gain] = Counter()
+    found: Counter[history.Gain] = Counter()
     for name, counts in live.items():
         if name[0] == "reading":  # reads have a history of each object
             continue
@@ -133,31 +127,29 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
     """
     merged = 0
     for some in scripts.sliced(list(live)):
-        known = databases.about(Archive, some, "views", "visitors", "hour")
+        known = archive.archived(some, "views", "visitors", "hour")
         changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
         # A sketch that Redis alone has lost must not replace a fuller one.
         poorer = [one for one in changed if one in known and known[one].visitors > live[one].visitors]
-        fuller = (
-            {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch} if poorer else {}
-        )
+        fuller = {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch}
         scripts.run_all(*counters.lift(fuller), patient=True)
         merged += len(fuller)
         if changed:
-            _store(changed, epoch, hour=hour)
+            store_breakdowns(changed, epoch, hour=hour)
             reads = map(counters.sketches, scripts.parted(changed))
             sketches = ChainMap(*scripts.run_all(*reads, patient=True))
             rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
             databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
-            until = hour - conf.IDLE_DAYS * HOURS
+            until = hour - conf.IDLE_DAYS * 24
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
-            if idle := [one for one in idle if not uniques.strategy_of(one).is_exact]:
-                sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
-                # A funnel may gain steps without a view.
-                for (kind, subject), counts in _store(idle, epoch, hour=hour).items():
-                    sums[subject][kind] = sum(counts.values())
-                parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
-                scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
+            idle = [one for one in idle if not uniques.strategy_of(one).is_exact]
+            sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
+            # A funnel may gain steps without a view.
+            for (kind, subject), counts in store_breakdowns(idle, epoch, hour=hour).items():
+                sums[subject][kind] = sum(counts.values())
+            parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
+            scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
     return merged
 
 
@@ -165,12 +157,17 @@ def store_readers(*, at: datetime) -> int:
     """Stores the numbers of readers that changed, for the hour of `at`. Returns how many. Raises redis.RedisError."""
     hour = buckets.hour_index(at)
     # By the site's own rows, because SCAN would miss categories whose key a publication removed.
-    number = 0
+    number, has_target = 0, databases.of(ReaderHistory).features.supports_update_conflicts_with_target
+    unique = ["subject", "hour"] if has_target else None
     for subjects in chain.from_iterable(subjects_of_rows(model, scripts.SLICE) for model in read_state_models()):
         counts = read_state.count_readers(subjects, patient=True)
         found = {subject_column(subject): count for subject, count in counts.items()}
         stored = history.newest_readers(list(found))
-        changed = {column: count for column, count in found.items() if count != stored.get(column, 0)}
-        history.store_readers(changed, hour=hour)
-        number += len(changed)
+        changed = {column: count for column, count in found.items() if count != stored[column]}
+        rows = [ReaderHistory(subject=column, hour=hour, readers=count) for column, count in changed.items()]
+        # Not databases.upsert, because the number may fall.
+        databases.rows(ReaderHistory).bulk_create(
+            rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique
+        )
+        number += len(rows)
     return number

@@ -18,12 +18,10 @@ from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
-from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, rows_by_model
 
 logger = logging.getLogger("readtrack")
 
-SHOWN = 3  # subjects in a line of the log
 ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
 
 Live = Mapping[str, RowCounts]  # by subject
@@ -64,13 +62,10 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
         counts = {rows[pk]: row for pk, row in row_counts.stored(model, list(rows)).items()}
         if conf.HISTORY:
             history.begin({subject: row for subject, row in counts.items() if row.views})
-        found |= _with_visitors(counts)
+        sketches = archive.sketches(counts)
+        for one, row in counts.items():
+            found[one] = Stored({"": row.views}, sketches.get(one, b""), row.visitors)
     return found
-
-
-def _with_visitors(counts: Live) -> dict[str, Stored]:
-    sketches = archive.sketches(counts)
-    return {one: Stored({"": row.views}, sketches.get(one, b""), row.visitors) for one, row in counts.items()}
 
 
 def write_chunk(
@@ -94,8 +89,8 @@ def write_chunk(
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
         if written.ahead:
-            ahead = row_counts.stored(model, written.ahead)
-            run.lifted += _lift(_with_visitors({rows[pk]: row for pk, row in ahead.items()}))
+            stored = _stored([rows[pk] for pk in written.ahead])
+            run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
@@ -115,7 +110,7 @@ def write_chunk(
 def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowCounts]:
     """Returns the views and visitors of the settled totals."""
     slices = scripts.parted(subjects)
-    reads: list[Call[Any]] = []
+    reads: list[scripts.Call[Any]] = []
     for some in slices:
         reads += (counters.settled_totals(some), uniques.visitors(some))
     reads += map(counters.epoch, dict.fromkeys(keys.tag(some[0]) for some in slices))
@@ -134,7 +129,7 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
             elif total is not None:
                 broken.append(subject)
     if broken:
-        shown = ", ".join(broken[:SHOWN])
+        shown = ", ".join(broken[:3])
         logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", shown)
     return live
 
@@ -148,17 +143,12 @@ def _write(model: type[Model], rows: Mapping[Any, str], live: Live, *, changed: 
     return written
 
 
-def _lift(stored: Mapping[str, Stored]) -> int:
-    answers: list[int] = scripts.run_all(*counters.lift(stored), patient=True)
-    return sum(answers)
-
-
 def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
     while (behind := store_hours(run.flushed_until // HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
     if behind:
-        run.lifted += _lift(behind)
+        run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:

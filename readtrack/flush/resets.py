@@ -12,11 +12,9 @@ from django.db.models import Model, Q
 from readtrack.flush import archiving
 from readtrack.models import Archive, ReaderHistory, Reset
 from readtrack.sql import archive, databases, row_counts
-from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open
-from readtrack.store.counters import Total
 from readtrack.subjects import counted_models, owner, read_state_models, rows_by_model, subject_column, subject_of_row
 
 NOTED = keys.reset.ttl * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
@@ -79,9 +77,12 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
     for some in scripts.sliced(list(marks)):
         for model, rows in rows_by_model(some).items():
             present = row_counts.stored(model, list(rows))
-            live = _live([rows[pk] for pk in present])
+            parts = scripts.parted([rows[pk] for pk in present])
+            answers = scripts.run_all(*map(counters.totals, parts), *map(uniques.visitors, parts), patient=True)
+            totals, visitors = ChainMap(*answers[: len(parts)]), ChainMap(*answers[len(parts) :])
             for pk, row in present.items():
-                lowest = RowCounts(*map(min, row, live[rows[pk]]))
+                live = totals.get(rows[pk], counters.Total(0)).views, visitors[rows[pk]]
+                lowest = row_counts.RowCounts(*map(min, row, live))
                 if lowest != row and not row_counts.lower(model, pk, to=lowest, stored=row):
                     locked.add(rows[pk])
     for subject, time in marks.items():
@@ -92,12 +93,5 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
             for name, counts in stored.items():
                 late = [field for field, count in counts.items() if count > hashes[name].counts.get(field, 0)]
                 archive.delete_fields(name, late, floor=max(counts.values(), default=0))
-            archiving.store_breakdowns([subject], epoch, at=now)
+            archiving.store_breakdowns([subject], epoch, hour=now // archiving.HOUR)
             lifecycle.delete_reset(subject, at=time)
-
-
-def _live(subjects: list[str]) -> dict[str, RowCounts]:
-    reads = [read(some) for read in (counters.totals, uniques.visitors) for some in scripts.parted(subjects)]
-    answers = scripts.run_all(*reads, patient=True)
-    totals, visitors = ChainMap(*answers[: len(reads) // 2]), ChainMap(*answers[len(reads) // 2 :])
-    return {one: RowCounts(totals.get(one, Total(0)).views, visitors[one]) for one in subjects}

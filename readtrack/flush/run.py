@@ -16,21 +16,17 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.flush import archiving, resets
 from readtrack.flush.merging import settle, write_chunk, write_hours
-from readtrack.models import FlushRun
+from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
 from readtrack.sql import databases, history, partitions, popular, runs
-from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
-from readtrack.store.lifecycle import FlushMemory
 
 # Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock that is set by more
 # than that hides changes from this flush for a minute; the next full flush makes it good.
 OVERLAP = timedelta(minutes=3)
 AHEAD = timedelta(minutes=2)
 REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)  # buckets this old exist for sure
-
-Kind = FlushRun.Kind
 
 
 def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int) -> FlushRun:
@@ -42,23 +38,23 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
-        epoch = SqlEpoch(part)
+        epoch = runs.SqlEpoch(part)
         is_restored, minutes = _begin(run, epoch, only_changed=only_changed)
         run.settled += settle(epoch)
         changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes, tags=epoch.tags)))
         for subjects in _chunks(changed):
             if counters.have_hashes(subjects):
-                archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
+                archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
         archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
-        if run.kind == Kind.FULL and conf.ARCHIVE_EVERY:
+        if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
             minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
             viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
             archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
-        is_partial = run.kind == Kind.CHANGED
-        for subjects in _chunks(changed if is_partial else counters.scan(tags=epoch.tags if part else ())):
+        every = counters.scan(tags=epoch.tags if part else ())
+        for subjects in _chunks(changed if run.kind == run.Kind.CHANGED else every):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
-                archiving.store_breakdowns(subjects, epoch, at=run.flushed_until)
+                archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
             progress(len(subjects))
         _finish(run, epoch, has_changes=bool(changed))
     except Exception as error:
@@ -74,8 +70,8 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
 def write_subjects(subjects: Iterable[str]) -> None:
     """Writes these totals and the hours of models as a flush does, without a record. Raises as `flush` does."""
     now = server_time(patient=True)
-    run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=Kind.CHANGED)
-    epoch = SqlEpoch()
+    run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED)
+    epoch = runs.SqlEpoch()
     settle(epoch)
     for some in _chunks(subjects):
         write_chunk(some, run, epoch, changed={})
@@ -89,7 +85,7 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, epoch: SqlEpoch, *, only_changed: bool) -> tuple[bool, list[datetime]]:
+def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[datetime]]:
     """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minutes whose buckets to read.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
@@ -102,28 +98,29 @@ def _begin(run: FlushRun, epoch: SqlEpoch, *, only_changed: bool) -> tuple[bool,
     now, since = _time(run.flushed_until), _time(past.first() or 0)
     # A time in the future comes from a clock that was set back since, and proves nothing.
     is_known = now - REACH <= since <= now
-    run.kind = Kind.CHANGED if only_changed and is_known and not is_restored else Kind.FULL
-    if run.kind == Kind.FULL and conf.ARCHIVE_EVERY:
+    run.kind = run.Kind.CHANGED if only_changed and is_known and not is_restored else run.Kind.FULL
+    if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
         # On a new site the first archive comes at the end of the first period.
-        last = past.filter(kind=Kind.ARCHIVE).first() or past.last() or run.flushed_until
+        last = past.filter(kind=run.Kind.ARCHIVE).first() or past.last() or run.flushed_until
         is_due = not 0 <= run.flushed_until - last < conf.ARCHIVE_EVERY * 1_000_000
-        run.kind = Kind.ARCHIVE if is_due else Kind.FULL
+        run.kind = run.Kind.ARCHIVE if is_due else run.Kind.FULL
     run.save()
-    if run.kind != Kind.CHANGED and conf.HISTORY:
+    if run.kind != run.Kind.CHANGED and conf.HISTORY:
         partitions.add_months(at=now)
     since = since if is_known else now - REACH
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
-def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
+def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> Collection[lifecycle.FlushMemory]:
     while True:
         # Of each partition, because flushes of other parts, and whole ones, enter themselves in it, too.
         newest = dict.fromkeys(epoch.tags, 0)
         for part, time in databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time")):
-            newest.update({tag: max(time, newest[tag]) for tag in SqlEpoch(part).tags if tag in newest})
+            newest.update({tag: max(time, newest[tag]) for tag in runs.SqlEpoch(part).tags if tag in newest})
         memories = lifecycle.flush_memories(epoch.tags)
-        if times := runs.resets(since=min(memory.last for memory in memories.values())):
-            own = [subject for subject in times if not run.part or keys.tag(subject) in epoch.tags]
+        past = databases.rows(Reset).filter(redis_time__gt=min(memory.last for memory in memories.values()))
+        if times := dict(past.values_list("full_subject", "redis_time")):
+            own = [subject for subject in times if keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
             parts = ({subject: times[subject] for subject in some} for some in scripts.parted(own))
             scripts.run_all(*map(lifecycle.purge, parts), patient=True)
@@ -137,9 +134,9 @@ def _enter(run: FlushRun, epoch: SqlEpoch) -> Collection[FlushMemory]:
             return memories.values()
 
 
-def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
+def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
-    is_full, at = run.kind != Kind.CHANGED, _time(run.flushed_until)
+    is_full, at = run.kind != run.Kind.CHANGED, _time(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
     if marks := lifecycle.resets(epoch.tags):
         resets.finish(marks, epoch, now=run.redis_time)
@@ -155,7 +152,7 @@ def _finish(run: FlushRun, epoch: SqlEpoch, *, has_changes: bool) -> None:
         newest = runs.ended_well().order_by().values_list("kind", "part").annotate(Max("pk"))
         old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
         old.exclude(pk__in=[pk for *_, pk in newest]).delete()
-    if run.kind == Kind.ARCHIVE and is_first:
+    if run.kind == run.Kind.ARCHIVE and is_first:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.
     end = max(server_time(patient=True), run.redis_time + 1)

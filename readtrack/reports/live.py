@@ -195,7 +195,7 @@ def is_sound(tag: str) -> bool:
     """Returns True unless the Redis of the partition went back, so that SQL may hold what is unsettled there."""
     epoch = fail_open(scripts.run, None, counters.epoch(tag))
     try:
-        known = runs.known_epochs([epoch]).get(tag) if epoch else None
+        known = runs.SqlEpoch().known([epoch]).get(tag) if epoch else None
     except (Error, SynchronousOnlyOperation):  # then the page shows the higher count, which is never too high
         return False
     # Neither epoch of a Redis that went back is the one that SQL knows.

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
 from readtrack import buckets, subjects
-from readtrack.models import History, ReaderHistory, Tracked
+from readtrack.models import ReaderHistory, Tracked
 from readtrack.reports.breakdowns import reads
 from readtrack.reports.live import is_sound, page_state, views
 from readtrack.sql import history, popular, row_counts
@@ -112,7 +112,7 @@ def reader_series(
         return []
     subject = subjects.subject_of(category)
     column = subjects.subject_column(subject)
-    known, rows = history.absolute(ReaderHistory, column, since=within.start, until=within.stop)
+    known, rows = history.sums([column], since=within.start, until=within.stop, model=ReaderHistory)[column]
     found = {_place(starts, hour): count for hour, count in rows.items()}
     if starts[0] <= now <= end and (live := fail_open(read_state.count_readers, {}, [subject])):
         found[bisect_right(starts, now) - 1] = live[subject]
@@ -136,7 +136,7 @@ def _hours_of(obj: Model, within: range, *, count: str) -> Counter[int]:
     """Returns the views or reads of an object by hour index; those in no row of history yet by Redis's hours."""
     subject = subjects.subject_of(obj)
     column = subjects.subject_column(history.of_reads(subject) if count == "reads" else subject)
-    found = Counter(history.absolute(History, column, since=within.start, until=within.stop).by_hour())
+    found = Counter(history.sums([column], since=within.start, until=within.stop)[column].by_hour())
     last, present = history.last(column), buckets.hour_index(buckets.now())
     fresh: Counter[int] = Counter()
     if count == "reads":

@@ -1,6 +1,7 @@
 """Data of subjects beside the counts in their rows: sketches, and the counts of hashes."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db.models import Model
 
@@ -13,9 +14,17 @@ FIELD_LENGTH = 100
 ALL: tuple[type[Model], ...] = (Archive, Breakdown, History, Popular, SubjectCount)
 
 
+def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
+    """Returns these fields of the archived rows of subjects, by subject."""
+    columns = {subject_column(subject): subject for subject in subjects}
+    found = databases.rows(Archive).filter(subject__in=list(columns)).values_list("subject", *fields, named=True)
+    # MySQL takes keys that differ in case for one.
+    return {columns[row.subject]: row for row in found if row.subject in columns}
+
+
 def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
     """Returns the archived sketch of each subject that has one."""
-    return {subject: bytes(row.sketch) for subject, row in databases.about(Archive, subjects, "sketch").items()}
+    return {subject: bytes(row.sketch) for subject, row in archived(subjects, "sketch").items()}
 
 
 def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:

@@ -14,13 +14,22 @@ VIEW = "readtrack_daily"
 HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"))  # whose zone is written out
 
 
-def create(connection: BaseDatabaseWrapper, *, table: str = History._meta.db_table) -> None:
-    """Creates the view of that table of history, or replaces it. Days are those of TIME_ZONE."""
+def create(connection: BaseDatabaseWrapper) -> None:
+    """Creates the view of history, or replaces it. Days are those of TIME_ZONE."""
     quote, vendor = connection.ops.quote_name, connection.vendor
+    if vendor == "postgresql":
+        day = f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
+    else:
+        # SQLite knows no zones, and MySQL only those that somebody has loaded.
+        changes = [(next(hours), ahead) for ahead, hours in groupby(HOURS, key=_ahead)]
+        whens = "".join(f" WHEN hour >= {hour} THEN {ahead}" for hour, ahead in reversed(changes))
+        local = f"hour * 3600 + CASE{whens} ELSE {changes[0][1]} END"
+        is_mysql = vendor == "mysql"
+        day = f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))" if is_mysql else f"DATE({local}, 'unixepoch')"
     query = databases.STATEMENTS["daily"].format(
-        table=quote(table),
+        table=quote(History._meta.db_table),
         reads=quote("reads"),  # a word of MySQL
-        day=_day(vendor),
+        day=day,
         position="STRPOS" if vendor == "postgresql" else "INSTR",
         integer="SIGNED" if vendor == "mysql" else "BIGINT",
     )
@@ -35,25 +44,6 @@ def drop(connection: BaseDatabaseWrapper) -> None:
     """Drops the view, if there is one."""
     with connection.cursor() as cursor:
         cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
-
-
-def renew(connection: BaseDatabaseWrapper, *, table: str) -> None:
-    """Lets the view, if there is one, read that table: a view goes along with a table that gets a new name."""
-    with connection.cursor() as cursor:
-        exists = VIEW in connection.introspection.table_names(cursor, include_views=True)
-    if exists:
-        create(connection, table=table)
-
-
-def _day(vendor: str) -> str:
-    """Returns an expression for the day of an hour."""
-    if vendor == "postgresql":
-        return f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
-    # SQLite knows no zones, and MySQL only those that somebody has loaded.
-    changes = [(next(hours), ahead) for ahead, hours in groupby(HOURS, key=_ahead)]
-    whens = "".join(f" WHEN hour >= {hour} THEN {ahead}" for hour, ahead in reversed(changes))
-    local = f"hour * 3600 + CASE{whens} ELSE {_ahead(HOURS[0])} END"
-    return f"DATE({local}, 'unixepoch')" if vendor == "sqlite" else f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))"
 
 
 def _ahead(hour: int) -> int:

@@ -16,8 +16,6 @@ from django.db import OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
-from readtrack.subjects import subject_column
-
 Result = TypeVar("Result")
 
 PAUSES = (0.05, 0.25)  # seconds before each further try
@@ -42,18 +40,9 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
 def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
     """Returns the rows that no other transaction has locked, in a transaction; SQLite, which cannot tell, all."""
     features = of(model).features
-    if not features.has_select_for_update_skip_locked:
-        return rows(model)
     # A comment that is added locks the key of its post, which does not keep counts from being written.
-    return rows(model).select_for_update(skip_locked=True, no_key=features.has_select_for_no_key_update)
-
-
-def about(model: type[models.Model], subjects: Iterable[str], *fields: str) -> dict[str, Any]:
-    """Returns these fields of the model's rows about the subjects, by subject."""
-    columns = {subject_column(subject): subject for subject in subjects}
-    found = rows(model).filter(subject__in=list(columns)).values_list("subject", *fields, named=True)
-    # MySQL takes keys that differ in case for one.
-    return {columns[row.subject]: row for row in found if row.subject in columns}
+    skip_locked, no_key = features.has_select_for_update_skip_locked, features.has_select_for_no_key_update
+    return rows(model).select_for_update(skip_locked=skip_locked, no_key=no_key)
 
 
 def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Result:
@@ -62,16 +51,12 @@ def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Res
         try:
             return write()
         except OperationalError as error:
-            if connection.in_atomic_block or not is_conflict(error):
+            state = getattr(error.__cause__, "sqlstate", None)
+            is_conflict = not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
+            if connection.in_atomic_block or not is_conflict:
                 raise
         time.sleep(pause)
     return write()
-
-
-def is_conflict(error: OperationalError) -> bool:
-    """Returns True if the same statement may succeed in a moment."""
-    state = getattr(error.__cause__, "sqlstate", None)
-    return not CONFLICTS.isdisjoint((state, *error.args[:1])) or "database is locked" in str(error)
 
 
 def words(model: type[models.Model]) -> dict[str, str]:
@@ -105,10 +90,8 @@ def array(values: Sequence[Any]) -> Any:
     return list(values)
 
 
-def upsert(
-    model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[Any], is_each: bool = False
-) -> None:
-    """Inserts rows (keys, then values), or replaces those whose first value is lower; `is_each` raises each value."""
+def upsert(model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[Any]) -> None:
+    """Inserts rows (keys, then values), or replaces those whose first value is lower."""
     key = itemgetter(slice(len(keys)))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = list({key(row): row for row in sorted(rows, key=key)}.values())
@@ -120,18 +103,15 @@ def upsert(
     columns = [connection.ops.quote_name(field.column) for field in fields]
     insert = f"INSERT INTO {table} ({', '.join(columns)})"
     changed = columns[len(keys) :]
-    guards = {name: name if is_each else changed[0] for name in changed}
     if connection.vendor == "mysql":
-        # MySQL assigns from left to right, so the column that the guard reads comes last.
-        changes = [f"{name} = IF(VALUES({guards[name]}) > {guards[name]}, VALUES({name}), {name})" for name in changed]
-        conflict = f"ON DUPLICATE KEY UPDATE {', '.join(reversed(changes))}"
-    else:
+        # MySQL assigns from left to right, so the column that the others look at comes last.
         changes = [
-            f"{name} = CASE WHEN {table}.{guard} < EXCLUDED.{guard} THEN EXCLUDED.{name} ELSE {table}.{name} END"
-            for name, guard in guards.items()
+            f"{name} = IF(VALUES({changed[0]}) > {changed[0]}, VALUES({name}), {name})" for name in changed[::-1]
         ]
-        is_lower = " OR ".join(f"{table}.{guard} < EXCLUDED.{guard}" for guard in dict.fromkeys(guards.values()))
-        targets = ", ".join(columns[: len(keys)])
+        conflict = f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+    else:
+        changes = [f"{name} = EXCLUDED.{name}" for name in changed]
+        targets, is_lower = ", ".join(columns[: len(keys)]), f"{table}.{changed[0]} < EXCLUDED.{changed[0]}"
         conflict = f"ON CONFLICT ({targets}) DO UPDATE SET {', '.join(changes)} WHERE {is_lower}"
 
     def write() -> None:

@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F, Max, Model, Q, QuerySet, Sum, Window
+from django.db.models import F, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
 from readtrack import buckets
@@ -95,24 +95,26 @@ def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int]
         cursor.executemany(databases.STATEMENTS["raise_hours"].format_map(words), gains)
 
 
-def sums(subjects: Collection[str], *, since: int, until: int) -> dict[str, Sums]:
-    """Returns the rows of subjects whose count does not fall, from one query."""
-    rows = databases.rows(History).filter(subject__in=subjects)
-    earlier = rows.filter(hour__lt=since).values_list("subject").annotate(Max("hour"), Max("views"))
-    later = rows.filter(hour__gte=since, hour__lt=until).values_list("subject", "hour", "views")
+def sums(subjects: Collection[str], *, since: int, until: int, model: Any = History) -> dict[str, Sums]:
+    """Returns the views of subjects (of History) or their readers (of ReaderHistory), oldest first, from one query."""
+    since, columns = max(since, BASELINE + 1), ("subject", "hour", "views" if model is History else "readers")
+    rows = databases.rows(model).filter(subject__in=subjects)
+    newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
+    last = rows.filter(hour__lt=since).alias(place=newest).filter(place=1).values_list(*columns)
+    later = rows.filter(hour__gte=since, hour__lt=until).values_list(*columns)
     found = {subject: Sums(0, {}) for subject in subjects}
-    for subject, hour, views in sorted(later.union(earlier, all=True)):
-        found[subject] = found[subject]._replace(before=views) if hour < since else found[subject]
-        if hour >= since:
-            found[subject].rows[hour] = views
+    for subject, hour, number in sorted(later.union(last, all=True)):
+        if subject not in found:  # MySQL finds names that differ in case, too
+            continue
+        if hour < since:
+            found[subject] = Sums(number, {})
+        else:
+            found[subject].rows[hour] = number
     return found
 
 
 def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
-    """Returns the sums before the first of these hours, and at the end of the hour before each later one.
-
-    It looks each of them up, so it costs the same however many rows are between them.
-    """
+    """Returns the sums before the first of these hours and before each later one, each looked up by the index."""
     connection = databases.of(History)
     row = "ROW(%s)" if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False) else "(%s)"
     words = {"names": ", ".join([row] * len(subjects)), "hours": ", ".join(row % int(hour) for hour in hours)}
@@ -128,15 +130,6 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
             found[subject].rows[hour - 1] = views
         last = views
     return found
-
-
-def absolute(model: type[Model], column: str, *, since: int, until: int) -> Sums:
-    """Returns the views of a subject (of History) or its readers (of ReaderHistory), oldest first."""
-    number = "views" if model is History else "readers"
-    rows = databases.rows(model).filter(subject=column).order_by("hour")
-    since = max(since, BASELINE + 1)
-    before = rows.filter(hour__lt=since).values_list(number, flat=True).last() or 0
-    return Sums(before, dict(rows.filter(hour__gte=since, hour__lt=until).values_list("hour", number)))
 
 
 def first_hour(subjects: Collection[str]) -> "QuerySet[Any]":
@@ -234,20 +227,7 @@ def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -
     return found
 
 
-def store_readers(readers: Mapping[str, int], *, hour: int) -> None:
-    """Stores the present numbers of readers of categories under that hour."""
-    # Not an upsert, because the number may fall.
-    has_target = databases.of(ReaderHistory).features.supports_update_conflicts_with_target
-    databases.rows(ReaderHistory).bulk_create(
-        [ReaderHistory(subject=column, hour=hour, readers=count) for column, count in readers.items()],
-        update_conflicts=True,
-        update_fields=["readers"],
-        unique_fields=["subject", "hour"] if has_target else None,
-    )
-
-
 def newest_readers(columns: Sequence[str]) -> dict[str, int]:
-    """Returns the newest number of readers of each subject that has one."""
-    newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
-    rows = databases.rows(ReaderHistory).filter(subject__in=columns).alias(place=newest).filter(place=1)
-    return dict(rows.values_list("subject", "readers"))
+    """Returns the newest number of readers of each subject, 0 if it has none."""
+    found = sums(columns, since=FOREVER, until=FOREVER, model=ReaderHistory)
+    return {column: one.before for column, one in found.items()}

@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -19,11 +18,11 @@ FIRST, BOUND = "_past", "past"  # suffix of the first partition, and the name of
 
 
 class Part(NamedTuple):
-    """A partition, its hours (since 1970, the end exclusive), and True if a process was killed that detached it."""
+    """The hours of a partition (since 1970, the end exclusive), its name, and True if a killed process detached it."""
 
-    name: str
     since: int
     until: int
+    name: str
     is_pending: bool
 
 
@@ -42,21 +41,8 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
         with transaction.atomic(using=connection.alias):
             words = {"table": table, "first": table + FIRST, "until": until, "bound": BOUND}
             cursor.execute(databases.STATEMENTS["divide"].format_map(words))
-            daily.renew(connection, table=table)
-
-
-def unite(connection: BaseDatabaseWrapper) -> None:
-    """Makes one table of all partitions again. Flushes wait for it."""
-    table = History._meta.db_table
-    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-        months = [part for part in _parts(cursor) if not part.name.endswith(FIRST)]
-        cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {table}{FIRST}")
-        for part in months:
-            cursor.execute(f"INSERT INTO {table}{FIRST} SELECT * FROM {part.name}")  # noqa: S608 - our own tables
-        daily.renew(connection, table=f"{table}{FIRST}")
-        cursor.execute(f"DROP TABLE {table}")
-        cursor.execute(f"ALTER TABLE {table}{FIRST} RENAME TO {table}")
+            if daily.VIEW in connection.introspection.table_names(cursor, include_views=True):
+                daily.create(connection)  # because it goes along with the table that has a new name
 
 
 def add_months(*, at: datetime) -> None:
@@ -105,8 +91,7 @@ def _parts(cursor: Any) -> list[Part]:
     cursor.execute(databases.STATEMENTS["partitions"], [History._meta.db_table])
     found = ((name, re.findall(r"\d+", bound), is_pending) for name, bound, is_pending in cursor.fetchall())
     # The first one begins with MINVALUE.
-    parts = (Part(name, int(ends[0]), int(ends[-1]), is_pending) for name, ends, is_pending in found)
-    return sorted(parts, key=attrgetter("until"))
+    return sorted(Part(int(ends[0]), int(ends[-1]), name, is_pending) for name, ends, is_pending in found)
 
 
 def _end(cursor: Any) -> int:

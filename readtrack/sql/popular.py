@@ -31,8 +31,6 @@ AGAIN = 2  # hours whose sums are computed once more
 QUARTER = 92 * 24  # hours of history that one flush adds up at most
 AT_ONCE = 10_000  # subjects in one query
 DENSE = 12  # hours of two days with rows, above which the rows of a subject are not all read
-MONTH = 30 * 24  # hours
-ARRAYS = "array_agg(place), array_agg(views), array_agg(visitors)"
 OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"  # no row of a model in a partition, such as `blog.post:{rt00}`
 
 By = Literal["views", "visitors", "reads"]
@@ -148,7 +146,7 @@ def steps(
     asked, ends = range(len(starts)) if places is None else places, (*starts[1:], until)
     words |= {"place": in_place, "places": ", ".join(map(str, asked)), "resets": Reset._meta.db_table}
     words |= {"ends": ", ".join(str(ends[place]) for place in asked)}
-    words |= {"dense": DENSE, "earlier": max(starts[len(starts) // 2], until - MONTH)}
+    words |= {"dense": DENSE, "earlier": max(starts[len(starts) // 2], until - 30 * 24)}
     found_by = databases.STATEMENTS["dense_postgresql"] if places is None else "SELECT subject FROM names"
     words["found_by"] = found_by.format(**words)
     name = "steps_postgresql" if is_postgresql and until - starts[0] >= 12 * len(starts) else "steps"
@@ -156,7 +154,8 @@ def steps(
         condition, values = _among(some)
         statement = databases.STATEMENTS[name].format(**words, condition=condition)
         if is_postgresql:
-            statement = f"SELECT subject, {ARRAYS} FROM ({statement}) AS highest GROUP BY 1"
+            arrays = "array_agg(place), array_agg(views), array_agg(visitors)"
+            statement = f"SELECT subject, {arrays} FROM ({statement}) AS highest GROUP BY 1"
         with databases.of(History).cursor() as cursor:
             cursor.execute(statement, values)
             rows = cursor.fetchall()

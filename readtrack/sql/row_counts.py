@@ -5,7 +5,7 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from django.db import connections, transaction
-from django.db.models import CharField, F, IntegerField, Model, QuerySet
+from django.db.models import CharField, F, Model, QuerySet
 from django.db.models.functions import Cast
 
 from readtrack.models import SubjectCount, Tracked
@@ -46,36 +46,30 @@ def table_of(model: type[Model]) -> type[Model]:
 
 
 def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
-    """Returns the counts of rows that exist."""
+    """Returns the counts of rows that exist. They may be rows of SubjectCount."""
     found: dict[Any, RowCounts] = {}
     for some in scripts.sliced(pks):  # because databases limit the number of parameters
         rows = databases.rows(model).filter(pk__in=some)
-        if issubclass(model, Tracked):
+        if issubclass(model, (Tracked, SubjectCount)):
             found.update((pk, RowCounts(*both)) for pk, *both in rows.values_list("pk", *COUNTS))
         else:
-            subjects = {subject_of_row(model, pk): pk for pk in rows.values_list("pk", flat=True)}
-            found.update(dict.fromkeys(subjects.values(), RowCounts(0, 0)))
-            found.update((subjects[subject], both) for subject, both in _in_table(subjects).items())
+            existing = [*rows.values_list("pk", flat=True)]
+            keys = _keys(model, existing)
+            counts = stored(SubjectCount, keys)
+            found.update((pk, counts.get(key, RowCounts(0, 0))) for pk, key in zip(existing, keys, strict=True))
     return {pk: found[pk] for pk in pks if pk in found}  # MySQL finds keys that differ in case, too
 
 
 def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
     """Returns the stored counts of subjects, with one query for each Tracked model and one for all other models."""
     found: dict[str, RowCounts] = {}
-    others: list[str] = []
+    others: dict[str, str] = {}
     for model, rows in rows_by_model(subjects).items():
         if issubclass(model, Tracked):
             found.update((rows[pk], counts) for pk, counts in stored(model, list(rows)).items())
         else:
-            others += rows.values()
-    for some in scripts.sliced(others):
-        found.update(_in_table(some))
-    return found
-
-
-def _in_table(subjects: Iterable[str]) -> dict[str, RowCounts]:
-    rows = databases.about(SubjectCount, subjects, *COUNTS)
-    return {subject: RowCounts(row.view_count, row.visitor_count) for subject, row in rows.items()}
+            others.update((subject_column(subject), subject) for subject in rows.values())
+    return {**found, **{others[key]: counts for key, counts in stored(SubjectCount, list(others)).items()}}
 
 
 def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
@@ -101,11 +95,7 @@ def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict
             cursor.execute(" UNION ALL ".join(parts), values)
             for place, pk, views in cursor.fetchall():
                 model = own[place].model
-                is_number = isinstance(model._meta.pk, IntegerField)  # whose text is that of the subject, of thousands
-                subject = (
-                    f"{label_of(model)}:{pk}" if is_number else subject_of_row(model, model._meta.pk.to_python(pk))
-                )
-                found[model][subject] = views
+                found[model][subject_of_row(model, model._meta.pk.to_python(pk))] = views
     return found
 
 
@@ -135,68 +125,48 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
 
 def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
     """Raises the rows that store less. Waits for no row that is locked elsewhere. A conflict is the caller's."""
-    if not issubclass(model, Tracked):
-        return _write_portable(model, snapshots)
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
-    ordered = {pk: snapshots[pk] for pk in sorted(snapshots)}
-    write_all = _write_postgresql if databases.of(model).vendor == "postgresql" else _write_portable
-    return write_all(model, ordered)
+    pks = dict(sorted(zip(_keys(model, snapshots), snapshots, strict=True)))
+    if table_of(model) is SubjectCount:
+        known = stored(model, list(snapshots))
+        pks = {key: pk for key, pk in pks.items() if pk in known and _is_less(known[pk], snapshots[pk])}
+        new = [key for key, pk in pks.items() if not any(known[pk])]
+        rows = (SubjectCount(subject=key, view_count=0, visitor_count=0) for key in new)
+        databases.rows(SubjectCount).bulk_create(rows, ignore_conflicts=True)
+    risen = _raise(table_of(model), {key: snapshots[pk] for key, pk in pks.items()}) if pks else {}
+    raised = {pks[key]: is_ahead for key, is_ahead in risen.items()}
+    rest = stored(model, [pk for pk in snapshots if pk not in raised])
+    ahead = [pk for pk, is_ahead in raised.items() if is_ahead]
+    ahead += (pk for pk, row in rest.items() if row.views > snapshots[pk].views)
+    missing = [pk for pk in snapshots if pk not in raised and pk not in rest]
+    return Written(list(raised), ahead, missing, [pk for pk, row in rest.items() if _is_less(row, snapshots[pk])])
 
 
-def _write_postgresql(model: type[Tracked], snapshots: Mapping[Any, RowCounts]) -> Written:
-    names, prepared = _names(model), _prepared(model, snapshots)
-    pks, *new = map(databases.array, (list(prepared), *zip(*snapshots.values(), strict=True)))
-    with databases.of(model).cursor() as cursor:
-        statement = databases.STATEMENTS["raise_counts"].format_map(names)
-        cursor.execute(statement, [pks, *new, pks, len(snapshots)])
-        raised, ahead, count = cursor.fetchone()
-        found = [prepared[value] for value in ahead or ()]
-        if count == len(snapshots):
-            return Written(list(snapshots), found)
-        untouched = prepared.keys() - set(raised or ())
-        statement = databases.STATEMENTS["read_counts"].format_map(names)
-        cursor.execute(statement, [databases.array(list(untouched))])
-        others = {prepared[value]: RowCounts(*row) for value, *row in cursor.fetchall()}
-    found += (pk for pk, row in others.items() if row.views > snapshots[pk].views)
-    missing = [prepared[value] for value in untouched if prepared[value] not in others]
-    return Written([prepared[value] for value in raised or ()], found, missing, list(_behind(others, snapshots)))
+def _is_less(row: RowCounts, new: RowCounts) -> bool:
+    return row.views < new.views or row.visitors < new.visitors
 
 
-def _behind(rows: Mapping[Any, RowCounts], snapshots: Mapping[Any, RowCounts]) -> dict[Any, RowCounts]:
-    """Returns the snapshots of rows that store less."""
-    return {
-        pk: snapshots[pk]
-        for pk, row in rows.items()
-        if row.views < snapshots[pk].views or row.visitors < snapshots[pk].visitors
-    }
-
-
-def _write_portable(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
-    """Raises rows of a Tracked model in databases other than PostgreSQL, and rows of our own table in all of them."""
-    present = stored(model, list(snapshots))
-    behind = free = _behind(present, snapshots)
-    if issubclass(model, Tracked):
-        free = _raise_unlocked(model, behind)
-    else:
-        rows = [(key, *new) for key, new in zip(_keys(model, behind), behind.values(), strict=True)]
-        databases.upsert(SubjectCount, ("subject",), COUNTS, rows=rows, is_each=True)
-    ahead = [pk for pk, row in present.items() if row.views > snapshots[pk].views]
-    missing = [pk for pk in snapshots if pk not in present]
-    return Written(list(free), ahead, missing, [pk for pk in behind if pk not in free])
-
-
-def _raise_unlocked(model: type[Tracked], behind: dict[Any, RowCounts]) -> dict[Any, RowCounts]:
-    connection, free = databases.of(model), behind
-    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        if connection.features.has_select_for_update_skip_locked:
-            unlocked = databases.unlocked(model).filter(pk__in=list(behind)).values_list("pk", flat=True)
-            free = {pk: behind[pk] for pk in unlocked}
-        parameters = [
-            (new.views, new.views, new.visitors, new.visitors, value)
-            for value, new in zip(_prepared(model, free), free.values(), strict=True)
-        ]
-        cursor.executemany(databases.STATEMENTS["raise_counts_portable"].format_map(_names(model)), parameters)
-    return free
+def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
+    """Raises rows that store less and are not locked. Returns their keys, with True for those with more views."""
+    connection, pk = databases.of(table), table._meta.pk
+    prepared = {pk.get_db_prep_value(key, connection): key for key in new}
+    fields: list[Any] = [pk, *map(table._meta.get_field, COUNTS)]
+    names = map(connection.ops.quote_name, (table._meta.db_table, *(field.column for field in fields)))
+    words = dict(zip(("table", "pk", "views", "visitors"), names, strict=True))
+    if connection.vendor == "postgresql":
+        keys, *counts = map(databases.array, (list(prepared), *zip(*new.values(), strict=True)))
+        statement = databases.STATEMENTS["raise_counts_postgresql"]
+        with connection.cursor() as cursor:
+            cursor.execute(statement.format(**words, pk_type=pk.rel_db_type(connection)), [keys, *counts, keys])
+            return {prepared[key]: is_ahead for key, is_ahead in cursor.fetchall()}
+    less = {key: row for key, row in stored(table, list(new)).items() if _is_less(row, new[key])}
+    with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
+        unlocked = {*databases.unlocked(table).filter(pk__in=list(less)).values_list("pk", flat=True)}
+        raised = {key: row.views > new[key].views for key, row in less.items() if key in unlocked}
+        changes = [{**new[key]._asdict(), "pk": value} for value, key in prepared.items() if key in raised]
+        if changes:
+            cursor.executemany(databases.STATEMENTS["raise_counts"].format_map(words), changes)
+    return raised
 
 
 def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
@@ -217,20 +187,3 @@ def zero(model: type[Model], pks: Iterable[Any]) -> None:
 def _keys(model: type[Model], pks: Iterable[Any]) -> list[Any]:
     """Returns the primary keys, in the table that holds the counts, of rows of the model."""
     return [*pks] if issubclass(model, Tracked) else [subject_column(subject_of_row(model, pk)) for pk in pks]
-
-
-def _names(model: type[Tracked]) -> dict[str, Any]:
-    """Returns the quoted names of the table, its primary key and its two counts, and the type of the primary key."""
-    connection, options = databases.of(model), model._meta
-    fields: list[Any] = [options.pk, *map(options.get_field, COUNTS)]
-    names = map(connection.ops.quote_name, (options.db_table, *(field.column for field in fields)))
-    found = dict(zip(("table", "pk", "views", "visitors"), names, strict=True))
-    return {**found, "pk_type": options.pk.rel_db_type(connection)}
-
-
-def _prepared(model: type[Tracked], pks: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Returns the primary keys by the values that the database knows them by."""
-    if set(map(type, pks)) == {int}:
-        return dict(zip(pks, pks, strict=True))
-    connection = databases.of(model)
-    return {model._meta.pk.get_db_prep_value(pk, connection): pk for pk in pks}

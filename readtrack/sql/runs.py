@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, Max, QuerySet
 
 from readtrack.conf import conf
-from readtrack.models import FlushRun, KnownEpoch, Note, Reset
+from readtrack.models import FlushRun, KnownEpoch, Note
 from readtrack.sql import databases
 from readtrack.store import keys
 from readtrack.store.counters import Epoch
@@ -24,16 +24,36 @@ class SqlEpoch:
         self._names: dict[str, int] = {}  # by tag
 
     def known(self, epochs: Iterable[Epoch]) -> dict[str, Epoch]:
-        """Returns what SQL knows of the lists of these epochs, by tag."""
-        found = known_epochs(epochs)
+        """Returns what SQL knows of the lists of these epochs, by the tags of their partitions."""
+        rows, origins = databases.rows(KnownEpoch), {epoch.tag: epoch.origin for epoch in epochs}
+        found: dict[str, Epoch] = {}
+        if any(origins.values()):
+            named = rows.filter(origin__in=[*filter(None, origins.values())])
+            for tag, origin, epoch, until in named.values_list("tag", "origin", "epoch", "until"):
+                if origins.get(tag) == origin:
+                    found[tag] = Epoch(origin, epoch, until=until, tag=tag)
+        if not all(origins.values()):
+            # These lists lost their epochs. What they hold may be as old as anything that was settled.
+            for tag, until in rows.values_list("tag").annotate(newest=Max("until")):
+                if origins.get(tag) == 0 and until:
+                    found[tag] = Epoch(current=-1, until=until, tag=tag)
         self._names.update((tag, epoch.current) for tag, epoch in found.items())
         return found
 
     def advance(self, epochs: Iterable[Epoch]) -> bool:
         """Tells SQL of epochs that follow the newest it knows. Returns False if Redis has to be settled first."""
-        is_known = True
+        is_known, rows = True, databases.rows(KnownEpoch)
         for epoch in epochs:
-            if epoch.current == self._names.get(epoch.tag, -1) or _tell(epoch):
+            if epoch.current == self._names.get(epoch.tag, -1):
+                continue
+            named = rows.filter(tag=epoch.tag, origin=epoch.origin)
+            values = {"epoch": epoch.current, "until": epoch.until}
+            if epoch.current:
+                row, is_new = named.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
+                is_told = is_new or row.epoch == epoch.current or named.filter(epoch=epoch.previous).update(**values)
+            else:  # nothing was settled in it yet
+                is_told = epoch.origin and not named.exists()
+            if is_told:
                 self._names[epoch.tag] = epoch.current
             else:
                 is_known = False
@@ -49,23 +69,6 @@ def flush_and_notes(since: date, until: date) -> tuple[FlushRun | None, list[tup
     return (rows[0] if rows[0].pk else None), notes
 
 
-def known_epochs(epochs: Iterable[Epoch]) -> dict[str, Epoch]:
-    """Returns what SQL knows of the lists of these epochs, by the tags of their partitions."""
-    rows, origins = databases.rows(KnownEpoch), {epoch.tag: epoch.origin for epoch in epochs}
-    found: dict[str, Epoch] = {}
-    if any(origins.values()):
-        named = rows.filter(origin__in=[*filter(None, origins.values())])
-        for tag, origin, epoch, until in named.values_list("tag", "origin", "epoch", "until"):
-            if origins.get(tag) == origin:
-                found[tag] = Epoch(origin, epoch, until=until, tag=tag)
-    if not all(origins.values()):
-        # These lists lost their epochs. What they hold may be as old as anything that was settled.
-        for tag, until in rows.values_list("tag").annotate(newest=Max("until")):
-            if origins.get(tag) == 0 and until:
-                found[tag] = Epoch(current=-1, until=until, tag=tag)
-    return found
-
-
 def lock_epoch() -> None:
     """Locks a row until the transaction ends; other writers of history wait."""
     lock = databases.rows(KnownEpoch).filter(origin=LOCK)
@@ -74,22 +77,8 @@ def lock_epoch() -> None:
         lock.update(epoch=F("epoch"))
 
 
-def _tell(epoch: Epoch) -> bool:
-    known, name = databases.rows(KnownEpoch), {"tag": epoch.tag, "origin": epoch.origin}
-    if not epoch.current:  # nothing was settled in it yet
-        return bool(epoch.origin) and not known.filter(**name).exists()
-    values = {"epoch": epoch.current, "until": epoch.until}
-    row, is_new = known.get_or_create(**name, defaults=values)
-    if is_new or row.epoch == epoch.current:
-        return True
-    return bool(known.filter(**name, epoch=epoch.previous).update(**values))
-
-
 def last_good() -> FlushRun | None:
-    """Returns the newest flush that ended well; of flushes in parts the oldest of those that are a partition's newest.
-
-    Returns None if a partition was never flushed.
-    """
+    """Returns the oldest of the flushes that are the newest good ones of a partition; None if one was never flushed."""
     last = ended_well().order_by().values("part").annotate(last=Max("pk")).values("last")
     newest: dict[str, FlushRun] = {}
     for run in ended_well(pk__in=last):
@@ -105,9 +94,3 @@ def ended_well(**of: Any) -> "QuerySet[FlushRun]":
 def late_after() -> timedelta:
     """Returns the age after which a flush is late: three intervals, because one tick may be dropped."""
     return timedelta(seconds=3 * conf.FLUSH_INTERVAL)
-
-
-def resets(*, since: int) -> dict[str, int]:
-    """Returns the subjects that were reset after that time (µs), and when."""
-    rows = databases.rows(Reset).filter(redis_time__gt=since)
-    return dict(rows.values_list("full_subject", "redis_time"))

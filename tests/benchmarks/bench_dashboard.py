@@ -22,6 +22,7 @@ from tests.benchmarks import million
 from tests.benchmarks.bench_page import round_trips
 from tests.benchmarks.measuring import table
 from tests.site.models import Article
+from tests.support.divided import unite
 from tests.support.factories import BROWSER
 
 DASHBOARD = "/admin/readtrack/dashboard/"
@@ -56,7 +57,7 @@ def main() -> None:
     with override_settings(READTRACK={"DIMENSIONS": [*BUILT_IN][:3], "TIMEOUT": 10.0}):
         popular.renew(at=now)
         measure(f"{million.ARTICLES:,} articles, {rows:,} rows of history")
-    partitions.unite(connection)
+    unite(connection)
     million.empty()
 
 

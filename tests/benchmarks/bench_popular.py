@@ -17,6 +17,7 @@ from readtrack.subjects import subject_of
 from tests.benchmarks.measuring import table
 from tests.site.models import Category, Post
 from tests.support import factories
+from tests.support.divided import unite
 
 POSTS = int(os.environ.get("READTRACK_BENCHMARK_POPULAR", "1000000"))
 DAYS = 90
@@ -32,7 +33,7 @@ def main() -> None:
     partitions.add_months(at=now)
     rows = _fill(buckets.hour_index(now))
     _measured(f"{POSTS:,} posts, {rows:,} rows of history, divided by month", now)
-    partitions.unite(connection)
+    unite(connection)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE readtrack_history")
     table("History in one table", [("", "took", "at most"), *_renewed(now)])

@@ -11,10 +11,10 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
-from readtrack.flush import archiving
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor, user_id
 from readtrack.models import Archive, Breakdown, FlushRun
+from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -274,16 +274,16 @@ def test_views_of_an_idle_subject_at_the_last_moment_are_not_lost(
     _archive()
     Archive.objects.update(hour=1)
     redis.delete(*redis.keys("trending:*"))
-    read = archiving._live_hashes
+    read = scripts.run_all
 
-    def be_late(subjects: Any) -> Any:
-        found = read(subjects)
-        if subjects:
-            monkeypatch.setattr(archiving, "_live_hashes", read)
+    def be_late(*calls: Any, **kwargs: Any) -> Any:
+        found = read(*calls, **kwargs)
+        if any(call.script == "hashes" for call in calls):
+            monkeypatch.setattr(scripts, "run_all", read)
             deed(redis, post)
         return found
 
-    monkeypatch.setattr(archiving, "_live_hashes", be_late)
+    monkeypatch.setattr(scripts, "run_all", be_late)
     _archive()
     flush()
     clicks = Breakdown.objects.get(kind="funnel", field="click").count

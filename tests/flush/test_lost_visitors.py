@@ -8,10 +8,10 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.flush import merging
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, FlushRun
+from readtrack.store import counters
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -128,14 +128,14 @@ def test_visitors_who_come_during_a_lift_are_not_lost(
         come(post, range(6, 10))
     flush()
     restore(redis, snapshot)
-    lift = merging._lift
+    lift = counters.lift
 
-    def be_late(found: Any) -> int:
-        monkeypatch.setattr(merging, "_lift", lift)
+    def be_late(stored: Any) -> Any:
+        monkeypatch.setattr(counters, "lift", lift)
         come(post, range(20, 25))
-        return lift(found)
+        return lift(stored)
 
-    monkeypatch.setattr(merging, "_lift", be_late)
+    monkeypatch.setattr(counters, "lift", be_late)
     assert flush().lifted
     flush()
     assert (stored(post), visitors(post)) == (22, 15)

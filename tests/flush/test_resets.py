@@ -1,5 +1,6 @@
 """A reset lasts, even if a flush or a snapshot still holds the old count."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from readtrack.flush import merging, resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
-from readtrack.sql import history, runs
+from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import keys, lifecycle
+from readtrack.store import keys, lifecycle, scripts
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
@@ -93,16 +94,17 @@ def test_a_flush_that_is_late_to_bring_a_row_down_takes_nothing_that_was_counted
 ) -> None:
     tracker.reset_views(post)
     Post.objects.filter(pk=post.pk).update(view_count=5)
-    read = resets._live
+    read = scripts.run_all
 
-    def be_late(subjects: list[str]) -> Any:
-        found = read(subjects)
-        monkeypatch.undo()
-        view(post)
-        flush()
+    def be_late(*calls: Any, **kwargs: Any) -> Any:
+        found = read(*calls, **kwargs)
+        if any(call.script == "totals" for call in calls):
+            monkeypatch.undo()
+            view(post)
+            flush()
         return found
 
-    monkeypatch.setattr(resets, "_live", be_late)
+    monkeypatch.setattr(scripts, "run_all", be_late)
     flush()
     assert counts(post) == (1, 1)
 
@@ -208,13 +210,14 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
     redis.flushdb()
     view(post)
 
-    def be_late(*, since: int) -> dict[str, int]:
+    def be_late(tags: Sequence[str]) -> dict[str, lifecycle.FlushMemory]:
         monkeypatch.undo()
+        found = lifecycle.flush_memories(tags)
         flush()
         view(post)
-        return runs.resets(since=since)
+        return found
 
-    monkeypatch.setattr(runs, "resets", be_late)
+    monkeypatch.setattr(lifecycle, "flush_memories", be_late)
     flush()
     assert counts(post)[0] == 6
 

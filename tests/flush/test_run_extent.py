@@ -10,7 +10,6 @@ from readtrack import buckets, tracker
 from readtrack.flush import merging, run
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.sql import runs
 from readtrack.store import lifecycle
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -144,7 +143,7 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
     assert flush(only_changed=True).kind == Kind.FULL
 
 
-@pytest.mark.parametrize(("module", "name"), [(runs, "resets"), (lifecycle, "resets")], ids=["begins", "ends"])
+@pytest.mark.parametrize(("module", "name"), [(run, "server_time"), (lifecycle, "resets")], ids=["begins", "ends"])
 def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
 ) -> None:
@@ -155,10 +154,10 @@ def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     flush()
     go_on = getattr(module, name)
 
-    def restore_first(*args: Any, **kwargs: Any) -> None:
+    def restore_first(*args: Any, **kwargs: Any) -> Any:
         monkeypatch.undo()
         restore(redis, snapshot)
-        go_on(*args, **kwargs)
+        return go_on(*args, **kwargs)
 
     monkeypatch.setattr(module, name, restore_first)
     kinds = [flush(only_changed=True).kind for _ in range(3)]

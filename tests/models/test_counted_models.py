@@ -18,7 +18,7 @@ from readtrack.dashboard.numbers import Numbers
 from readtrack.dashboard.scope import Scope
 from readtrack.flush.run import flush
 from readtrack.models import History, SubjectCount
-from readtrack.sql import databases, row_counts
+from readtrack.sql import row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, is_counted, subject_of
 from tests.imports import weblogs
@@ -99,12 +99,12 @@ def test_each_count_is_raised_for_itself_and_none_is_lowered() -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_an_upsert_that_comes_second_takes_nothing_back() -> None:
+def test_a_write_that_comes_second_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two flushes read the row before either writes it."""
     gadget = Gadget.objects.create(name="A")
-    row = (subject_of(gadget),)
+    monkeypatch.setattr(row_counts, "stored", lambda model, pks: dict.fromkeys(pks, RowCounts(0, 0)))
     for new in ((10, 5), (9, 6), (8, 4)):
-        databases.upsert(SubjectCount, ("subject",), ("view_count", "visitor_count"), rows=[(*row, *new)], is_each=True)
+        row_counts.write(Gadget, {gadget.pk: RowCounts(*new)})
     assert held(gadget) == (10, 6)
 
 

@@ -52,8 +52,8 @@ def written(posts: Sequence[Any], rows: list[tuple[int, int, int, int, int]], *,
 
 
 def added_up(posts: Sequence[Any], *, since: int, until: int) -> list[tuple[Any, int]]:
-    rows = {post: history.absolute(History, subject_of(post), since=since, until=until) for post in posts}
-    found = [(post, views) for post, sums in rows.items() if (views := sum(sums.by_hour().values()))]
+    rows = history.sums([*map(subject_of, posts)], since=since, until=until)
+    found = [(post, views) for post in posts if (views := sum(rows[subject_of(post)].by_hour().values()))]
     return sorted(found, key=lambda pair: (pair[1], pair[0].pk), reverse=True)
 
 

@@ -13,7 +13,7 @@ from readtrack.flush import archiving, merging
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, KnownEpoch
-from readtrack.sql.runs import SqlEpoch, known_epochs
+from readtrack.sql.runs import SqlEpoch
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
@@ -126,7 +126,7 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     [(_, present)] = counters.unsettled(until=server_time(patient=True), tags=[tag])
     # A flush that read the list before the second post was on it.
     base = merging._stored([subject_of(first)])
-    _, told = scripts.run(counters.settle(base, epoch=present, known=known_epochs([present])[tag]))
+    _, told = scripts.run(counters.settle(base, epoch=present, known=SqlEpoch().known([present])[tag]))
     assert SqlEpoch().advance([told])
     unsettled = dump(redis)
     restore(redis, settled)
@@ -149,12 +149,12 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     snapshot: Dump = {}
     keep = archiving.store_breakdowns
 
-    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, at: int) -> None:
+    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, hour: int) -> None:
         redis.delete(f"funnel:{subject_of(post)}")
         click(post, "b")
         snapshot.update(dump(redis))
         settle_and_die(post)
-        keep([subject_of(post)], epoch, at=at)
+        keep([subject_of(post)], epoch, hour=hour)
         raise ValueError("killed here")
 
     with monkeypatch.context() as patched:
@@ -176,7 +176,7 @@ def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Red
         flush()
     merging.settle(epoch)
     current = scripts.run(counters.epoch(keys.tag(subject_of(post))))
-    assert known_epochs([current]) == {current.tag: current._replace(previous=0)}
+    assert SqlEpoch().known([current]) == {current.tag: current._replace(previous=0)}
     redis.delete(f"views:total:{subject_of(post)}")
     view(post)
     flush()
@@ -351,7 +351,7 @@ def set_back(redis: Redis, seconds: int) -> None:
 
 def known(origin: int) -> Epoch | None:
     """Returns what SQL knows of the list with that origin."""
-    return known_epochs([Epoch(origin)]).get("")
+    return SqlEpoch().known([Epoch(origin)]).get("")
 
 
 def settle_and_die(post: Post) -> Epoch:
@@ -360,7 +360,7 @@ def settle_and_die(post: Post) -> Epoch:
     Returns what it would have told.
     """
     [(names, epoch)] = counters.unsettled(until=server_time(patient=True), tags=[keys.tag(subject_of(post))])
-    bases, known = merging._stored(names), known_epochs([epoch]).get(epoch.tag)
+    bases, known = merging._stored(names), SqlEpoch().known([epoch]).get(epoch.tag)
     settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known))
     assert settled == 1
     return present

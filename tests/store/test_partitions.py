@@ -13,7 +13,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.models import History, Import, KnownEpoch
-from readtrack.sql.runs import SqlEpoch, known_epochs
+from readtrack.sql.runs import SqlEpoch
 from readtrack.store import clock, counters, imports, keys, lifecycle, recording, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch
@@ -102,7 +102,7 @@ def test_what_sql_knows_of_another_list_of_a_partition_is_not_taken_for_its_pres
     one, two, *_ = keys.tags()
     for tag, origin, epoch in ((one, 1, 11), (two, 2, 22), (one, 2, 33)):
         KnownEpoch.objects.create(tag=tag, origin=origin, epoch=epoch)
-    found = known_epochs([Epoch(1, tag=one), Epoch(2, tag=two)])
+    found = SqlEpoch().known([Epoch(1, tag=one), Epoch(2, tag=two)])
     assert {tag: epoch.current for tag, epoch in found.items()} == {one: 11, two: 22}
 
 
@@ -169,7 +169,7 @@ def test_a_reset_stays_a_reset(posts: list[Post]) -> None:
 def test_lists_that_began_in_the_same_microsecond_have_epochs_of_their_own() -> None:
     first, second = (Epoch(7, current, tag=tag) for current, tag in ((1, ":{rt01}"), (2, ":{rt02}")))
     assert SqlEpoch().advance([first, second])
-    assert known_epochs([first, second]) == {":{rt01}": first, ":{rt02}": second}
+    assert SqlEpoch().known([first, second]) == {":{rt01}": first, ":{rt02}": second}
     assert KnownEpoch.objects.count() == 2
 
 

@@ -248,7 +248,7 @@ class Books:
         present = buckets.hour_index(buckets.now())
         answers = scripts.run_all(*counters.model_hours([MODEL], range(present - 23, present + 1)))
         for model, found in counters.by_model(answers).items():
-            hours = history.absolute(History, model, since=present - 24, until=present + 2).by_hour()
+            hours = history.sums([model], since=present - 24, until=present + 2)[model].by_hour()
             for hour, total in found.items():
                 assert total == (hours.get(hour, 0), True), "Redis and history differ"
 

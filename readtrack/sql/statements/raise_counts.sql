@@ -1,23 +1,6 @@
--- Raises rows that store less. PostgreSQL answers in arrays, and only about rows that are not as expected.
--- Parameters: primary keys, views, visitors, primary keys, number of rows.
-WITH new AS (
-    SELECT row.{pk} AS pk, new.views, new.visitors
-    FROM {table} AS row
-    JOIN unnest(%s::{pk_type}[], %s::bigint[], %s::bigint[]) AS new(pk, views, visitors)
-        -- The condition on the key stands twice, because PostgreSQL would otherwise read all of a large table.
-        ON row.{pk} = new.pk AND row.{pk} = ANY(%s::{pk_type}[])
-    WHERE row.{views} < new.views OR row.{visitors} < new.visitors
-    -- An UPDATE alone would wait for a row that is locked elsewhere, and hold the locks of all others meanwhile.
-    FOR NO KEY UPDATE OF row SKIP LOCKED
-), raised AS (
-    UPDATE {table} AS row
-    SET {views} = GREATEST(row.{views}, new.views), {visitors} = GREATEST(row.{visitors}, new.visitors)
-    FROM new
-    WHERE row.{pk} = new.pk
-    RETURNING row.{pk} AS pk, row.{views} > new.views AS is_ahead
-)
-SELECT
-    CASE WHEN count(*) < %s THEN array_agg(pk) END,
-    array_agg(pk) FILTER (WHERE is_ahead),
-    count(*)
-FROM raised
+-- Both counts only rise, so a row that another flush raises meanwhile keeps the higher number.
+UPDATE {table}
+SET
+    {views} = CASE WHEN {views} < %(views)s THEN %(views)s ELSE {views} END,
+    {visitors} = CASE WHEN {visitors} < %(visitors)s THEN %(visitors)s ELSE {visitors} END
+WHERE {pk} = %(pk)s

@@ -1,1 +1,0 @@
-SELECT {pk}, {views}, {visitors} FROM {table} WHERE {pk} = ANY(%s::{pk_type}[])
