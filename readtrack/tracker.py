@@ -20,7 +20,7 @@ from readtrack.store import clock, day_keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.lifecycle import erase as erase
 from readtrack.store.recording import record as record
-from readtrack.store.skips import NAMED, skip_buffer
+from readtrack.store.skips import NAMED, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
 from readtrack.unread import mark_unread as mark_unread
 from readtrack.unread import publish as publish
@@ -34,7 +34,7 @@ def skip(
     """Counts refused views, with `agent` robots by name, too; unless `is_alone` they wait for the request's hit."""
     skipped = dict.fromkeys(views, reason)
     names = [reason, NAMED + bots.name_of(agent)] if reason == "bot" and agent is not None else [reason]
-    skip_buffer.add(names * len(skipped), at=at or clock.now())
+    skip_buffer.add(key_of(at or clock.now()), names * len(skipped))
     if is_alone and skip_buffer.is_due and not (conf.BUFFER and hit_buffer.send_skips()):
         skip_buffer.send_rest()
     return Outcome((), skipped)

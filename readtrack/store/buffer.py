@@ -98,7 +98,7 @@ class HitBuffer:
         if self._thread is None and not self._start():
             return None
         if watch.found:
-            skip_buffer.add((), at=hit.at)
+            skip_buffer.add(key_of(hit.at), ())
         # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3 µs.
         waiting = hit.plain if keys.tenant_function() is None else Waiting.of(hit.named)
         with self._lock:
@@ -223,7 +223,7 @@ class HitBuffer:
             return False
         for hit, reasons in zip(hits, refused, strict=True):
             if reasons and not Hit.of_plain(hit).by_script:
-                skip_buffer.count(key_of(hit[AT]), reasons)
+                skip_buffer.add(key_of(hit[AT]), reasons)
                 self._work.set()
         return True
 
@@ -250,7 +250,7 @@ class HitBuffer:
                 if len(reasons) < views:
                     counted.add(place)
                 if reasons and batch[place].skips:
-                    skip_buffer.count(batch[place].skips, reasons)
+                    skip_buffer.add(batch[place].skips, reasons)
                     self._work.set()
         for place, rest in silent.items():
             later = None if place in counted else batch[place].back
@@ -280,7 +280,7 @@ class HitBuffer:
         """Counts what was sent first before that time as errors."""
         for waiting in self._batch:
             if waiting.skips and waiting.sent < before:
-                skip_buffer.count(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
+                skip_buffer.add(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
         self._batch = [waiting for waiting in self._batch if waiting.sent >= before]
 
 

@@ -18,7 +18,7 @@ from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques
 from readtrack.store.counters import Name
 from readtrack.store.scripts import Call
-from readtrack.store.skips import skip_buffer
+from readtrack.store.skips import key_of, skip_buffer
 from readtrack.subjects import enters_funnel, model_with_label
 
 NO_LIMIT = keys.ROBOT - 1
@@ -64,7 +64,7 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     outcome = answers[0] if views == 1 and not hits else _together(hit, answers[:views])
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.found:
-        skip_buffer.add(skipped.values(), at=hit.at)
+        skip_buffer.add(key_of(hit.at), skipped.values())
     if hit.reads:
         outcome = outcome._replace(read=tuple(chain.from_iterable(answers[views:reads])))
     if taken:

@@ -5,7 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timezone
 from threading import Lock
 from typing import Any
 
@@ -39,18 +39,14 @@ class SkipBuffer:
         self.skips = Counter[tuple[str, str]]()
         self._sent = -INTERVAL
 
-    def add(self, reasons: Iterable[str], *, at: datetime) -> None:
+    def add(self, key: str, names: Iterable[str]) -> None:
         """Adds skips by reason, robots by name, and what the watch over addresses noticed since the last call."""
         if watch.found:
             notices, watch.found = watch.found, set()
-            reasons = (*reasons, *notices)
-        self.count(key_of(at), reasons)  # now, because another tenant's hit may send them
-
-    def count(self, key: str, names: Iterable[str]) -> None:
-        """Adds a skip, a robot or a notice of each name to those of a key."""
+            names = (*names, *notices)
         with self._lock:
             for name in names:
-                is_further = name.startswith(NAMED) and len(self.skips) >= MOST and (key, name) not in self.skips
+                is_further = len(self.skips) >= MOST and name.startswith(NAMED) and (key, name) not in self.skips
                 self.skips[key, OTHER if is_further else name] += 1
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
@@ -109,9 +105,9 @@ def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
 
 def key_of(at: datetime) -> str:
     """Returns the key of the skips of that hour."""
-    return _of_hour(buckets.hour_index(at), keys.prefix())
+    return _of_hour(at, keys.prefix())
 
 
 @cached_setting()
-def _of_hour(index: int, prefix: str) -> str:  # by the prefix, too, which tenants differ in
-    return keys.skips(keys.tags()[0], buckets.hour_bucket(buckets.hour_start(index)))
+def _of_hour(at: datetime, prefix: str) -> str:  # by the prefix, too, which tenants differ in
+    return keys.skips(keys.tags()[0], buckets.hour_bucket(at.astimezone(timezone.utc)))

@@ -439,7 +439,7 @@ def test_without_a_server_that_knows_slots_pages_show_what_sql_has(
 
 def test_skips_wait_for_the_server_that_keeps_them(cluster: ValkeyCluster, posts: list[Post], noon: datetime) -> None:
     kept = key_slot(key_of(noon).encode()) // (16384 // SHARDS + 1)
-    skip_buffer.add(["rate"], at=noon)
+    skip_buffer.add(key_of(noon), ["rate"])
     [post, *_] = [post for post in posts if owner(cluster, post) != kept]
     total = counters.totals([subject_of(post)])
     with paused(cluster, kept):
@@ -493,7 +493,7 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
     buffer._thread = current_thread()  # nobody else sends
     reports.views(posts)
     with paused(cluster, silent):
-        skip_buffer.add(["rate"], at=noon)
+        skip_buffer.add(key_of(noon), ["rate"])
         for post in posts:
             buffer.add(factories.hit(subject_of(post)))
         buffer.add(factories.hit(subject_of(late[0]), *{subject_of(post) for post in posts} - {subject_of(late[0])}))

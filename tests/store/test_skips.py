@@ -37,7 +37,7 @@ def test_the_first_skip_is_told_at_once_and_a_flood_once_a_second(redis: Redis, 
 
 
 def test_waiting_skips_are_sent_with_the_next_view(redis: Redis, noon: datetime) -> None:
-    skip_buffer.add(["bot", "bot", "status"], at=noon)
+    skip_buffer.add(key_of(noon), ["bot", "bot", "status"])
     hit = factories.hit("site.post:1")
     assert tracker.record(hit).counted == ("site.post:1",)
     assert redis.hgetall("views:skips:2026112012") == {"bot": "2", "status": "1"}
@@ -55,7 +55,7 @@ def test_rates_and_repeats_are_counted(noon: datetime) -> None:
 
 def test_hours_are_kept_apart_and_added_up(noon: datetime) -> None:
     for back in (0, 1, 23, 24):
-        skip_buffer.add(["bot"], at=noon - back * HOUR)
+        skip_buffer.add(key_of(noon - back * HOUR), ["bot"])
     skip_buffer.send()
     assert [reports.skips(hours, at=noon)["bot"] for hours in (1, 2, 24, 25)] == [1, 2, 3, 4]
 
@@ -87,7 +87,7 @@ def test_views_that_redis_could_not_take_are_errors(settings: Settings, client: 
 
 def test_the_number_of_waiting_skips_is_bounded(noon: datetime) -> None:
     for back in range(500, -1, -1):
-        skip_buffer.add(["bot", "status"], at=noon - back * HOUR)
+        skip_buffer.add(key_of(noon - back * HOUR), ["bot", "status"])
     assert len(skip_buffer.skips) <= HOURS * len(REASONS)
     skip_buffer.send()
     assert reports.skips(48, at=noon)["bot"] == 48
@@ -114,7 +114,7 @@ def test_robots_can_fill_neither_redis_nor_the_process_with_names(sendings: int,
 def test_names_that_wait_for_many_hours_cost_no_reason(noon: datetime) -> None:
     some = [key_of(noon - back * HOUR) for back in range(24)]
     for key in some:
-        skip_buffer.count(key, ["bot", "bot:GPTBot", "bot:curl", "repeat"])
+        skip_buffer.add(key, ["bot", "bot:GPTBot", "bot:curl", "repeat"])
     assert [skip_buffer.skips[key, "bot"] for key in some] == [1] * 24
     assert sum(count for (_, name), count in skip_buffer.skips.items() if name.startswith("bot:")) == 2 * 24
 
@@ -141,14 +141,14 @@ def test_a_script_that_the_server_does_not_know_yet_makes_no_view_twice(redis: R
     tracker.record(factories.hit("site.post:2", at=noon))
     redis.script_flush()
     redis.script_load(scripts._source("record"))
-    skip_buffer.add(["bot"], at=noon)
+    skip_buffer.add(key_of(noon), ["bot"])
     assert tracker.record(factories_hit).counted == ("site.post:1",)
     assert reports.skips(at=noon)["bot"] == 1
 
 
 def test_an_answer_that_is_an_error_is_raised(redis: Redis, noon: datetime) -> None:
     redis.set("views:skips:2026112012", "no hash")
-    skip_buffer.add(["bot"], at=noon)
+    skip_buffer.add(key_of(noon), ["bot"])
     with pytest.raises(connection.RedisError):
         skip_buffer.send()
     redis.delete("views:skips:2026112012")
@@ -165,10 +165,10 @@ def test_a_forked_process_does_not_send_what_its_parent_counted(forks: Forks) ->
     """The process forks while the buffer is locked, as another thread may leave it, so the child has a locked copy."""
     code = """
 for _ in range(3): tracker.skip(['a'], 'bot')
-from readtrack.store.skips import skip_buffer
+from readtrack.store.skips import key_of, skip_buffer
 with skip_buffer._lock:
     child = os.fork()
-    if not child: skip_buffer.add(['status'], at=buckets.now())
+    if not child: skip_buffer.add(key_of(buckets.now()), ['status'])
 if child: assert os.waitpid(child, 0)[1] == 0
 """
     _run(code, forks)
@@ -184,7 +184,7 @@ def _run(code: str, forks: Forks) -> None:
 def test_a_process_that_ends_without_redis_ends_quietly(settings: Settings, noon: datetime) -> None:
     there = settings.CACHES
     settings.CACHES = NOWHERE
-    skip_buffer.add(["bot"], at=noon)
+    skip_buffer.add(key_of(noon), ["bot"])
     skip_buffer.send_rest()
     settings.CACHES = there
     for _ in range(2):  # the second time there is nothing left
