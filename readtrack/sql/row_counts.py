@@ -127,30 +127,29 @@ def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
     """Raises the rows that store less. Waits for no row that is locked elsewhere. A conflict is the caller's."""
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     pks = dict(sorted(zip(_keys(model, snapshots), snapshots, strict=True)))
-    present: dict[Any, RowCounts] = {}
     if table_of(model) is SubjectCount:
-        present = stored(model, list(snapshots))
-        pks = {key: pk for key, pk in pks.items() if pk in present and _is_less(present[pk], snapshots[pk])}
-        new = [key for key, pk in pks.items() if not any(present[pk])]
+        known = stored(model, list(snapshots))
+        pks = {key: pk for key, pk in pks.items() if pk in known and _is_less(known[pk], snapshots[pk])}
+        new = [key for key, pk in pks.items() if not any(known[pk])]
         rows = (SubjectCount(subject=key, view_count=0, visitor_count=0) for key in new)
         databases.rows(SubjectCount).bulk_create(rows, ignore_conflicts=True)
-    found, risen = _raise(table_of(model), {key: snapshots[pk] for key, pk in pks.items()}) if pks else ({}, ())
-    present.update((pks[key], row) for key, row in found.items())
-    raised = dict.fromkeys(pks[key] for key in risen)
-    ahead = [pk for pk, row in present.items() if row.views > snapshots[pk].views]
-    missing = [pk for pk in snapshots if pk not in present]
-    locked = [pk for pk, row in present.items() if pk not in raised and _is_less(row, snapshots[pk])]
-    return Written(list(raised), ahead, missing, locked)
+    risen = _raise(table_of(model), {key: snapshots[pk] for key, pk in pks.items()}) if pks else {}
+    raised = {pks[key]: is_ahead for key, is_ahead in risen.items()}
+    rest = stored(model, [pk for pk in snapshots if pk not in raised])
+    ahead = [pk for pk, is_ahead in raised.items() if is_ahead]
+    ahead += (pk for pk, row in rest.items() if row.views > snapshots[pk].views)
+    missing = [pk for pk in snapshots if pk not in raised and pk not in rest]
+    return Written(list(raised), ahead, missing, [pk for pk, row in rest.items() if _is_less(row, snapshots[pk])])
 
 
 def _is_less(row: RowCounts, new: RowCounts) -> bool:
     return row.views < new.views or row.visitors < new.visitors
 
 
-def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> tuple[dict[Any, RowCounts], Sequence[Any]]:
-    """Raises rows that store less and are not locked. Returns what all stored before, and the keys of the raised."""
+def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
+    """Raises rows that store less and are not locked. Returns their keys, with True for those with more views."""
     connection, pk = databases.of(table), table._meta.pk
-    is_number = set(map(type, new)) == {int}
+    is_number = set(map(type, new)) == {int}  # as most keys are
     prepared = {key if is_number else pk.get_db_prep_value(key, connection): key for key in new}
     fields: list[Any] = [pk, *map(table._meta.get_field, COUNTS)]
     names = map(connection.ops.quote_name, (table._meta.db_table, *(field.column for field in fields)))
@@ -159,18 +158,19 @@ def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> tuple[dict[Any, 
         keys, *counts = map(databases.array, (list(prepared), *zip(*new.values(), strict=True)))
         statement = databases.STATEMENTS["raise_counts_postgresql"]
         with connection.cursor() as cursor:
-            cursor.execute(statement.format(**words, pk_type=pk.rel_db_type(connection)), [keys, *counts, keys, keys])
-            rows = [(prepared[key], *others) for key, *others in cursor.fetchall()]
-        return {key: RowCounts(*both) for key, _, *both in rows}, [key for key, is_raised, *_ in rows if is_raised]
-    present = stored(table, list(new))
-    less = [key for key, row in present.items() if _is_less(row, new[key])]
+            statement = statement.format(**words, pk_type=pk.rel_db_type(connection))
+            cursor.execute(statement, [keys, *counts, keys, len(new)])
+            some, ahead = cursor.fetchone()
+        raised = dict.fromkeys(new if some is None else map(prepared.__getitem__, some), False)
+        return raised | dict.fromkeys(map(prepared.__getitem__, ahead or ()), True)
+    less = {key: row for key, row in stored(table, list(new)).items() if _is_less(row, new[key])}
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        unlocked = {*databases.unlocked(table).filter(pk__in=less).values_list("pk", flat=True)}
-        raised = [key for key in less if key in unlocked]
-        changes = [{**new[key]._asdict(), "pk": value} for value, key in prepared.items() if key in unlocked]
+        unlocked = {*databases.unlocked(table).filter(pk__in=list(less)).values_list("pk", flat=True)}
+        raised = {key: row.views > new[key].views for key, row in less.items() if key in unlocked}
+        changes = [{**new[key]._asdict(), "pk": value} for value, key in prepared.items() if key in raised]
         if changes:
             cursor.executemany(databases.STATEMENTS["raise_counts"].format_map(words), changes)
-    return present, raised
+    return raised
 
 
 def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
