@@ -71,7 +71,8 @@ def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpR
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     if not is_complete:
         headers["X-Readtrack-Complete"] = "false"
-    names, headings = [one.name for one in table.columns], [str(one.heading) for one in table.columns]
+    names = [one.name for one in table.columns]
+    headings: list[Any] = [str(one.heading) for one in table.columns]
     rows = ([round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows)
     if kind == "json":
         content = {"table": name, "is_complete": is_complete, "columns": names, "headings": headings}
@@ -79,8 +80,8 @@ def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpR
         lines: Iterable[str] = chain([json.dumps(content)[:-1] + ', "rows": ['], texts, ["]}"])
         return StreamingHttpResponse(lines, headers=headers, content_type="application/json")
     line: Any = SimpleNamespace(write=str)  # a file that gives back what is written into it
-    cells = ([*map(_cell, row)] for row in chain([headings], rows))
-    lines = map(csv.writer(line).writerow, cells)
+    writer = csv.writer(line)
+    lines = (writer.writerow([*map(_cell, row)]) for row in chain([headings], rows))
     return StreamingHttpResponse(lines, headers=headers, content_type="text/csv; charset=utf-8")
 
 
