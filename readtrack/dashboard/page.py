@@ -2,14 +2,16 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.db.models import Model
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import Http404, StreamingHttpResponse
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.functional import lazy
@@ -54,12 +56,12 @@ TABS: Mapping[str, Any] = {
 }
 
 
-def export(scope: Scope, name: str, kind: str, **options: Any) -> HttpResponse:
+def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpResponse:
     """Returns a table of the page as CSV or JSON, in its units: shares and changes in per cent, times in seconds.
 
     Columns have the headings of the page, and in JSON also names that are the same in all languages. A text in CSV
     cannot be a formula. A file without what a silent Redis knows says so in its name, in a header, and in JSON.
-    `options` are those of Numbers. Raises Http404 for a table that the page lacks.
+    Rows are sent one by one. `options` are those of Numbers. Raises Http404 for a table that the page lacks.
     """
     if not any(name in names for names in _tabs(scope).values()):
         raise Http404
@@ -69,15 +71,18 @@ def export(scope: Scope, name: str, kind: str, **options: Any) -> HttpResponse:
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     if not is_complete:
         headers["X-Readtrack-Complete"] = "false"
+    names = [one.name for one in table.columns]
     headings: list[Any] = [str(one.heading) for one in table.columns]
-    rows = [[round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows]
+    rows = ([round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows)
     if kind == "json":
-        names = [one.name for one in table.columns]
-        content = {"table": name, "is_complete": is_complete, "columns": names, "headings": headings, "rows": rows}
-        return JsonResponse(content, headers=headers, json_dumps_params={"default": title_of})
-    response = HttpResponse(headers=headers, content_type="text/csv; charset=utf-8")
-    csv.writer(response).writerows(map(_cell, row) for row in (headings, *rows))
-    return response
+        content = {"table": name, "is_complete": is_complete, "columns": names, "headings": headings}
+        texts = (f"{', ' if number else ''}{json.dumps(row, default=title_of)}" for number, row in enumerate(rows))
+        lines: Iterable[str] = chain([json.dumps(content)[:-1] + ', "rows": ['], texts, ["]}"])
+        return StreamingHttpResponse(lines, headers=headers, content_type="application/json")
+    line: Any = SimpleNamespace(write=str)  # a file that gives back what is written into it
+    writer = csv.writer(line)
+    lines = (writer.writerow([*map(_cell, row)]) for row in chain([headings], rows))
+    return StreamingHttpResponse(lines, headers=headers, content_type="text/csv; charset=utf-8")
 
 
 def _cell(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """readtrack on a cluster: a server that fails or hangs costs the others nothing, and slots may move at any time."""
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -853,7 +854,7 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     assert (shown.context["recent"], trending(shown)) == (str(len(live)), min(len(live), CANDIDATES))
     assert shown.context["figures"][0]["value"] == str(len(live))
     file = page(table="most-viewed", format="json")
-    assert file.json()["is_complete"] is False
+    assert json.loads(b"".join(file.streaming_content))["is_complete"] is False
     assert page(model="site.post", object=subject_of(live[0])).context["recent"] == "1"
     assert ("Not known at the moment." in page(tab="refused").text) is has_skips
     assert [panel._numbers(subject_of(post))["is_live"] for post in (live[0], gone)] == [True, False]
