@@ -219,8 +219,6 @@ Examination = Callable[..., Finding | list[Finding]]
 BY_SERVER: list[Examination] = [version, role, eviction, persistence]  # each server of a cluster has its own
 # Functions that look at one thing each, in the order of the report.
 EXAMINATIONS: list[Examination] = [connection, *BY_SERVER, scripts, addresses, flushes, outbox, locks, totals, drift]
-OF_DATABASE: set[Examination] = {flushes, outbox, locks, drift}
-OF_REDIS = {*EXAMINATIONS} - {flushes, outbox, locks}
 
 
 def examine() -> Iterator[Finding]:
@@ -239,7 +237,8 @@ def examine() -> Iterator[Finding]:
         except server.RefusedError as error:
             places = {finding("refused.command", error): []}
         except (redis.RedisError, Error) as error:
-            left_out |= OF_REDIS if isinstance(error, redis.RedisError) else OF_DATABASE
+            of_sql = {flushes, outbox, locks}
+            left_out |= {*EXAMINATIONS} - of_sql if isinstance(error, redis.RedisError) else {*of_sql, drift}
             places = {failure(error): []}
         for one, where in places.items():
             start = f"{', '.join(where)}: " if any(where) else ""

@@ -1,4 +1,5 @@
-"""Records how far an import has come: each batch counts once, after any kill (steps: docs/explanation/flush.md)."""
+"""Records how far an import has come: each batch counts once, after any kill."""
+# The steps: docs/explanation/flush.md
 
 import json
 from collections import Counter, defaultdict
@@ -162,10 +163,8 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     source, before, part, totals = record.source, record.position, "", dict[str, int]()
     if batch.views:
         # To the subjects whose strategy can add them later; it adds each once.
-        visitors = ((uniques.strategy_of(subject), subject, some) for subject, some in batch.visitors.items())
-        calls = (
-            scripts.Call[int](one.adds, [one.key(subject)], [*some]) for one, subject, some in visitors if one.adds
-        )
+        found = [(uniques.strategy_of(subject), subject, visitors) for subject, visitors in batch.visitors.items()]
+        calls = (scripts.Call[int](one.adds, [one.key(name)], [*visitors]) for one, name, visitors in found if one.adds)
         scripts.run_all(*calls, patient=True)
         _check(all(scripts.run_all(*intend(source, batch.views, before=before, after=position), patient=True)))
         part = part_of(batch, at=buckets.now())

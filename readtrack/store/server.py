@@ -17,7 +17,6 @@ from readtrack.store.connection import connect, servers
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
 
 WEIGHED = 200  # keys of one kind that are weighed, at most
-TOTALS = 1_000_000  # that are looked at, at most: two seconds
 STEP = 1_000  # keys in one SCAN, and in one command
 
 # The command that adds a member to a key of that type, and what it takes.
@@ -81,12 +80,12 @@ def measure(row: keys.Key, *, length: int, count: int) -> int:
     calls = [scripts.Call[int]("write", [name], (keys.budget.ttl, *words)) for words in writes]
     weigh = scripts.Call("MEMORY", ["USAGE"], (name, "SAMPLES", 0), lambda size: size or 0)
     try:
-        return scripts.run_all(*calls, weigh, patient=True)[-1] + row.overhead
+        return int(scripts.run_all(*calls, weigh, patient=True)[-1]) + row.overhead
     finally:
         connect(patient=True).unlink(name)
 
 
-def some_totals(limit: int = TOTALS) -> Iterator[tuple[str, counters.Total | None]]:
+def some_totals(limit: int = 1_000_000) -> Iterator[tuple[str, counters.Total | None]]:  # two seconds
     """Yields some totals by subject, `limit` at most; None for one that is no number, or was removed meanwhile."""
     for some in scripts.parted(list(dict.fromkeys(islice(counters.scan(), limit)))):
         found = scripts.run(counters.totals(some), patient=True)
