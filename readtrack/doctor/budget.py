@@ -142,7 +142,7 @@ def _weighed(numbers: Numbers) -> dict[keys.Key, KeyKind]:
         count, members = _amounts(row, numbers)
         most = MOST_BITS // BITS[row.type] if row.type in BITS else MOST
         length = len(start + keys.PART.sub(lambda part: example.get(part[1], part[1]), row.pattern))
-        written = server.measure({row: (length, min(round(members), most))})[row]
+        written = server.measure(row, length=length, count=min(round(members), most))
         each = written * max(1, members / most if row.type in {*BITS, *server.MEMBERS} else 1)
         found[row] = KeyKind(round(count), round(each, 1), round(each * count))
     return found

@@ -1,5 +1,6 @@
 """Examines the Redis server, what web processes noted in it, and the flushes; a failing server is a finding, too."""
 
+import timeit
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection as redis
 from readtrack.store import counters, keys, lifecycle, server, skips
+from readtrack.store.cluster import Cluster
+from readtrack.store.scripts import load, run_all
 from readtrack.subjects import rows_by_model, tracked_models
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
@@ -69,9 +72,10 @@ def failure(error: redis.RedisError | Error) -> Finding:
 
 
 def connection() -> Finding:
-    """Measures how long a page waits for an answer."""
-    redis.check_configuration()
-    took = server.ping()
+    """Measures how long a page waits for the fastest of a few answers."""
+    if problem := redis.misconfiguration():
+        raise redis.UnusableError(problem)
+    took = min(timeit.repeat(redis.connect().ping, number=1, repeat=5))  # seconds
     return finding("connection.slow" if took > SLOW else "connection.ok", took * 1000)
 
 
@@ -91,7 +95,7 @@ def role(client: Any) -> Finding:
     """Examines whether the server takes writes and holds all keys."""
     info = client.info()
     is_in_cluster, replicas = int(info.get("cluster_enabled", 0)) > 0, int(info.get("connected_slaves", 0))
-    if is_in_cluster and not redis.is_cluster():
+    if is_in_cluster and not isinstance(redis.connect(), Cluster):
         return finding("role.cluster", conf.CACHE, redis.CLUSTER_FACTORY)
     if info.get("role") == "slave":
         return finding("role.replica", conf.CACHE)
@@ -121,9 +125,13 @@ def persistence(client: Any) -> list[Finding]:
 
 
 def scripts() -> Finding:
-    """Examines whether the Redis user may run the Lua scripts."""
+    """Examines whether the Redis user may load the Lua scripts, and run one by its text and by its digest."""
     try:
-        server.try_scripts()
+        for client in redis.servers(patient=True):
+            client.eval("return 1", 0)
+            client.evalsha(client.script_load("return 1"), 0)
+            load(client)
+        run_all(*map(counters.epoch, keys.tags()), patient=True)
     except server.RefusedError as error:
         return finding("scripts.refused", error)
     return finding("scripts.ok")
@@ -179,8 +187,10 @@ def locks() -> Finding:
 
 def totals() -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
-    number, broken = server.broken_totals()
-    words = counted(len(broken) or number, "total"), ", ".join(broken[:SHOWN])
+    client: Any = redis.connect(patient=True)
+    found = ["" if total else keys.total(subject) for subject, total in server.some_totals()]
+    broken = [name for name in filter(None, found) if client.exists(name)]  # others were removed meanwhile
+    words = counted(len(broken) or len(found), "total"), ", ".join(broken[:SHOWN])
     return finding("totals.broken" if broken else "totals.ok", *words)
 
 
@@ -209,8 +219,6 @@ Examination = Callable[..., Finding | list[Finding]]
 BY_SERVER: list[Examination] = [version, role, eviction, persistence]  # each server of a cluster has its own
 # Functions that look at one thing each, in the order of the report.
 EXAMINATIONS: list[Examination] = [connection, *BY_SERVER, scripts, addresses, flushes, outbox, locks, totals, drift]
-OF_DATABASE: set[Examination] = {flushes, outbox, locks, drift}
-OF_REDIS = {*EXAMINATIONS} - {flushes, outbox, locks}
 
 
 def examine() -> Iterator[Finding]:
@@ -223,13 +231,14 @@ def examine() -> Iterator[Finding]:
         try:
             for client in redis.servers() if look in BY_SERVER else [None]:
                 found = look() if client is None else look(client)
-                place = redis.address(client) if client is not None and redis.is_cluster() else ""
+                place = redis.address(client) if client is not None and isinstance(redis.connect(), Cluster) else ""
                 for one in found if isinstance(found, list) else [found]:
                     places.setdefault(one, []).append(place)
         except server.RefusedError as error:
             places = {finding("refused.command", error): []}
         except (redis.RedisError, Error) as error:
-            left_out |= OF_REDIS if isinstance(error, redis.RedisError) else OF_DATABASE
+            of_sql = {flushes, outbox, locks}
+            left_out |= {*EXAMINATIONS} - of_sql if isinstance(error, redis.RedisError) else {*of_sql, drift}
             places = {failure(error): []}
         for one, where in places.items():
             start = f"{', '.join(where)}: " if any(where) else ""

@@ -1,10 +1,14 @@
-"""Records how far an import has come: each batch counts once, after any kill (steps: docs/explanation/flush.md)."""
+"""Records how far an import has come: each batch counts once, after any kill."""
+# The steps: docs/explanation/flush.md
 
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import IntEnum
+from itertools import chain
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -13,8 +17,9 @@ from readtrack.conf import conf
 from readtrack.flush import merging, run
 from readtrack.models import Import
 from readtrack.sql import databases, history, runs
-from readtrack.store import imports, keys, scripts
-from readtrack.store.imports import Batch, first_hour
+from readtrack.store import counters, keys, scripts, uniques
+
+VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
 
 
 @dataclass(slots=True)
@@ -32,10 +37,93 @@ class ImportRefusedError(RuntimeError):
     """There is nothing to import, another import of the same source came first, or Redis lost its data meanwhile."""
 
 
+@dataclass(slots=True)
+class Batch:
+    """Views by subject, and by subject and hour (since 1970), and the ids of the visitors."""
+
+    views: Counter[str] = field(default_factory=Counter)
+    hours: Counter[tuple[str, int]] = field(default_factory=Counter)
+    visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    present: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
+
+    def add(self, subject: str, *, visitor: str, at: datetime) -> None:
+        """Adds one view. A time out of range, which a log may hold, counts in the first hour or in the present one."""
+        self.views[subject] += 1
+        self.hours[subject, min(max(buckets.hour_index(at), 0), self.present)] += 1
+        self.visitors[subject].add(visitor)
+
+
+class Applied(IntEnum):
+    """Result of adding a batch."""
+
+    REFUSED = 0  # this Redis, as it is now, has no announcement of the batch
+    APPLIED = 1
+    UNSETTLED = 2  # a counter lacks SQL's count: settle, then try again
+
+
+class ImportState(NamedTuple):
+    """Positions that an import was announced for and has reached; None where this Redis does not know it."""
+
+    begun: int | None
+    done: int | None
+    totals: list[int]  # of the last batch's subjects, right after the batch was added
+
+
 def part_of(batch: Batch, *, at: datetime) -> str:
     """Returns the batch as JSON, for the record."""
+    # Earlier hours are added to history itself: the two oldest that Redis keeps may expire before the next flush.
+    first_live = buckets.hour_index(at) - counters.MODEL_HOURS + 3
     hours = [[*key, count] for key, count in batch.hours.items()]
-    return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_hour(at)})
+    return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_live})
+
+
+def states_of(source: str, tags: Iterable[str]) -> list[ImportState]:
+    """Returns what these partitions know of the import."""
+
+    def decode(found: list[bytes | None]) -> ImportState:
+        begun, done = (None if position is None else int(position) for position in found[:2])
+        return ImportState(begun, done, [*map(int, (found[2] or b"").split())])
+
+    calls = [scripts.Call("HMGET", [keys.importing(tag, source)], ("begun", "done", "totals"), decode) for tag in tags]
+    return scripts.run_all(*calls, patient=True)
+
+
+def totals_after(source: str, subjects: Iterable[str], *, done: int) -> dict[str, int]:
+    """Returns the totals right after the batch up to that position was added; none of a partition that lacks it."""
+    groups = keys.by_tag(subjects)
+    shares = zip(groups.values(), states_of(source, groups), strict=True)
+    return dict(chain(*(zip(some, state.totals, strict=True) for some, state in shares if state.done == done)))
+
+
+def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> list[scripts.Call[bool]]:
+    """Announces the batch between the two positions. Answers False if another import has gone further."""
+    args = (before, after, keys.importing.ttl)
+    return [scripts.Call("intend", [keys.importing(tag, source)], args, bool) for tag in keys.by_tag(subjects)]
+
+
+def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Call[Applied]]:
+    """Adds the views of the batch to the counters that Redis keeps, in each partition its share."""
+    calls, kept = [], json.loads(part)
+    views, first_live = kept["views"], kept["first_live_hour"]
+    for tag, subjects in keys.by_tag(views).items():
+        # Key, name in `views:unsettled` ("" for a subject's hour), views, and end (seconds since 1970; 0 for none).
+        found = [(keys.total(subject), subject, views[subject], 0) for subject in subjects]
+        models: Counter[tuple[str, int]] = Counter()
+        for subject, hour, count in kept["hours"]:
+            if keys.tag(subject) == tag:
+                models[subject.partition(":")[0], hour] += count
+                ends = hour * keys.HOUR + keys.hour.ttl
+                if ends > (first_live + counters.MODEL_HOURS - 3) * keys.HOUR:  # the hour of `part_of`
+                    bucket = buckets.hour_bucket(buckets.hour_start(hour))
+                    found.append((keys.hour(bucket, subject), "", count, ends))
+        for (model, hour), count in models.items():
+            if hour >= first_live:
+                name, ends = keys.hour_name(model + tag, hour), hour * keys.HOUR + keys.model_hour.ttl
+                found.append((keys.prefix() + name, name, count, ends))
+        names = [keys.importing(tag, source), keys.unsettled(tag), *(key for key, *_ in found)]
+        args: list[Any] = [before, after, *(word for _, *words in found for word in words)]
+        calls.append(scripts.Call("apply", names, args, Applied))
+    return calls
 
 
 def resume(
@@ -48,14 +136,9 @@ def resume(
     if record.pk is None:
         return 0, 0
     before, intended = record.position, record.intended
-    states = dict(zip(keys.tags(), imports.states(record.source, keys.tags()), strict=True))
-    batch, at = Batch(), buckets.now()
-    if record.part:
-        kept = json.loads(record.part)
-        batch.views.update(kept["views"])
-        batch.hours.update({(subject, hour): count for subject, hour, count in kept["hours"]})
-        at -= (first_hour(at) - kept["first_live_hour"]) * buckets.HOUR  # a time for which Redis keeps the same hours
-    shares = [states[tag] for tag in keys.by_tag(batch.views) or states]
+    states = dict(zip(keys.tags(), states_of(record.source, keys.tags()), strict=True))
+    views: dict[str, int] = json.loads(record.part)["views"] if record.part else {}
+    shares = [states[tag] for tag in keys.by_tag(views) or states]
     done = max(before, *(one.done or 0 for one in states.values()))
     if done > before:
         lost = 0
@@ -63,10 +146,10 @@ def resume(
             # A database that was restored from a backup may not know the batch any more.
             part = record.part if done == intended else ""
             is_partial = part and any(one.done != done for one in shares)  # killed between two of several partitions
-            if is_partial and not _apply(record.source, batch, before=before, after=done, at=at):
+            if is_partial and not _add_to_redis(record.source, part, before=before, after=done):
                 lost = done - before
             run.flush()
-            totals = imports.totals(record.source, batch.views, done=done) if part else {}
+            totals = totals_after(record.source, views, done=done) if part else {}
             _confirm(record, done, digest=found, part=part, totals=totals)
         return done, lost
     is_lost = intended > before and any((one.begun, one.done) != (intended, before) for one in shares)
@@ -79,24 +162,26 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
     """Adds the batch to the counts and moves the import there. After any error, importing again goes on from there."""
     source, before, part, totals = record.source, record.position, "", dict[str, int]()
     if batch.views:
-        imports.add_visitors(batch)
-        _check(all(scripts.run_all(*imports.intend(source, batch.views, before=before, after=position), patient=True)))
-        at = buckets.now()
-        part = part_of(batch, at=at)
+        # To the subjects whose strategy can add them later; it adds each once.
+        found = [(uniques.strategy_of(subject), subject, visitors) for subject, visitors in batch.visitors.items()]
+        calls = (scripts.Call[int](one.adds, [one.key(name)], [*visitors]) for one, name, visitors in found if one.adds)
+        scripts.run_all(*calls, patient=True)
+        _check(all(scripts.run_all(*intend(source, batch.views, before=before, after=position), patient=True)))
+        part = part_of(batch, at=buckets.now())
         _check(Import.objects.filter(pk=record.pk, position=before).update(intended=position, part=part))
-        _check(_apply(source, batch, before=before, after=position, at=at))
+        _check(_add_to_redis(source, part, before=before, after=position))
         run.write_subjects(batch.views)
-        totals = imports.totals(source, batch.views, done=position)
+        totals = totals_after(source, batch.views, done=position)
         _check(len(totals) == len(batch.views))
     _confirm(record, position, digest=digest, part=part, totals=totals)
 
 
-def _apply(source: str, batch: Batch, *, before: int, after: int, at: datetime) -> bool:
+def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
     """Adds the batch to the counts of all its partitions that lack it. Returns False if one refuses it."""
-    calls = imports.apply(source, batch, before=before, after=after, at=at)
-    while imports.Applied.UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
+    calls = apply(source, part, before=before, after=after)
+    while Applied.UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
         merging.settle(runs.SqlEpoch())
-    return imports.Applied.REFUSED not in answers
+    return Applied.REFUSED not in answers
 
 
 def _confirm(record: Import, position: int, *, digest: str, part: str = "", totals: Mapping[str, int] = {}) -> None:

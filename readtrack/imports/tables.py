@@ -16,11 +16,10 @@ from django.db import connections, models
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.imports.ledger import ImportRefusedError, Report, add, resume
+from readtrack.imports.ledger import Batch, ImportRefusedError, Report, add, resume
 from readtrack.models import Import
 from readtrack.sql import databases, row_counts
 from readtrack.store import connection, read_state, scripts
-from readtrack.store.imports import Batch
 from readtrack.subjects import has_read_state, is_counted, model_with_label, subject_of_row
 
 ROWS = 500  # of django-hitcount's counts in a batch

@@ -26,7 +26,6 @@ from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, logs
 from readtrack.models import FlushRun, Import
-from readtrack.store import imports
 from readtrack.subjects import is_counted, subject_of, subject_of_row
 
 LINES = 1_000  # between two looks at the progress
@@ -130,7 +129,7 @@ class Importer:
         self._parse = logs.parser(self.form, self.fields)
         self._subject = lru_cache(maxsize=200_000)(subject_at)
         self._rates, self._views = (Recent(life or 1) for life in (conf.RATE_WINDOW, conf.WINDOW))
-        self._batch = imports.Batch()
+        self._batch = ledger.Batch()
         self._addresses: Counter[str] = Counter()  # of new lines that show an object, as long as there are few
 
     def run(self, paths: Sequence[str]) -> ledger.Report:
@@ -172,8 +171,8 @@ class Importer:
             self.report.read += len(some)
             self.progress(file.read() - read)
             read, unsaved, is_over = file.read(), unsaved + len(some), len(some) < LINES
-            if is_over or self._batch.views.total() >= imports.VIEWS or unsaved >= PATIENCE:
-                batch, self._batch, unsaved = self._batch, imports.Batch(), 0
+            if is_over or self._batch.views.total() >= ledger.VIEWS or unsaved >= PATIENCE:
+                batch, self._batch, unsaved = self._batch, ledger.Batch(), 0
                 if not self.dry_run and end > file.record.position:
                     ledger.add(file.record, batch, position=end, digest=file.state.hexdigest())
         if file.is_damaged:

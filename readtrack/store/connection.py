@@ -249,12 +249,6 @@ def connect(*, patient: bool = False) -> Redis:
     return _clients.get(timeout) or _clients.setdefault(timeout, make(timeout))
 
 
-def check_configuration() -> None:
-    """Raises UnusableError if CACHES cannot be used. Asks no server."""
-    if problem := misconfiguration():
-        raise UnusableError(problem)
-
-
 def servers(*, patient: bool = False) -> list[Redis]:
     """Returns a client of each server that holds keys: of one, or of the primaries of a cluster."""
     client = connect(patient=patient)
@@ -268,11 +262,6 @@ def server_time(*, patient: bool = False) -> int:
         return seconds * 1_000_000 + microseconds
     except WRONG_TYPE as error:
         raise AnswerError(f"{type(error).__name__}: {error}") from error
-
-
-def is_cluster() -> bool:
-    """Returns True if Redis is a cluster."""
-    return isinstance(connect(), Cluster)
 
 
 def address(client: Redis | None = None) -> str:

@@ -1,9 +1,8 @@
 """Facts about the Redis server and its keys, for the doctor and the budget. Nothing here changes a site's keys."""
 
 import secrets
-import timeit
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import fmean
@@ -14,14 +13,10 @@ from redis.utils import str_if_bytes
 
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import connect, servers
-from readtrack.store.counters import Total
-from readtrack.store.keys import Key
-from readtrack.store.scripts import Call
 
 RefusedError = ResponseError  # the server answers that it may not, cannot or will not
 
 WEIGHED = 200  # keys of one kind that are weighed, at most
-TOTALS = 1_000_000  # that are looked at, at most: two seconds
 STEP = 1_000  # keys in one SCAN, and in one command
 
 # The command that adds a member to a key of that type, and what it takes.
@@ -45,11 +40,6 @@ class KeyKind:
     total: int
 
 
-def ping() -> float:
-    """Returns the time that a page waits for the fastest of a few answers (seconds)."""
-    return min(timeit.repeat(connect().ping, number=1, repeat=5))
-
-
 def configured(name: str, client: Any) -> str | None:
     """Returns a directive of a server's configuration; None where the Redis user may not read it."""
     try:
@@ -59,18 +49,9 @@ def configured(name: str, client: Any) -> str | None:
     return next((str_if_bytes(value) for value in values.values()), None)
 
 
-def try_scripts() -> None:
-    """Loads every script and runs one, by its text and by its digest. Raises RefusedError where the user may not."""
-    for client in servers(patient=True):
-        client.eval("return 1", 0)
-        client.evalsha(client.script_load("return 1"), 0)
-        scripts.load(client)
-    scripts.run_all(*map(counters.epoch, keys.tags()), patient=True)
-
-
 def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
     """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from `limit` at most."""
-    groups: defaultdict[Key | None, list[bytes]] = defaultdict(list)
+    groups: defaultdict[keys.Key | None, list[bytes]] = defaultdict(list)
     nodes: Any = servers(patient=True)
     scans = (islice(one.scan_iter(count=STEP), limit // len(nodes)) for one in nodes)
     scanned = dict.fromkeys(chain.from_iterable(scans))  # SCAN may return a key twice
@@ -79,43 +60,33 @@ def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
     scale = max(1.0, sum(one.dbsize() for one in nodes) / len(scanned)) if scanned else 1.0
     found = {}
     for row, group in groups.items():
-        calls = [Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in group[:WEIGHED]]
+        calls = [scripts.Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in group[:WEIGHED]]
         sizes = list(filter(None, scripts.run_all(*calls, patient=True)))  # None: it expired meanwhile
         each, count = fmean(sizes or [0]) + (row.overhead if row else 0), round(len(group) * scale)
         found[row.pattern if row else "other"] = KeyKind(count, round(each, 1), round(each * count))
     return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
 
 
-def measure(wanted: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
-    """Returns the bytes of a key of each row, by lengths of name and members: writes such keys for a moment."""
-    nonce, sizes = secrets.token_hex(4), {}
-    for row, (length, count) in wanted.items():
-        name = keys.budget("", nonce, row.type[0]).ljust(length, "0")
-        writes: list[tuple[str | int, ...]] = [("SET", 10**6)]
-        if row.type in BITS:
-            writes = [("SETBIT", max(1, count) * BITS[row.type] - 1, 1)]
-        elif row.type in MEMBERS:
-            command, member = MEMBERS[row.type]
-            portions = scripts.sliced(range(max(1, count)), STEP)
-            writes = [(command, *chain.from_iterable(map(member, some))) for some in portions]
-        calls = [Call[int]("write", [name], (keys.budget.ttl, *words)) for words in writes]
-        weigh = Call("MEMORY", ["USAGE"], (name, "SAMPLES", 0), lambda size: size or 0)
-        try:
-            sizes[row] = scripts.run_all(*calls, weigh, patient=True)[-1] + row.overhead
-        finally:
-            connect(patient=True).unlink(name)
-    return sizes
+def measure(row: keys.Key, *, length: int, count: int) -> int:
+    """Returns the bytes of a key of the row with a name of that length and so many members: writes it for a moment."""
+    name = keys.budget("", secrets.token_hex(4), row.type[0]).ljust(length, "0")
+    writes: list[tuple[str | int, ...]] = [("SET", 10**6)]
+    if row.type in BITS:
+        writes = [("SETBIT", max(1, count) * BITS[row.type] - 1, 1)]
+    elif row.type in MEMBERS:
+        command, member = MEMBERS[row.type]
+        portions = scripts.sliced(range(max(1, count)), STEP)
+        writes = [(command, *chain.from_iterable(map(member, some))) for some in portions]
+    calls = [scripts.Call[int]("write", [name], (keys.budget.ttl, *words)) for words in writes]
+    weigh = scripts.Call("MEMORY", ["USAGE"], (name, "SAMPLES", 0), lambda size: size or 0)
+    try:
+        return int(scripts.run_all(*calls, weigh, patient=True)[-1]) + row.overhead
+    finally:
+        connect(patient=True).unlink(name)
 
 
-def some_totals(limit: int = TOTALS) -> Iterator[tuple[str, Total | None]]:
+def some_totals(limit: int = 1_000_000) -> Iterator[tuple[str, counters.Total | None]]:  # two seconds
     """Yields some totals by subject, `limit` at most; None for one that is no number, or was removed meanwhile."""
     for some in scripts.parted(list(dict.fromkeys(islice(counters.scan(), limit)))):
         found = scripts.run(counters.totals(some), patient=True)
         yield from ((subject, found.get(subject)) for subject in some)
-
-
-def broken_totals() -> tuple[int, list[str]]:
-    """Returns the number of totals that were looked at, TOTALS at most, and the keys of those that are no number."""
-    client: Any = connect(patient=True)
-    found = ["" if total else keys.total(subject) for subject, total in some_totals()]
-    return len(found), [name for name in filter(None, found) if client.exists(name)]

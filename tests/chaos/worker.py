@@ -79,13 +79,12 @@ def flush(journal: Journal) -> None:
 
 def take_over(journal: Journal) -> None:
     """Imports a log that grows meanwhile, over and over, in batches so small that a kill meets any step of them."""
-    from readtrack.imports import weblog
-    from readtrack.store import imports
+    from readtrack.imports import ledger, weblog
     from readtrack.store.connection import RedisError
     from tests.imports.weblogs import line
     from tests.support.factories import BROWSER
 
-    imports.VIEWS, weblog.LINES = 20, 10
+    ledger.VIEWS, weblog.LINES = 20, 10
     pks = (journal.path.parent / "posts").read_text().split()
     path = journal.path.with_suffix(".access")
     while True:

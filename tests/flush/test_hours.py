@@ -12,10 +12,10 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush import merging
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
+from readtrack.imports.ledger import Batch
 from readtrack.models import History, Import, KnownEpoch
 from readtrack.sql import history
 from readtrack.store import keys, scripts
-from readtrack.store.imports import Batch
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.site.models import Post, Product

@@ -19,9 +19,9 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
+from readtrack.imports.ledger import Batch
 from readtrack.models import Archive, FlushRun, History, Import, KnownEpoch
 from readtrack.store import keys, scripts
-from readtrack.store.imports import Batch
 from readtrack.subjects import subject_of
 from tests.imports.snapshots import Snapshot
 from tests.site.models import Post

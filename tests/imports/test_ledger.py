@@ -17,13 +17,12 @@ from readtrack import tracker
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.imports.ledger import ImportRefusedError, Report
+from readtrack.imports.ledger import Batch, ImportRefusedError, Report
 from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.reports import series
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import imports, scripts
-from readtrack.store.imports import Batch
+from readtrack.store import scripts
 from tests.imports import weblogs
 from tests.site.models import Post
 from tests.support import factories
@@ -58,19 +57,19 @@ def views(post: Post) -> int:
 def begin(record: Import, post: Post, *, after: int) -> None:
     """Starts an import, up to the point where it adds something."""
     subject = f"site.post:{post.pk}"
-    assert scripts.run_all(*imports.intend(record.source, [subject], before=record.position, after=after)) == [1]
+    assert scripts.run_all(*ledger.intend(record.source, [subject], before=record.position, after=after)) == [1]
     part = ledger.part_of(batch(post), at=weblogs.START)
     Import.objects.filter(pk=record.pk).update(intended=after, part=part)
     record.refresh_from_db()
 
 
 def apply(record: Import, added: Batch, *, after: int) -> bool:
-    totals = Batch(views=added.views)
-    (call,) = imports.apply(record.source, totals, before=record.position, after=after, at=weblogs.START)
-    if (answer := scripts.run(call)) is imports.Applied.UNSETTLED:
+    totals = ledger.part_of(Batch(views=added.views), at=weblogs.START)
+    (call,) = ledger.apply(record.source, totals, before=record.position, after=after)
+    if (answer := scripts.run(call)) is ledger.Applied.UNSETTLED:
         settle(SqlEpoch())
         answer = scripts.run(call)
-    return answer is imports.Applied.APPLIED
+    return answer is ledger.Applied.APPLIED
 
 
 def test_a_batch_is_in_sql_once_it_is_added(record: Import, post: Post) -> None:

@@ -17,10 +17,9 @@ FUNCTIONS = {"_exchange", "_pipelined", "_execute_with_wrappers", "_execute_comm
 def main() -> None:
     """Imports the log that a line names after the step."""
     django.setup()
-    from readtrack.imports import weblog
-    from readtrack.store import imports
+    from readtrack.imports import ledger, weblog
 
-    weblog.LINES, imports.VIEWS = 40, 10
+    weblog.LINES, ledger.VIEWS = 40, 10
     serve(lambda path: weblog.Importer().run([path]))
 
 

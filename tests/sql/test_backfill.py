@@ -13,15 +13,14 @@ from readtrack import buckets, tracker
 from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.imports.ledger import ImportRefusedError
+from readtrack.imports.ledger import Batch, ImportRefusedError
 from readtrack.imports.weblog import Importer
 from readtrack.models import History, Import
 from readtrack.reports import series
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import imports, keys, scripts
-from readtrack.store.imports import Batch
+from readtrack.store import keys, scripts
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line
 from tests.site.models import Post
@@ -50,11 +49,11 @@ def add(*times: datetime) -> None:
 
 def begin(added: Batch) -> Import:
     """Imports a part up to the point where Redis has it and SQL does not know of it."""
-    record, at = Import.objects.create(source="test"), buckets.now()
-    assert all(scripts.run_all(*imports.intend("test", added.views, before=0, after=100)))
-    Import.objects.filter(pk=record.pk).update(intended=100, part=ledger.part_of(added, at=at))
-    (call,) = imports.apply("test", added, before=0, after=100, at=at)
-    while scripts.run(call) is imports.Applied.UNSETTLED:
+    record, part = Import.objects.create(source="test"), ledger.part_of(added, at=buckets.now())
+    assert all(scripts.run_all(*ledger.intend("test", added.views, before=0, after=100)))
+    Import.objects.filter(pk=record.pk).update(intended=100, part=part)
+    (call,) = ledger.apply("test", part, before=0, after=100)
+    while scripts.run(call) is ledger.Applied.UNSETTLED:
         settle(SqlEpoch())
     return Import.objects.get()
 

@@ -12,12 +12,12 @@ from readtrack.flush import merging
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
+from readtrack.imports.ledger import Batch
 from readtrack.models import History, Import, KnownEpoch
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import clock, counters, imports, keys, lifecycle, recording, scripts, uniques
+from readtrack.store import clock, counters, keys, lifecycle, recording, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch
-from readtrack.store.imports import Batch
 from readtrack.store.uniques import UniquesError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -181,11 +181,11 @@ def test_an_import_that_is_killed_between_two_partitions_goes_on(
     for post in posts:
         batch.add(subject_of(post), visitor="visitor", at=at)
     record = Import.objects.create(source="log", intended=100, part=ledger.part_of(batch, at=at))
-    scripts.run_all(*imports.intend("log", batch.views, before=0, after=100))
-    first, *others = imports.apply("log", batch, before=0, after=100, at=at)
-    assert scripts.run(first) is imports.Applied.UNSETTLED
+    scripts.run_all(*ledger.intend("log", batch.views, before=0, after=100))
+    first, *others = ledger.apply("log", record.part, before=0, after=100)
+    assert scripts.run(first) is ledger.Applied.UNSETTLED
     flush()
-    assert scripts.run(first) is imports.Applied.APPLIED
+    assert scripts.run(first) is ledger.Applied.APPLIED
     if loses:
         redis.delete(others[0].keys[0])
     assert ledger.resume(record) == (100, 100 if loses else 0)

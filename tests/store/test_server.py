@@ -69,8 +69,8 @@ def test_a_key_that_is_gone_weighs_nothing(redis: Redis, monkeypatch: pytest.Mon
 
 
 def test_the_measured_size_equals_that_of_a_new_key_and_no_key_remains(redis: Redis) -> None:
-    wanted = {keys.unique: (30, 20_000), keys.hll: (30, 20_000), keys.bitmap: (30, 8_000_000), keys.total: (30, 1)}
-    visitors, sketch, bitmap, total = server.measure(wanted).values()
+    wanted = {keys.unique: 20_000, keys.hll: 20_000, keys.bitmap: 8_000_000, keys.total: 1}
+    visitors, sketch, bitmap, total = (server.measure(row, length=30, count=count) for row, count in wanted.items())
     assert 30 < visitors / 20_000 < 120
     assert 12_288 < sketch < 20_000
     assert 1_000_000 < bitmap < 2_200_000

@@ -251,8 +251,9 @@ class Command(BaseCommand):
         # Hidden for the first second, with verbosity 0, and where the output is no terminal.
         bar = partial(tqdm, delay=1, leave=False, disable=None if verbosity else True)
         try:
-            if subcommand != "doctor":  # which reports that among its findings
-                connection.check_configuration()
+            # The doctor reports that among its findings.
+            if subcommand != "doctor" and (problem := connection.misconfiguration()):
+                raise connection.UnusableError(problem)
             said = SUBCOMMANDS[subcommand](command=self, bar=bar, verbosity=verbosity, **options)
         except (connection.RedisError, Error) as error:
             finding = failure(error)
