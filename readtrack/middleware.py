@@ -13,8 +13,7 @@ from django.views.generic import DetailView
 
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
-from readtrack.hits import dimensions, exclusions, visitors
-from readtrack.hits.bots import user_agent_of
+from readtrack.hits import bots, dimensions, exclusions, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, refusal
 from readtrack.page import filling, panel
 from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
@@ -140,7 +139,7 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         seen.reads = {}
     is_left, outcome = seen.has_seen, NO_OUTCOME
     if reason and not seen.is_script:  # the page itself was skipped already
-        outcome = tracker.skip(views, reason, is_alone=not is_left, agent=user_agent_of(request))
+        outcome = tracker.skip(views, reason, is_alone=not is_left, agent=bots.user_agent_of(request))
     if not is_left:
         return outcome
     counted = _count(request, response, user)

@@ -30,7 +30,6 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
 HEADERS = "_store"  # where Django keeps headers by their names in small letters; without it its functions set them
 SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
-LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
 # What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user agent. A plain
 # tuple, which the garbage collector stops looking at.
@@ -102,7 +101,7 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
             conf.CONSENT, lambda: import_string(conf.CONSENT)(request), otherwise="no cookie is set"
         )
     cookie = request.COOKIES.get(conf.COOKIE) if has_cookies else None
-    cookie_id = _opened(cookie[:LONGEST]) if cookie else ""
+    cookie_id = _opened(cookie[:200]) if cookie else ""  # ours have fewer characters
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if cookie_id:
