@@ -58,7 +58,7 @@ def is_named(user_agent: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def name_of(user_agent: str) -> str:
-    """Returns the name of the robot in its agent: 30 letters, digits and `_.-` at most; "none" without agent, or "other"."""
+    """Returns the robot's name in its agent: 30 letters, digits and `_.-` at most; "none" without agent, or "other"."""
     text = ADDRESS.sub(" ", ANDROID.sub("", user_agent))
     words = [word for word in WORD.findall(text) if not BROWSERS.fullmatch(word)]
     found = [word for word in words if ROBOTS.search(word)] or [word for word in words if f"{word}/" in text] or words
