@@ -22,12 +22,11 @@ class ReadTrackConfig(AppConfig):
         super().import_models()
 
     def ready(self) -> None:
-        from readtrack import receivers
+        from readtrack import receivers, request
         from readtrack.checks.setup import check_setup
         from readtrack.flush import resets
-        from readtrack.request import MissingRecorder
 
-        HttpRequest.readtrack = MissingRecorder()  # type: ignore[attr-defined]  # until the middleware sets one
+        HttpRequest.readtrack = request.MissingRecorder()  # type: ignore[attr-defined]  # until the middleware sets one
         checks.register(check_setup)
         receivers.connect()
         post_migrate.connect(resets.on_flush, sender=self)

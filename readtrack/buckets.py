@@ -54,8 +54,7 @@ def hour_index(at: datetime) -> int:
 
 def bucket_index(bucket: str) -> int:
     """Returns the `hour_index` of an hour's bucket."""
-    year, month, day, hour = bucket[:4], bucket[4:6], bucket[6:8], bucket[8:]
-    return hour_index(datetime(int(year), int(month), int(day), int(hour), tzinfo=timezone.utc))
+    return hour_index(datetime.strptime(bucket, "%Y%m%d%H").replace(tzinfo=timezone.utc))
 
 
 def hour_start(index: int) -> datetime:

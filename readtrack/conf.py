@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from django.conf import settings
 from django.core.signals import setting_changed
+from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -125,15 +126,13 @@ def cached_setting(*names: str, maxsize: int | None = 256) -> Callable[[Function
     return decorate
 
 
+@receiver(setting_changed)
 def _apply_change(*, setting: str, **kwargs: Any) -> None:
     if setting == "READTRACK":
         conf.load()
     for names, cached in _caches:
         if setting in names:
             cached.cache_clear()
-
-
-setting_changed.connect(_apply_change)
 
 
 @cached_setting()

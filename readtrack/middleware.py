@@ -6,15 +6,13 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import override
 from django.views.generic import DetailView
 
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
-from readtrack.hits import dimensions, exclusions, visitors
-from readtrack.hits.bots import user_agent_of
+from readtrack.hits import bots, dimensions, exclusions, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, refusal
 from readtrack.page import filling, panel
 from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
@@ -97,25 +95,20 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         if seen.language:
             seen.fill = override(seen.language)(seen.fill)
     outcome = _record(request, response, user) if seen.is_ours else NO_OUTCOME
-    if _explains():
-        _explain(request, response, outcome)
+    if _explains():  # what became of the page's views, reads and steps, or why a page that looks like it has none
+        text = str(outcome)
+        view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
+        if not text and (seen.is_left or (seen.has_script and seen.is_ours)):
+            text = "left to the script" if seen.has_script else "no script"
+        elif not (text or seen.is_ours) and isinstance(view, type) and issubclass(view, DetailView):
+            text = "no subject" if request.method == "GET" and response.status_code == 200 else ""
+        if text:
+            response["X-Readtrack"] = text
     if content and PANEL_MARK in content and not seen.is_shared:
         # Once the page's own view is recorded, so that the panel and the page show the same count.
         seen.fill = partial(filling.fill, response, panel.placed(response, content, user), find_reader)
     if seen.fill:
         seen.fill()
-
-
-def _explain(request: TrackedRequest, response: HttpResponseBase, outcome: Outcome) -> None:
-    """Says what became of the page's views, reads and steps, or why there are none of a page that looks like it."""
-    seen, text = request.readtrack, str(outcome)
-    view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
-    if not text and (seen.is_left or (seen.has_script and seen.is_ours)):
-        text = "left to the script" if seen.has_script else "no script"
-    elif not (text or seen.is_ours) and isinstance(view, type) and issubclass(view, DetailView):
-        text = "no subject" if request.method == "GET" and response.status_code == 200 else ""
-    if text:
-        response["X-Readtrack"] = text
 
 
 def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
@@ -140,7 +133,7 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         seen.reads = {}
     is_left, outcome = seen.has_seen, NO_OUTCOME
     if reason and not seen.is_script:  # the page itself was skipped already
-        outcome = tracker.skip(views, reason, is_alone=not is_left, agent=user_agent_of(request))
+        outcome = tracker.skip(views, reason, is_alone=not is_left, agent=bots.user_agent_of(request))
     if not is_left:
         return outcome
     counted = _count(request, response, user)

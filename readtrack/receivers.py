@@ -1,6 +1,5 @@
 """Receivers of Django's signals for saved, linked and deleted rows. They change nothing before the commit."""
 
-import logging
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -12,14 +11,12 @@ from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
 from readtrack import unread
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
 from readtrack.store import lifecycle, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import has_read_state, is_counted, news_links, owner, subject_of
-
-logger = logging.getLogger("readtrack")
 
 
 def connect() -> None:

@@ -31,11 +31,6 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
-def subjects_of(objs: Iterable[AnyModel]) -> dict[AnyModel, str]:
-    """Returns the subject of each object. Raises TypeError for a single object, ValueError for an unsaved one."""
-    return {obj: subject_of(obj) for obj in listed(objs)}
-
-
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
     """Returns the objects. Raises TypeError for a single object, because a loop would cost a round trip for each."""
     if isinstance(objs, Model):
@@ -186,7 +181,7 @@ def category_subjects(objs: Iterable[Model]) -> list[str]:
     for obj in objs:
         if problem := why_no_read_state(obj.__class__):
             raise TypeError(problem)
-    return list(subjects_of(objs).values())
+    return list({obj: subject_of(obj) for obj in objs}.values())
 
 
 def why_no_read_state(kind: type) -> str:

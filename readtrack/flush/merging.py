@@ -1,6 +1,5 @@
 """Merges Redis and SQL by maximum: settles counters that began anew, writes settled ones, lifts those behind."""
 
-import logging
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Model
 
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.flush import archiving
 from readtrack.flush.archiving import HOUR
 from readtrack.models import FlushRun, History
@@ -19,8 +18,6 @@ from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of, rows_by_model
-
-logger = logging.getLogger("readtrack")
 
 ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
 

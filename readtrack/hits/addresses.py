@@ -1,6 +1,5 @@
 """Addresses of clients behind proxies, and a watch that notices addresses which cannot be the visitors' own."""
 
-import logging
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,7 +9,7 @@ from typing import Any, Literal
 from django.utils.translation import gettext_noop
 from python_ipware import IpWare
 
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting, conf, logger
 
 LONGEST = 1024  # characters of X-Forwarded-For that are read, from its end, because proxies append to it
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
@@ -30,8 +29,6 @@ NOTICES: dict[Notice, str] = {
     "forwarded": gettext_noop("X-Forwarded-For arrives, and is not believed or names more than one public address."),
     "one address": gettext_noop("Visitors with many different browsers have one and the same address."),
 }
-
-logger = logging.getLogger("readtrack")
 
 
 def hops(meta: Mapping[str, Any]) -> tuple[str, str]:

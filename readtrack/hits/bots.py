@@ -21,7 +21,6 @@ PEOPLE, ANDROID, HARMLESS, ROBOTS, BROWSERS, MORE_BOTS = (
 )
 ADDRESS = re.compile(r"(?<!\S)\S*(?:://|@|www\.)\S*")
 WORD = re.compile(r"[a-z][\w.-]*", re.IGNORECASE | re.ASCII)
-LONGEST_NAME = 30  # characters
 
 _known = Bots()
 
@@ -59,11 +58,11 @@ def is_named(user_agent: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def name_of(user_agent: str) -> str:
-    """Returns the name of the robot in its user agent: letters, digits and `_.-`; "none" without agent, or "other"."""
+    """Returns the robot's name in its agent: 30 letters, digits and `_.-` at most; "none" without agent, or "other"."""
     text = ADDRESS.sub(" ", ANDROID.sub("", user_agent))
     words = [word for word in WORD.findall(text) if not BROWSERS.fullmatch(word)]
     found = [word for word in words if ROBOTS.search(word)] or [word for word in words if f"{word}/" in text] or words
-    return found[0][:LONGEST_NAME].rstrip(".-") if found else "other" if user_agent.strip() else "none"
+    return found[0][:30].rstrip(".-") if found else "other" if user_agent.strip() else "none"
 
 
 def _matches(name: str, user_agent: str) -> bool:

@@ -3,16 +3,13 @@
 With READERS "id" a position is the user id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
 """
 
-import logging
 from typing import Any
 from urllib.parse import quote
 
 from django.contrib.auth import get_user_model
 from django.db.models import IntegerField
 
-from readtrack.conf import cached_setting, conf
-
-logger = logging.getLogger("readtrack")
+from readtrack.conf import cached_setting, conf, logger
 
 Reader = int | str  # a position, or the name that Redis finds the position by
 

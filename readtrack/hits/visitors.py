@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
-from django.http import HttpRequest
-from django.http.response import HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_cache_control
 from django.utils.encoding import force_bytes
 from django.utils.functional import LazyObject, empty
@@ -30,7 +29,6 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
 HEADERS = "_store"  # where Django keeps headers by their names in small letters; without it its functions set them
 SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
-LONGEST = 200  # characters of a cookie that are read; ours have fewer
 
 # What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user agent. A plain
 # tuple, which the garbage collector stops looking at.
@@ -97,12 +95,10 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
     asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
     opted_out = conf.HONOUR_OPT_OUT and asks
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
-    if has_cookies and conf.CONSENT:
-        has_cookies = says_true(
-            conf.CONSENT, lambda: import_string(conf.CONSENT)(request), otherwise="no cookie is set"
-        )
+    if has_cookies and (consent := conf.CONSENT):
+        has_cookies = says_true(consent, lambda: import_string(consent)(request), otherwise="no cookie is set")
     cookie = request.COOKIES.get(conf.COOKIE) if has_cookies else None
-    cookie_id = _opened(cookie[:LONGEST]) if cookie else ""
+    cookie_id = _opened(cookie[:200]) if cookie else ""  # ours have fewer characters
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if cookie_id:

@@ -6,7 +6,6 @@ Visitors cannot sign one, so a comment that contains one stays text.
 
 import gzip
 import json
-import logging
 import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -29,14 +28,12 @@ from django.utils.text import compress_string
 from django.utils.translation import ngettext
 
 from readtrack import numerals, subjects
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.shown import ANSWER, LONGEST_NAME, LONGEST_PATH, VERSIONS, name_of, tell, token_of
 from readtrack.reports import breakdowns, live
 from readtrack.request import Recorder
 from readtrack.store import scripts
-
-logger = logging.getLogger("readtrack")
 
 FindReader = Callable[[], readers.Reader | None]
 Result = TypeVar("Result")

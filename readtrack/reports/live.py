@@ -19,7 +19,7 @@ from readtrack.sql import row_counts, runs
 from readtrack.store import clock, counters, keys, read_state, recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
 from readtrack.store.skips import skips_by_reason
-from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of, subjects_of
+from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, listed, subject_of
 
 
 class PageState(NamedTuple):
@@ -75,7 +75,7 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     With READ_STATE "bitmap" it is 0 or 1. It is 0 for an object without read state, or whose `has_news` is false.
     Raises TypeError for an object that is no user of this site.
     """
-    subjects, pk = subjects_of(objs), readers.id_of(user)
+    subjects, pk = {obj: subject_of(obj) for obj in listed(objs)}, readers.id_of(user)
     reader = None if pk is None else readers.or_none(pk)
     dots = [subject for obj, subject in subjects.items() if can_be_unread(obj)] if reader is not None else []
     found = page_state(dots=dots, reader=reader).unread
@@ -84,7 +84,7 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """Returns the number of readers of each object since its last publication. Raises redis.RedisError."""
-    subjects = subjects_of(objs)
+    subjects = {obj: subject_of(obj) for obj in listed(objs)}
     found = read_state.count_readers(list(subjects.values()))
     return {obj: found[subject] for obj, subject in subjects.items()}
 

@@ -4,7 +4,6 @@ With BUFFER above 0 a page does not wait for Redis to count its views. Pages tha
 and so do all pages while the queue is full, and once the process ends: their hits are recorded directly.
 """
 
-import logging
 import os
 import signal
 from collections import defaultdict, deque
@@ -21,7 +20,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import AT, CALLER, KIND, NO_OUTCOME, Hit, Outcome, Reason
 from readtrack.hits.visitors import id_of
@@ -38,8 +37,6 @@ ENOUGH = 50 * EACH  # hits that are sent before BUFFER seconds are over, so that
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 NOTHING_ELSE = NO_OUTCOME[:-1]  # of an outcome, before what is queued
-
-logger = logging.getLogger("readtrack")
 
 
 @dataclass(slots=True)

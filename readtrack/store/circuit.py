@@ -1,6 +1,5 @@
 """The circuit breaker: after Redis failed, pages do without it for some seconds."""
 
-import logging
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -13,10 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.signals import redis_failed
-
-logger = logging.getLogger("readtrack")
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
