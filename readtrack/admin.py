@@ -9,7 +9,8 @@ from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
@@ -216,7 +217,7 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def _page(
         self, request: HttpRequest, fixed: dict[str, str], *, may_see: bool, obj: Model | None = None, **context: Any
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         """Returns the page of the scope in the address, or with `format` one of its tables as a file.
 
         `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`. It is for users who may

@@ -103,9 +103,8 @@ def sums(subjects: Collection[str], *, since: int, until: int, model: Any = Hist
     last = rows.filter(hour__lt=since).alias(place=newest).filter(place=1).values_list(*columns)
     later = rows.filter(hour__gte=since, hour__lt=until).values_list(*columns)
     found = {subject: Sums(0, {}) for subject in subjects}
-    for subject, hour, number in sorted(later.union(last, all=True)):
-        if subject not in found:  # MySQL finds names that differ in case, too
-            continue
+    # MySQL finds names that differ in case, too.
+    for subject, hour, number in sorted(row for row in later.union(last, all=True) if row[0] in found):
         if hour < since:
             found[subject] = Sums(number, {})
         else:

@@ -135,9 +135,8 @@ def subjects(label: str) -> Iterator[str]:
     """Yields the subjects of that model which have counts or read state, unordered and some more than once."""
     between = ":{rt*}:" if len(keys.tags()) > 1 else ":"
     for family in (keys.total.family, keys.read_bits.family):
-        for name in chain.from_iterable(_scan(f"{family}{between}{label}:*")):
-            if subject := keys.parse(name)[1].get("subject"):
-                yield subject
+        names = chain.from_iterable(_scan(f"{family}{between}{label}:*"))
+        yield from filter(None, (keys.parse(name)[1].get("subject") for name in names))
 
 
 def clear() -> None:
