@@ -4,6 +4,7 @@ import pytest
 from django.apps import apps
 from django.db import connections
 from django.db.migrations.state import ProjectState
+from pytest_django import Settings
 
 from readtrack.operations import PartitionHistory, SetFillfactor
 
@@ -36,3 +37,19 @@ def test_other_databases_and_the_models_are_left_alone() -> None:
     operation.state_forwards("site", state)
     assert operation.describe() == "Set the fillfactor of Post to 80"
     assert operation.deconstruct() == ("SetFillfactor", ("Post",), {})
+
+
+class Nowhere:
+    """A router by which no table is anywhere."""
+
+    def allow_migrate(self, db: str, app_label: str, **hints: object) -> bool:
+        return False
+
+
+@pytest.mark.skipif(connections["default"].vendor != "postgresql", reason="PostgreSQL's own")
+def test_a_table_that_is_in_another_database_is_left_alone(settings: Settings) -> None:
+    settings.DATABASE_ROUTERS = [Nowhere()]
+    state = ProjectState.from_apps(apps)
+    with connections["default"].schema_editor() as editor:
+        SetFillfactor("Post", 70).database_forwards("site", editor, state, state)
+    assert options() is None
