@@ -5,7 +5,7 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from django.db import connections, transaction
-from django.db.models import CharField, F, Model, QuerySet
+from django.db.models import CharField, F, IntegerField, Model, QuerySet
 from django.db.models.functions import Cast
 
 from readtrack.models import SubjectCount, Tracked
@@ -95,7 +95,10 @@ def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict
             cursor.execute(" UNION ALL ".join(parts), values)
             for place, pk, views in cursor.fetchall():
                 model = own[place].model
-                found[model][subject_of_row(model, model._meta.pk.to_python(pk))] = views
+                if isinstance(model._meta.pk, IntegerField):  # whose text is that of the subject, of thousands
+                    found[model][f"{label_of(model)}:{pk}"] = views
+                else:
+                    found[model][subject_of_row(model, model._meta.pk.to_python(pk))] = views
     return found
 
 

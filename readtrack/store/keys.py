@@ -62,7 +62,7 @@ class Key:
 
     @cached_property
     def expression(self) -> re.Pattern[str]:
-        """What the names of these keys match after the prefix. Its groups are their parts, and the tag."""
+        """Returns the expression of these keys' names behind the prefix. Its groups are their parts, and the tag."""
         return re.compile(PART.sub(lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:{]*')})", self.tagged))
 
     @property
