@@ -157,7 +157,7 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         return _caches[name]
 
     def disconnect(self, connection: RedisCluster) -> None:
-        connection.close()
+        connection.disconnect_connection_pools()  # `close` would leave a client that raises AttributeError
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
         """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
@@ -277,8 +277,7 @@ def _close(*, setting: str, **kwargs: Any) -> None:
     if setting in {"CACHES", "READTRACK"}:
         while closers:
             closers.pop()()
-        while _caches:
-            _caches.popitem()[1].close()
+        _caches.clear()
         while _clients:
             client = _clients.popitem()[1]
             pool: Any = client if isinstance(client, Cluster) else client.connection_pool

@@ -404,7 +404,7 @@ def test_an_error_of_one_command_of_a_pipeline_is_told_after_the_others_ran(
     assert pipeline.execute() == []
 
 
-def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster) -> None:
+def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster, settings: Settings) -> None:
     django_cache: Any = caches["default"]
     django_cache.set("a", 1)
     assert django_cache.get("a") == 1
@@ -416,7 +416,10 @@ def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster) -> None:
     django_cache.set_many(many)
     django_cache.clear()
     assert not any(django_cache.get(name) for name in many)
-    django_cache.client.connection_factory.disconnect(django_cache.client.get_client())
+    django_cache.client.do_close_clients()  # as after each request with DJANGO_REDIS_CLOSE_CONNECTION
+    django_cache.set("a", 2)
+    settings.READTRACK = {**settings.READTRACK, "WINDOW_MINUTES": 10}
+    assert django_cache.get("a") == 2
 
 
 @pytest.mark.parametrize("is_there", [True, False])
