@@ -157,7 +157,8 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         return _caches[name]
 
     def disconnect(self, connection: RedisCluster) -> None:
-        connection.disconnect_connection_pools()  # `close` would leave a client that raises AttributeError
+        # `close` would leave a client that raises AttributeError.
+        connection.disconnect_connection_pools()  # type: ignore[no-untyped-call]
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
         """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
