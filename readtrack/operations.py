@@ -6,7 +6,7 @@ from typing import Any
 from django.db.migrations.operations.base import Operation
 
 from readtrack import buckets
-from readtrack.sql import partitions
+from readtrack.sql import schema
 
 
 class PostgreSQLOperation(Operation):
@@ -62,7 +62,7 @@ class PartitionHistory(PostgreSQLOperation):
     app_label, model_name, reversible = "readtrack", "History", False
 
     def apply(self, schema_editor: Any, table: str, **kwargs: Any) -> None:
-        partitions.divide(schema_editor.connection, at=buckets.now())
+        schema.divide(schema_editor.connection, at=buckets.now())
 
     def describe(self) -> str:
         return "Divide history by month"

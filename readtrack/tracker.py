@@ -15,7 +15,7 @@ from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Visitor
-from readtrack.models.tracked import Tracked, mark_stored
+from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.store import clock, day_keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.lifecycle import erase as erase
@@ -111,5 +111,4 @@ def reset_views(obj: Model) -> None:
     """
     resets.reset([subjects.counted_subject_of(obj)])
     if isinstance(obj, Tracked):
-        obj.view_count = obj.visitor_count = 0
-        mark_stored(obj)
+        obj.view_count = obj.visitor_count = StoredCount()

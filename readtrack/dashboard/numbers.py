@@ -18,7 +18,7 @@ from readtrack.conf import conf
 from readtrack.dashboard.objects import CANDIDATES, By, Objects
 from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.models import FlushRun
-from readtrack.reports import breakdowns, live, periods
+from readtrack.reports import live, periods
 from readtrack.sql import history, popular, row_counts, runs
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
@@ -211,7 +211,7 @@ class Numbers:
     @cached_property
     def hashes(self) -> dict[counters.Name, Counter[str]]:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and reading."""
-        return breakdowns.hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
+        return live.hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
 
     @cached_property
     def _summands(self) -> Sequence[Mapping[counters.Name, Counter[str]]]:
@@ -228,7 +228,7 @@ class Numbers:
         return [sum(some, Counter[str]()) for some in named]
 
     @property
-    def funnel(self) -> list[list[breakdowns.Stage]]:
+    def funnel(self) -> list[list[live.Stage]]:
         """The stages of the objects' funnels together, in the period and, if known, in the one before."""
         labels = [label_of(model) for model in self.asked.models if not enters_funnel(model)]
         if not self.has_gains:
@@ -240,7 +240,7 @@ class Numbers:
                 for place, views in self._steps[f"{label}{tag}"].views.items():
                     viewed[place < self._gap][label] += views if place != self._gap else 0
         funnels = [{name: one for name, one in some.items() if name[0] == "funnel"} for some in self._summands]
-        return [*map(breakdowns.stages, funnels, viewed)]  # there may be no period before
+        return [*map(live.stages, funnels, viewed)]  # there may be no period before
 
     @cached_property
     def points(self) -> tuple[list[Counts], list[Counts]]:

@@ -18,7 +18,7 @@ from readtrack.flush import archiving, resets
 from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
-from readtrack.sql import databases, history, partitions, popular, runs
+from readtrack.sql import databases, history, popular, runs, schema
 from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 
@@ -106,7 +106,7 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[
         run.kind = run.Kind.ARCHIVE if is_due else run.Kind.FULL
     run.save()
     if run.kind != run.Kind.CHANGED and conf.HISTORY:
-        partitions.add_months(at=now)
+        schema.add_months(at=now)
     since = since if is_known else now - REACH
     return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 

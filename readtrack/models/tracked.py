@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
-from functools import cache, partial
+from functools import cache
 from typing import Any, ClassVar
 
 from django.core.exceptions import FieldDoesNotExist
@@ -55,19 +55,11 @@ class StoredCount(int):
     """A count that is in a row. A new row that is given one is a copy of that row, and starts at 0."""
 
 
-def mark_stored(instance: Any) -> None:
-    """Notes that the instance's counts are in its row."""
-    for name in COUNTS:
-        if type(count := instance.__dict__.get(name)) is int:
-            instance.__dict__[name] = StoredCount(count)
-
-
 class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
     """The stored value of a count. Only the flush changes it: an UPDATE by `save()` sets it to itself."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs = {"default": 0, "db_default": 0, "editable": False, **kwargs}
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"default": 0, "db_default": 0, "editable": False, **kwargs})
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
         if not add:
@@ -127,7 +119,6 @@ class Tracked(models.Model):
         update_fields: Collection[str] | None = None,
     ) -> bool:
         table: Any = super()
-        write = partial(table._save_table, raw, cls, force_insert, force_update, using, update_fields)
         has_counts = self._meta.get_field("view_count").model is cls
         if raw and has_counts:  # a fixture may be old, or from before the row had counts
             row = type(self)._base_manager.using(using).filter(pk=self.pk).values(*COUNTS).first()
@@ -139,9 +130,10 @@ class Tracked(models.Model):
             answers = [answer for _, answer in row_saving.send(type(self), **about) if answer]
         # Not around the whole of save(), because receivers of post_save may count on a row that is committed.
         with transaction.atomic(using=using, savepoint=False) if answers else nullcontext():
-            updated = bool(write())
-            if has_counts:
-                mark_stored(self)
+            updated = bool(table._save_table(raw, cls, force_insert, force_update, using, update_fields))
+            for name in COUNTS if has_counts else ():
+                if type(count := self.__dict__.get(name)) is int:
+                    self.__dict__[name] = StoredCount(count)
             for answer in answers:
                 self._state.db = using  # as Django does it a moment later, for relations that a receiver looks at
                 answer(created=not updated)

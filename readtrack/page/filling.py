@@ -31,7 +31,7 @@ from readtrack import numerals, subjects
 from readtrack.conf import conf, logger
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.shown import ANSWER, LONGEST_NAME, LONGEST_PATH, VERSIONS, name_of, tell, token_of
-from readtrack.reports import breakdowns, live
+from readtrack.reports import live
 from readtrack.request import Recorder
 from readtrack.store import scripts
 
@@ -186,7 +186,7 @@ def panel(context: Any, obj: Any) -> SafeString:
 
 def read_count(obj: Any) -> int | str:
     """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
-    return breakdowns.reads(obj) if Placeholder.of(COUNT, obj) else ""
+    return live.reads(obj) if Placeholder.of(COUNT, obj) else ""
 
 
 def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:

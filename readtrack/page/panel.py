@@ -11,8 +11,8 @@ from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page import filling
-from readtrack.reports import breakdowns, live
-from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
+from readtrack.reports import live
+from readtrack.reports.access import is_author, may_view_numbers, numbers_url
 from readtrack.sql import popular, row_counts
 from readtrack.store import counters, uniques
 
@@ -33,7 +33,7 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
 
 def _shown(user: Any | None, subject: str, author: str) -> str:
     """Returns the panel, or "". For those who may not see it nothing is read but, of staff, their permissions."""
-    if user is None or not (conf.VIEW_NUMBERS or is_author(user, unquote(author)) or may_view_all(user)):
+    if user is None or not (conf.VIEW_NUMBERS or is_author(user, unquote(author)) or may_view_numbers(user)):
         return ""
     parsed = subjects.parse_subject(subject)
     obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
@@ -54,7 +54,7 @@ def _numbers(subject: str) -> dict[str, Any]:
     is_live, views = bool(state.others and all(state.others)), state.views[subject]  # else their server is silent
     visitors, reading = state.others if is_live else ({subject: 0}, dict[counters.Name, counters.Hash]())
     found = {one: counts for one, counts in reading.items() if counts.counts}
-    counts = breakdowns.hashes([subject], [name[0]], found)[name]
+    counts = live.hashes([subject], [name[0]], found)[name]
     return {
         "is_live": is_live,
         "views": numerals.exact(views),

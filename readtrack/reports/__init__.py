@@ -5,11 +5,15 @@
 
 from asgiref.sync import sync_to_async
 
-from readtrack.reports.breakdowns import Reading, Stage, breakdown, funnel, reading
 from readtrack.reports.live import (
+    Reading,
+    Stage,
     as_of,
+    breakdown,
+    funnel,
     has_seen,
     reader_counts,
+    reading,
     skips,
     unread,
     unread_counts,

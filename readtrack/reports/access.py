@@ -17,7 +17,9 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
     names a function, it alone decides; whoever may see the whole site's numbers sees those of each object.
     """
     if not conf.VIEW_NUMBERS:
-        return may_view_all(user) or (obj is not None and is_author(user, author_of_counts(obj)))
+        # Those who are not of the staff cost no query.
+        may_view_all = getattr(user, "is_staff", False) and user.has_perm("readtrack.view_numbers")
+        return bool(may_view_all or (obj is not None and is_author(user, author_of_counts(obj))))
     if user is None or not user.is_authenticated:
         return False
     return _allows(user, obj) or (obj is not None and _allows(user, None))
@@ -26,11 +28,6 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
 def _allows(user: Any, obj: Model | None) -> bool:
     rule = conf.VIEW_NUMBERS
     return says_true(rule, lambda: import_string(rule)(user, obj), otherwise="the numbers are not shown")
-
-
-def may_view_all(user: Any) -> bool:
-    """Returns True for staff with the permission. Others cost no query."""
-    return bool(getattr(user, "is_staff", False) and user.has_perm("readtrack.view_numbers"))
 
 
 def is_author(user: Any, author: str) -> bool:

@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from heapq import nlargest
-from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
 from readtrack import buckets, subjects
-from readtrack.models import ReaderHistory, Tracked
-from readtrack.reports.breakdowns import reads
-from readtrack.reports.live import is_sound, page_state, views
-from readtrack.sql import history, popular, row_counts
+from readtrack.models import History, ReaderHistory, Tracked
+from readtrack.reports.live import is_sound, page_state, reads, views
+from readtrack.sql import databases, history, popular, row_counts
 from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, read_state, scripts
@@ -137,7 +135,8 @@ def _hours_of(obj: Model, within: range, *, count: str) -> Counter[int]:
     subject = subjects.subject_of(obj)
     column = subjects.subject_column(history.of_reads(subject) if count == "reads" else subject)
     found = Counter(history.sums([column], since=within.start, until=within.stop)[column].by_hour())
-    last, present = history.last(column), buckets.hour_index(buckets.now())
+    last = databases.rows(History).filter(subject=column).order_by("hour").last()
+    present = buckets.hour_index(buckets.now())
     fresh: Counter[int] = Counter()
     if count == "reads":
         fresh[present] = reads(obj) - (last.views if last else 0)
@@ -306,7 +305,7 @@ def trending(
         models = [model] if model else subjects.counted_models()
         lists: list[Any] = [most_viewed(one, limit, days=hours // 24) for one in models]
         trends = (Trend(obj, obj.in_period) for objs in lists for obj in objs)
-        return sorted(trends, key=attrgetter("views"), reverse=True)[:limit]
+        return sorted(trends, key=lambda trend: trend.views, reverse=True)[:limit]
     label = subjects.label_of(model) if model else ""
     found = fail_open(top_subjects, [], limit, at=buckets.now(at), label=label)
     pks_by_model = subjects.rows_by_model(subject for subject, _ in found)

@@ -3,9 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import reduce
 from itertools import accumulate, pairwise
-from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -15,7 +13,7 @@ from django.db.models.functions import RowNumber
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.models import BreakdownHistory, History, ReaderHistory
-from readtrack.sql import databases, partitions
+from readtrack.sql import databases, schema
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.runs import lock_epoch
 from readtrack.store import keys
@@ -137,11 +135,6 @@ def first_hour(subjects: Collection[str]) -> "QuerySet[Any]":
     return rows.order_by("hour").values_list("hour", flat=True)[:1]
 
 
-def last(subject: str) -> History | None:
-    """Returns the subject's newest row."""
-    return databases.rows(History).filter(subject=subject).order_by("hour").last()
-
-
 def thin(*, at: datetime) -> int:
     """Leaves one row a day after HISTORY_DAYS, none after HISTORY_YEARS. Returns how many rows it deleted."""
     years = timedelta(days=365.25 * conf.HISTORY_YEARS)
@@ -165,7 +158,7 @@ def thin(*, at: datetime) -> int:
 def _forget(*, before: int) -> int:
     """Deletes earlier rows, or whole months that are over by then; the last ones become the baselines of charts."""
     connection = databases.of(History)
-    months = partitions.old_months(before=before)
+    months = schema.old_months(before=before)
     first, before = (months[0].since, months[-1].until) if months else (before, before)
     with transaction.atomic(using=connection.alias):
         replace = "ON CONFLICT (subject, hour) DO UPDATE SET views = EXCLUDED.views, visitors = EXCLUDED.visitors"
@@ -176,7 +169,7 @@ def _forget(*, before: int) -> int:
             cursor.execute(statement, [before, before])
         gone = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=first).delete()[0]
     # Last, because a baseline that is raised again finds the same rows in them.
-    partitions.drop(months)
+    schema.drop_months(months)
     rest = (databases.rows(model).filter(hour__lt=before) for model in (ReaderHistory, BreakdownHistory))
     return gone + sum(rows.delete()[0] for rows in rest)
 
@@ -195,10 +188,7 @@ def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:
 
 
 def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
-    """Adds gains to that hour; of too many fields of a kind the least go to "other".
-
-    Call it in a transaction that has locked the epoch.
-    """
+    """Adds gains to that hour, of too many fields of a kind the least to "other". The caller has locked the epoch."""
     labels, kinds = {label for label, _, _ in new}, {kind for _, kind, _ in new}
     rows = databases.rows(BreakdownHistory).filter(hour=hour, subject__in=labels, kind__in=kinds)
     stored = Counter({row[:3]: row[3] for row in rows.values_list("subject", "kind", "field", "count")})
@@ -217,7 +207,7 @@ def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
 def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -> list[Gains]:
     """Returns what the models gained in each of these ranges of hours, from one query."""
     inside = [Q(hour__gte=span.start, hour__lt=span.stop) for span in spans]
-    rows = databases.rows(BreakdownHistory).filter(reduce(or_, inside), subject__in=labels, kind__in=kinds)
+    rows = databases.rows(BreakdownHistory).filter(Q(*inside, _connector=Q.OR), subject__in=labels, kind__in=kinds)
     sums = {f"sum_{number}": Sum("count", filter=one) for number, one in enumerate(inside)}
     found: list[Gains] = [defaultdict(Counter) for _ in spans]
     for kind, label, field, *counts in rows.order_by().values_list("kind", "subject", "field").annotate(**sums):

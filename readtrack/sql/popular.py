@@ -6,9 +6,8 @@ read the rows of history of one day.
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from functools import reduce
 from itertools import groupby
-from operator import itemgetter, or_
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from django.db import transaction
@@ -27,7 +26,7 @@ from readtrack.subjects import counted_models, label_of
 DAYS = (1, 7, 30, 90)  # that have a list
 EVER = 32_767  # days of the list of all time, which has views only
 LISTED = 1_000  # subjects of each model by views, and by visitors
-AGAIN = 2  # hours whose sums are computed once more
+AGAIN = 2  # hours whose sums are computed once more, because another flush may have written rows of them since
 QUARTER = 92 * 24  # hours of history that one flush adds up at most
 AT_ONCE = 10_000  # subjects in one query
 DENSE = 12  # hours of two days with rows, above which the rows of a subject are not all read
@@ -39,8 +38,8 @@ COLUMNS: dict[By, str] = {"views": "views", "visitors": "visitors", "reads": "vi
 
 def _listed(labels: Iterable[str], days: int) -> Any:
     """Returns the rows of the lists of so many days and fewer."""
-    among = reduce(or_, (Q(subject__startswith=f"{label}:") for label in labels))
-    return databases.rows(Popular).filter(among, days__lte=days)
+    among = (Q(subject__startswith=f"{label}:") for label in labels)
+    return databases.rows(Popular).filter(Q(*among, _connector=Q.OR), days__lte=days)
 
 
 def entries(*labels: str, days: int, by: str) -> Any:
@@ -121,11 +120,9 @@ def rises(labels: Sequence[str], *, days: int, since: int, until: int) -> dict[s
 
 
 class Steps(NamedTuple):
-    """The views and the new visitors of a subject by place of the period; none of a place without a row of history.
+    """The views and the new visitors of a subject by place of the period; none of a place without a row of history."""
 
-    No pair for each place, because ten thousands of them wake the garbage collector, which looks at all that there is.
-    """
-
+    # No pair for each place, as ten thousands of them wake the garbage collector, which looks at all that there is.
     views: dict[int, int]
     visitors: dict[int, int]
 
@@ -206,10 +203,7 @@ def renew_sums(*, at: datetime) -> None:
 
 
 def _add_sums(label: str, *, until: int) -> bool:
-    """Adds up a quarter of a year at most. Returns False once nothing is left.
-
-    The last hours are computed again, because another flush may have written rows of them since.
-    """
+    """Adds up a quarter of a year at most. Returns False once nothing is left."""
     names = {of_visitors(label): f"{label}:%", of_reads(label): f"{of_reads(label)}:%"}
     with transaction.atomic(using=databases.of(History).alias):
         lock_epoch()  # because another flush may do the same

@@ -15,9 +15,9 @@ from django.db import connection, connections
 
 from readtrack import buckets
 from readtrack.reports import series
-from readtrack.sql import history, partitions
-from readtrack.sql.partitions import Part
+from readtrack.sql import history, schema
 from readtrack.sql.row_counts import RowCounts
+from readtrack.sql.schema import Part
 from tests.benchmarks.measuring import table
 from tests.site.models import Post
 
@@ -32,8 +32,8 @@ LABELS = ["site.post", "site.page", "site.product"]
 def main() -> None:
     """Prints a table. The rows are made by SQL, as flushes would have left them."""
     now = buckets.now()
-    partitions.divide(connection, at=now - timedelta(days=DAYS + 90))  # so that every row is in the part of a month
-    partitions.add_months(at=now)
+    schema.divide(connection, at=now - timedelta(days=DAYS + 90))  # so that every row is in the part of a month
+    schema.add_months(at=now)
     post = Post.objects.create(title="of a long history")
     rows = _fill(buckets.hour_index(now), first=post.pk)
     charts: dict[str, Any] = {"a post": post, "a model": Post, "the site": None}
@@ -49,11 +49,11 @@ def main() -> None:
         _, took = _timed(lambda: history.thin(at=now))
         found.append(("finding that all days are thinned", took, "-"))
         year_ago = buckets.hour_index(now - timedelta(days=365.25))
-        old = partitions.old_months(before=year_ago)
+        old = schema.old_months(before=year_ago)
         dropped = sum(map(_rows_of, old))
         _, took = _timed(lambda: history._forget(before=year_ago))
         found.append((f"retention, whole months dropped: {len(old)} ({dropped:,} rows)", took, "1,000 ms"))
-    assert partitions.old_months(before=old[-1].until) == []
+    assert schema.old_months(before=old[-1].until) == []
     for name, longest in (("writes", writes), ("charts", reads)):
         found.append((f"the slowest of {len(longest):,} {name} meanwhile", max(longest), "-"))
     table(

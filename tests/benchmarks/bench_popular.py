@@ -12,7 +12,7 @@ from django.db import connection
 
 from readtrack import buckets, reports, tracker
 from readtrack.models import Popular
-from readtrack.sql import partitions, popular
+from readtrack.sql import popular, schema
 from readtrack.subjects import subject_of
 from tests.benchmarks.measuring import table
 from tests.site.models import Category, Post
@@ -29,8 +29,8 @@ ROUNDS = 9
 def main() -> None:
     """Prints a table of history divided by month, and one of the lists' cost with history in one table."""
     now = buckets.now()
-    partitions.divide(connection, at=now - timedelta(days=DAYS + 90))
-    partitions.add_months(at=now)
+    schema.divide(connection, at=now - timedelta(days=DAYS + 90))
+    schema.add_months(at=now)
     rows = _fill(buckets.hour_index(now))
     _measured(f"{POSTS:,} posts, {rows:,} rows of history, divided by month", now)
     unite(connection)

@@ -25,7 +25,7 @@ from readtrack.dashboard.scope import PERIODS, Scope
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import FlushRun, Note, Popular
+from readtrack.models import FlushRun, History, Note, Popular
 from readtrack.reports.access import numbers_url
 from readtrack.sql import history, popular, row_counts
 from readtrack.sql.row_counts import RowCounts
@@ -93,7 +93,7 @@ def add_views(obj: Any, days_ago: int, views: int, *, visitors: int = 0, reads: 
     rows = {f"{label}:{obj.pk}": (views, visitors), label: (views, 0)}
     rows |= {f"visitors:{label}": (visitors, 0), f"reads:{label}": (reads, 0), f"reads:{label}:{obj.pk}": (reads, 0)}
     for subject, (more, new) in rows.items():
-        last = history.last(subject)
+        last = History.objects.filter(subject=subject).order_by("hour").last()
         before = (last.views, last.visitors) if last else (0, 0)
         history.store({subject: RowCounts(before[0] + more, before[1] + new)}, hour=hour)
 

@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports
 from readtrack.models import History
-from readtrack.sql import daily, databases, history, partitions, popular
+from readtrack.sql import databases, history, popular, schema
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post, Product
@@ -34,13 +34,13 @@ DAYS = 26
 def view(database: str) -> Iterator[str]:
     """Drops the view afterwards."""
     yield database
-    daily.drop(databases.of(History))
+    schema.drop_view(databases.of(History))
 
 
 def selected(columns: str = "*", *, where: str = "1 = 1") -> list[tuple[Any, ...]]:
     connection = databases.of(History)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {columns} FROM {daily.VIEW} WHERE {where} ORDER BY 1, 2, 3")
+        cursor.execute(f"SELECT {columns} FROM {schema.VIEW} WHERE {where} ORDER BY 1, 2, 3")
         return [*cursor.fetchall()]
 
 
@@ -117,7 +117,7 @@ def test_it_is_made_again_and_dropped(view: str, capsys: pytest.CaptureFixture[s
         call_command("readtrack", "daily-view", *words)
         with connections[view].cursor() as cursor:
             tables = connections[view].introspection.table_names(cursor, include_views=True)
-        assert (daily.VIEW in tables) is is_there
+        assert (schema.VIEW in tables) is is_there
     assert re.findall(r"^\w+", capsys.readouterr().out, re.MULTILINE) == ["Created", "Created", "Dropped", "Dropped"]
 
 
@@ -125,10 +125,10 @@ def test_it_is_made_again_and_dropped(view: str, capsys: pytest.CaptureFixture[s
 def test_it_outlives_a_division_of_history_by_month() -> None:
     connection, post = connections["default"], Post.objects.create(title="A")
     history.store({subject_of(post): RowCounts(5, 5)}, hour=buckets.hour_index(FIRST))
-    daily.create(connection)
+    schema.create_view(connection)
     try:
-        partitions.divide(connection, at=FIRST)
-        partitions.add_months(at=FIRST + timedelta(days=200))
+        schema.divide(connection, at=FIRST)
+        schema.add_months(at=FIRST + timedelta(days=200))
         history.store({subject_of(post): RowCounts(7, 6)}, hour=buckets.hour_index(FIRST + timedelta(days=180)))
         assert [views for *_, views, _, _ in selected()] == [5, 2]
     finally:

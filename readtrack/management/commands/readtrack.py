@@ -26,7 +26,7 @@ from readtrack.flush import resets, run
 from readtrack.imports import ledger, logs, weblog
 from readtrack.imports.tables import take_hitcount, take_reads
 from readtrack.models import History
-from readtrack.sql import daily, databases
+from readtrack.sql import databases, schema
 from readtrack.store import connection, lifecycle, server, uniques
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 
@@ -180,8 +180,8 @@ def erase(*, bar: Any, user: str, by: str, **options: Any) -> str:
 
 
 def daily_view(*, drop: bool, **options: Any) -> str:
-    (daily.drop if drop else daily.create)(databases.of(History))
-    return f"{'Dropped' if drop else 'Created'} the view {daily.VIEW}."
+    (schema.drop_view if drop else schema.create_view)(databases.of(History))
+    return f"{'Dropped' if drop else 'Created'} the view {schema.VIEW}."
 
 
 SUBCOMMANDS: Mapping[str, Callable[..., str | None]] = {

@@ -1,18 +1,22 @@
-"""History in partitions of a month each, on PostgreSQL, so that old months go without a row being deleted."""
+"""Partitions of history by month, so that old ones go without a row being deleted, and the SQL view of it by day."""
 
 import re
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.timezone import get_default_timezone
 
 from readtrack import buckets
 from readtrack.models import History
-from readtrack.sql import daily, databases
+from readtrack.sql import databases
 
+VIEW = "readtrack_daily"
+HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"))  # whose zone is written out
 AHEAD = 2  # months after the present one that have a partition: as long may full flushes be missing
 FIRST, BOUND = "_past", "past"  # suffix of the first partition, and the name of its constraint
 
@@ -41,8 +45,8 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
         with transaction.atomic(using=connection.alias):
             words = {"table": table, "first": table + FIRST, "until": until, "bound": BOUND}
             cursor.execute(databases.STATEMENTS["divide"].format_map(words))
-            if daily.VIEW in connection.introspection.table_names(cursor, include_views=True):
-                daily.create(connection)  # because it goes along with the table that has a new name
+            if VIEW in connection.introspection.table_names(cursor, include_views=True):
+                create_view(connection)  # because it goes along with the table that has a new name
 
 
 def add_months(*, at: datetime) -> None:
@@ -73,7 +77,7 @@ def old_months(*, before: int) -> list[Part]:
         return [part for part in _parts(cursor) if part.until <= before and not part.name.endswith(FIRST)]
 
 
-def drop(months: Sequence[Part]) -> None:
+def drop_months(months: Sequence[Part]) -> None:
     """Drops the months, and those that a killed process had detached. Readers and writers of history go on."""
     connection, table = databases.of(History), History._meta.db_table
     if connection.vendor != "postgresql" or connection.in_atomic_block:
@@ -103,3 +107,41 @@ def _month(at: datetime, later: int) -> int:
     """Returns the first hour (since 1970, UTC) of the month that comes so many months after `at`."""
     months = at.year * 12 + at.month - 1 + later
     return buckets.hour_index(datetime(months // 12, months % 12 + 1, 1, tzinfo=timezone.utc))
+
+
+def create_view(connection: BaseDatabaseWrapper) -> None:
+    """Creates the view of what each object gained by the day (of TIME_ZONE), for tools that know no Django."""
+    quote, vendor = connection.ops.quote_name, connection.vendor
+    if vendor == "postgresql":
+        day = f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
+    else:
+        # SQLite knows no zones, and MySQL only those that somebody has loaded.
+        changes = [(next(hours), ahead) for ahead, hours in groupby(HOURS, key=_ahead)]
+        whens = "".join(f" WHEN hour >= {hour} THEN {ahead}" for hour, ahead in reversed(changes))
+        local = f"hour * 3600 + CASE{whens} ELSE {changes[0][1]} END"
+        is_mysql = vendor == "mysql"
+        day = f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))" if is_mysql else f"DATE({local}, 'unixepoch')"
+    query = databases.STATEMENTS["daily"].format(
+        table=quote(History._meta.db_table),
+        reads=quote("reads"),  # a word of MySQL
+        day=day,
+        position="STRPOS" if vendor == "postgresql" else "INSTR",
+        integer="SIGNED" if vendor == "mysql" else "BIGINT",
+    )
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        if vendor == "sqlite":
+            cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
+        # Replaced where that is possible, because the rights that were granted on it stay.
+        cursor.execute(f"CREATE {'' if vendor == 'sqlite' else 'OR REPLACE '}VIEW {VIEW} AS {query}")
+
+
+def drop_view(connection: BaseDatabaseWrapper) -> None:
+    """Drops the view, if there is one."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
+
+
+def _ahead(hour: int) -> int:
+    """Returns the seconds that the zone is ahead of UTC in an hour."""
+    offset = buckets.hour_start(hour).astimezone(get_default_timezone()).utcoffset()
+    return int(offset.total_seconds()) if offset else 0
