@@ -28,6 +28,7 @@ from readtrack.store.cluster import Address, Cluster
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)  # raised by code that reads an answer of another type
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
+ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
 
 _clients: dict[float, Redis] = {}  # by time-out
 _caches: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
@@ -164,7 +165,8 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
         """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
-        _refuse_one_partition()
+        if conf.PARTITIONS == 1:
+            raise UnusableError(ONE_PARTITION)
 
         def client_of(address: Address) -> Redis:
             pool = _pool(self, url, timeout)
@@ -194,8 +196,8 @@ def misconfiguration() -> str:
         if isinstance(getattr(getattr(cache, "client", None), "connection_factory", None), ConnectionFactory):
             pool = make(1).connection_pool
             pool.connection_class(**pool.connection_kwargs)
-        elif "Cluster" in type(cache).__name__:  # of other libraries, whose client would ask the servers
-            _refuse_one_partition()
+        elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:  # others' clients would ask the servers
+            return ONE_PARTITION
     except (AttributeError, ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
         # AttributeError: a cache that has no client
         return str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
@@ -231,11 +233,6 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
             pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
             pool.reset()
     return pool  # type: ignore[no-any-return]
-
-
-def _refuse_one_partition() -> None:
-    if conf.PARTITIONS == 1:
-        raise UnusableError("a cluster needs READTRACK['PARTITIONS'], such as 64")
 
 
 def connect(*, patient: bool = False) -> Redis:
