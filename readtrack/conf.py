@@ -1,6 +1,7 @@
 """The settings of readtrack: names, types and defaults of `settings.READTRACK`."""
 
 import logging
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -14,6 +15,7 @@ from django.utils.module_loading import import_string
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
+register_at_fork: Any = getattr(os, "register_at_fork", dict)  # Windows has no fork; a dict does no harm
 
 
 class Conf:

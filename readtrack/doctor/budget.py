@@ -1,8 +1,12 @@
 """Memory that readtrack takes of Redis now, and would take for a site of another size."""
 
-from collections.abc import Mapping
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from math import exp, prod
+from statistics import fmean
 from typing import Any
 
 from django.db.models import Avg, Count
@@ -11,8 +15,8 @@ from readtrack import buckets, unread
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.sql import row_counts
-from readtrack.store import counters, keys, scripts, server
-from readtrack.store.server import BITS, KeyKind
+from readtrack.store import counters, keys, scripts
+from readtrack.store.connection import connect, servers
 from readtrack.store.uniques import STRATEGIES, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 
@@ -20,6 +24,28 @@ MOST = 20_000  # members of a key that is written, at most; sets grow evenly bey
 MOST_BITS = 8_000_000  # highest bit that is set: 1 MB; bitmaps grow evenly beyond that
 SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}  # seconds in which views enter the same key
 SMALL = 1_000  # bytes of a post, up to which counting exactly costs nothing worth saving
+WEIGHED = 200  # keys of one kind that are weighed, at most
+STEP = 1_000  # keys in one SCAN, and in one command
+
+# The command that adds a member to a key of that type, and what it takes.
+MEMBERS: dict[str, tuple[str, Callable[[int], tuple[str | int, ...]]]] = {
+    "HyperLogLog": ("PFADD", lambda number: (f"{number:016}",)),
+    "set": ("SADD", lambda number: (f"{number:016}",)),
+    "set of integers": ("SADD", lambda number: (number * 2_654_435_761 % 2**31,)),
+    "sorted set": ("ZADD", lambda number: (number, f"{number:016}")),
+    "hash": ("HSET", lambda number: (f"{number:016}", number)),
+    "hash of readers": ("HSET", lambda number: (f"{number:016}", number)),
+}
+BITS = {"bitmap": 1, "numbers": 32}  # of a member
+
+
+@dataclass(frozen=True, slots=True)
+class KeyKind:
+    """Keys of one kind: their number, the average size of one and the size of all (bytes)."""
+
+    keys: int
+    each: float
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +129,25 @@ def budget(**given: Any) -> Budget:
         fitting = [one for one in STRATEGIES.values() if one.suits and (counts_all or not one.needs_reader)]
         least = min(fitting, key=lambda one: (max(ways[one.name].each, SMALL), not one.is_exact, ways[one.name].each))
         advised, reason = least.name, least.suits
-    return Budget(server.key_kinds(), numbers, {row.pattern: kinds[row] for row in largest}, ways, advised, reason)
+    return Budget(key_kinds(), numbers, {row.pattern: kinds[row] for row in largest}, ways, advised, reason)
+
+
+def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
+    """Returns the keys of each row of the table, "other" ones too, largest first, reckoned from `limit` at most."""
+    groups: defaultdict[keys.Key | None, list[bytes]] = defaultdict(list)
+    nodes: Any = servers(patient=True)
+    scans = (islice(one.scan_iter(count=STEP), limit // len(nodes)) for one in nodes)
+    scanned = dict.fromkeys(chain.from_iterable(scans))  # SCAN may return a key twice
+    for key in scanned:
+        groups[keys.parse(key.decode(errors="replace"))[0]].append(key)
+    scale = max(1.0, sum(one.dbsize() for one in nodes) / len(scanned)) if scanned else 1.0
+    found = {}
+    for row, group in groups.items():
+        calls = [scripts.Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in group[:WEIGHED]]
+        sizes = list(filter(None, scripts.run_all(*calls, patient=True)))  # None: it expired meanwhile
+        each, count = fmean(sizes or [0]) + (row.overhead if row else 0), round(len(group) * scale)
+        found[row.pattern if row else "other"] = KeyKind(count, round(each, 1), round(each * count))
+    return dict(sorted(found.items(), key=lambda item: item[1].total, reverse=True))
 
 
 def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
@@ -142,7 +186,25 @@ def _weighed(numbers: Numbers) -> dict[keys.Key, KeyKind]:
         count, members = _amounts(row, numbers)
         most = MOST_BITS // BITS[row.type] if row.type in BITS else MOST
         length = len(start + keys.PART.sub(lambda part: example.get(part[1], part[1]), row.pattern))
-        written = server.measure(row, length=length, count=min(round(members), most))
-        each = written * max(1, members / most if row.type in {*BITS, *server.MEMBERS} else 1)
+        written = measure(row, length=length, count=min(round(members), most))
+        each = written * max(1, members / most if row.type in {*BITS, *MEMBERS} else 1)
         found[row] = KeyKind(round(count), round(each, 1), round(each * count))
     return found
+
+
+def measure(row: keys.Key, *, length: int, count: int) -> int:
+    """Returns the bytes of a key of the row with a name of that length and so many members: writes it for a moment."""
+    name = keys.budget("", secrets.token_hex(4), row.type[0]).ljust(length, "0")
+    writes: list[tuple[str | int, ...]] = [("SET", 10**6)]
+    if row.type in BITS:
+        writes = [("SETBIT", max(1, count) * BITS[row.type] - 1, 1)]
+    elif row.type in MEMBERS:
+        command, member = MEMBERS[row.type]
+        portions = scripts.sliced(range(max(1, count)), STEP)
+        writes = [(command, *chain.from_iterable(map(member, some))) for some in portions]
+    calls = [scripts.Call[int]("write", [name], (keys.budget.ttl, *words)) for words in writes]
+    weigh = scripts.Call("MEMORY", ["USAGE"], (name, "SAMPLES", 0), lambda size: size or 0)
+    try:
+        return int(scripts.run_all(*calls, weigh, patient=True)[-1]) + row.overhead
+    finally:
+        connect(patient=True).unlink(name)

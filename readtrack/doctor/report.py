@@ -3,6 +3,7 @@
 import timeit
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db import Error, models
@@ -14,9 +15,9 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection as redis
-from readtrack.store import counters, keys, lifecycle, server, skips
+from readtrack.store import counters, keys, lifecycle, skips
 from readtrack.store.cluster import Cluster
-from readtrack.store.scripts import load, run_all
+from readtrack.store.scripts import load, parted, run, run_all
 from readtrack.subjects import rows_by_model, tracked_models
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
@@ -62,6 +63,22 @@ def finding(name: str, *words: Any) -> Finding:
     return Finding(section["level"], message, hint, name.partition(".")[0])
 
 
+def configured(name: str, client: Any) -> str | None:
+    """Returns a directive of a server's configuration; None where the Redis user may not read it."""
+    try:
+        found: dict[str, str] = client.config_get(name)
+    except redis.ResponseError:  # hosted servers refuse CONFIG altogether
+        return None
+    return found.get(name)
+
+
+def some_totals(limit: int = 1_000_000) -> Iterator[tuple[str, counters.Total | None]]:  # two seconds
+    """Yields some totals by subject, `limit` at most; None for one that is no number, or was removed meanwhile."""
+    for some in parted(list(dict.fromkeys(islice(counters.scan(), limit)))):
+        found = run(counters.totals(some), patient=True)
+        yield from ((subject, found.get(subject)) for subject in some)
+
+
 def failure(error: redis.RedisError | Error) -> Finding:
     """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses to."""
     kinds = {lifecycle.LayoutError: "layout", redis.UnusableError: "unusable", redis.AuthenticationError: "password"}
@@ -99,7 +116,7 @@ def role(client: Any) -> Finding:
         return finding("role.cluster", conf.CACHE, redis.CLUSTER_FACTORY)
     if info.get("role") == "slave":
         return finding("role.replica", conf.CACHE)
-    is_covering = is_in_cluster and server.configured("cluster-require-full-coverage", client) == "yes"
+    is_covering = is_in_cluster and configured("cluster-require-full-coverage", client) == "yes"
     kind = "alone" if is_in_cluster and not replicas else "covering" if is_covering else "ok"
     return finding(f"role.{kind}", counted(replicas, "replica"))
 
@@ -117,7 +134,7 @@ def eviction(client: Any) -> Finding:
 
 def persistence(client: Any) -> list[Finding]:
     """Examines what is left after a restart of Redis."""
-    info, saves = client.info(), server.configured("save", client)
+    info, saves = client.info(), configured("save", client)
     failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
     found = [finding("persistence.failed", what) for field, what in failed.items() if info.get(field, "ok") != "ok"]
     kind = "dumps" if saves else "unknown" if saves is None else "none"
@@ -132,7 +149,7 @@ def scripts() -> Finding:
             client.evalsha(client.script_load("return 1"), 0)
             load(client)
         run_all(*map(counters.epoch, keys.tags()), patient=True)
-    except server.RefusedError as error:
+    except redis.ResponseError as error:
         return finding("scripts.refused", error)
     return finding("scripts.ok")
 
@@ -188,7 +205,7 @@ def locks() -> Finding:
 def totals() -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
     client: Any = redis.connect(patient=True)
-    found = ["" if total else keys.total(subject) for subject, total in server.some_totals()]
+    found = ["" if total else keys.total(subject) for subject, total in some_totals()]
     broken = [name for name in filter(None, found) if client.exists(name)]  # others were removed meanwhile
     words = counted(len(broken) or len(found), "total"), ", ".join(broken[:SHOWN])
     return finding("totals.broken" if broken else "totals.ok", *words)
@@ -200,7 +217,7 @@ def drift() -> Finding:
     now, good = buckets.now(), runs.last_good()
     if good is None or now - good.began > timedelta(hours=1):  # for which the minute buckets hold each subject's views
         return finding("drift.unknown")
-    totals = {subject: total for subject, total in server.some_totals(SAMPLE) if total and total.is_settled}
+    totals = {subject: total for subject, total in some_totals(SAMPLE) if total and total.is_settled}
     stored: dict[str, int] = {}
     for model, rows in rows_by_model(totals).items():
         stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
@@ -234,7 +251,7 @@ def examine() -> Iterator[Finding]:
                 place = redis.address(client) if client is not None and isinstance(redis.connect(), Cluster) else ""
                 for one in found if isinstance(found, list) else [found]:
                     places.setdefault(one, []).append(place)
-        except server.RefusedError as error:
+        except redis.ResponseError as error:
             places = {finding("refused.command", error): []}
         except (redis.RedisError, Error) as error:
             of_sql = {flushes, outbox, locks}

@@ -1,11 +1,9 @@
 """Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
 
-import os
 import re
 import secrets
 import time
 from binascii import b2a_base64
-from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -21,7 +19,7 @@ from django.utils.encoding import force_bytes
 from django.utils.functional import LazyObject, empty
 from django.utils.module_loading import import_string
 
-from readtrack.conf import cached_setting, conf, says_true
+from readtrack.conf import cached_setting, conf, register_at_fork, says_true
 from readtrack.hits import addresses, bots, readers
 
 AUTHENTICATION = "django.contrib.auth.middleware"
@@ -130,8 +128,7 @@ def _drawn(key: blake2b, minute: int) -> list[tuple[str, str]]:
     return made
 
 
-with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=_drawn.cache_clear)  # because the parent gives them out
+register_at_fork(after_in_child=_drawn.cache_clear)  # because the parent gives them out
 
 
 def address_id(request: HttpRequest) -> str:

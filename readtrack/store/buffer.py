@@ -4,7 +4,6 @@ With BUFFER above 0 a page does not wait for Redis to count its views. Pages tha
 and so do all pages while the queue is full, and once the process ends: their hits are recorded directly.
 """
 
-import os
 import signal
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from readtrack.conf import conf, logger
+from readtrack.conf import conf, logger, register_at_fork
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import AT, CALLER, KIND, NO_OUTCOME, Hit, Outcome, Reason
 from readtrack.hits.visitors import id_of
@@ -297,5 +296,4 @@ def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:
 
 
 hit_buffer = HitBuffer()
-with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=hit_buffer.clear)
+register_at_fork(after_in_child=hit_buffer.clear)

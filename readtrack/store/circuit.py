@@ -9,13 +9,12 @@ from struct import pack
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
-from redis.exceptions import RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis import RedisError, exceptions
 
 from readtrack.conf import conf, logger
 from readtrack.signals import redis_failed
 
-Arguments = ParamSpec("Arguments")
+Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
 
@@ -57,10 +56,7 @@ class Circuit:
         elif self.slow_since is None:
             self.slow_since = now
         elif now - self.slow_since > conf.TIMEOUT:
-            self.open(RedisTimeoutError(f"pages wait {waited * 1000:.0f} ms for it"))
-
-
-circuit = Circuit()
+            self.open(exceptions.TimeoutError(f"pages wait {waited * 1000:.0f} ms for it"))
 
 
 @dataclass(slots=True)
@@ -81,15 +77,12 @@ class Page:
             circuit.note_wait(conf.TIMEOUT - self.left - self.elsewhere)
 
 
+circuit = Circuit()
 present_page: ContextVar[Page | None] = ContextVar("page", default=None)  # the page that is being made
 
 
 def within_page(
-    limit: Callable[[float], object],
-    most: float,
-    wait: Callable[Arguments, Result],
-    *args: Arguments.args,
-    **kwargs: Arguments.kwargs,
+    limit: Callable[[float], object], most: float, wait: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs
 ) -> Result:
     """Returns the result of `wait` within `most` seconds, or as many as the page has left. Raises TimeoutError."""
     page = present_page.get()
@@ -119,9 +112,7 @@ def kernel_limit(sock: socket, seconds: float) -> None:
         sock.setsockopt(SOL_SOCKET, option, value)
 
 
-def fail_open(
-    call: Callable[Arguments, Result], default: Result, *args: Arguments.args, **kwargs: Arguments.kwargs
-) -> Result:
+def fail_open(call: Callable[Args, Result], default: Result, *args: Args.args, **kwargs: Args.kwargs) -> Result:
     """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a request only."""
     if circuit.opened is None or circuit.lets_pass():
         try:

@@ -59,17 +59,14 @@ def ask() -> None:
 
 def question() -> Call[None]:
     """Compares the clocks by the answer to a call that goes along with others, and so may come late."""
-    return Call("TIME", (), (), lambda answer: _compare(int(answer[0]) * 1_000_000 + int(answer[1])), None)
+    return Call("TIME", (), (), lambda answer: learn(int(answer[0]) * 1_000_000 + int(answer[1]), is_late=True), None)
 
 
-def learn(server: int) -> None:
-    """Takes Redis's time (µs) from an answer that arrived just now."""
-    _compare(server)
-    _learnt[conf.CACHE] = perf_counter()
-    _offsets[conf.CACHE] = server - ceil(_learnt[conf.CACHE] * 1_000_000)
-
-
-def _compare(server: int) -> None:
+def learn(server: int, *, is_late: bool = False) -> None:
+    """Takes Redis's time (µs) from an answer that arrived just now; or `is_late`, and then only tells the skew."""
     global skew, due
     skew = server / 1_000_000 - time()
     due = perf_counter() + EVERY
+    if not is_late:
+        _learnt[conf.CACHE] = perf_counter()
+        _offsets[conf.CACHE] = server - ceil(_learnt[conf.CACHE] * 1_000_000)

@@ -9,11 +9,9 @@ from operator import methodcaller
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any, TypeVar
 
-from redis import Redis
+from redis import Redis, exceptions
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, ResponseError, TryAgainError
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
@@ -30,15 +28,14 @@ REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedEr
 
 Address = tuple[str, int]
 Command = tuple[Any, ...]
+Ask = Callable[[Redis, Sequence[Command], Callable[[], None]], Sequence[Any]]
 Result = TypeVar("Result")
 
 
 class Cluster(Redis):
     """A client of all servers of a cluster, each with a circuit of its own. All keys of a command are in one slot."""
 
-    def __init__(
-        self, seeds: Sequence[Address], client_of: Callable[[Address], Redis], *, is_patient: bool = True
-    ) -> None:
+    def __init__(self, seeds: Sequence[Address], client_of: Callable[[Address], Redis], *, is_patient: bool) -> None:
         """Takes addresses of some servers, and a function that makes the client of one."""
         super().__init__(connection_pool=client_of(seeds[0]).connection_pool)
         self.is_patient = is_patient
@@ -90,12 +87,12 @@ class Cluster(Redis):
             for answer in result if isinstance(result, list) and not self.is_patient else ():
                 if isinstance(answer, ResponseError) and REFUSAL.search(str(answer)):
                     raise answer
-        except (ResponseError, RedisConnectionError, RedisTimeoutError, OSError) as error:
+        except (ResponseError, exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             is_answer = isinstance(error, ResponseError)
             if is_answer and (self.is_patient or not REFUSAL.search(str(error))):
                 raise
             # A server that had little time, because another one hangs, is not to blame.
-            is_to_blame = is_answer or left > conf.TIMEOUT / 2 or isinstance(error, RedisConnectionError)
+            is_to_blame = is_answer or left > conf.TIMEOUT / 2 or isinstance(error, exceptions.ConnectionError)
             if not self.is_patient and is_to_blame:
                 circuit.open(error)
                 if page:  # gets a moment (s) to take what the others have answered meanwhile
@@ -107,15 +104,15 @@ class Cluster(Redis):
         """Learns where slots are now. Returns True if it makes sense to send the command again."""
         if (page := present_page.get()) and page.left <= 0:
             return False
-        is_moved = isinstance(error, MovedError)
-        if self.is_patient and not is_moved:
-            sleep(PAUSE)
-        has_asked = self.refresh()
         if isinstance(error, MovedError):
+            self.refresh()
             address = self._slots[error.slot_id] = self._named(error)
             if address not in self._primaries:
                 self._primaries.append(address)
-        return has_asked or is_moved or self.is_patient
+            return True
+        if self.is_patient:
+            sleep(PAUSE)
+        return self.refresh() or self.is_patient
 
     def _named(self, error: AskError) -> Address:
         # A server that does not know the other's name gives none: it is its own.
@@ -127,28 +124,26 @@ class Cluster(Redis):
             return False
         self._asked = monotonic()
         self._known.rotate()
-        return any(map(self._learn, sorted(self._known, key=lambda one: self.server(one)[1].opened or 0)))
-
-    def _learn(self, address: Address) -> bool:
-        """Learns from that server where the slots are. Returns False if it does not know."""
-        try:
-            found = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
-        except RedisError:
-            return False
-        slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-        known, primaries = dict[Address, None](), dict[Address, None]()
-        for start, end, *servers in found:
-            # A server that does not know its own name gives none.
-            addresses = [(str_if_bytes(host or "") or address[0], int(port)) for host, port, *_ in servers]
-            slots[start : end + 1] = [addresses[0]] * (end + 1 - start)
-            primaries[addresses[0]] = None
-            known.update(dict.fromkeys(addresses))
-        if primaries:
-            self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
-            for gone in set(self._servers) - {*known}:
-                client, _ = self._servers.pop(gone, (self, None))  # another thread may do the same
-                client.connection_pool.disconnect(inuse_connections=False)
-        return bool(primaries)
+        for address in sorted(self._known, key=lambda one: self.server(one)[1].opened or 0):
+            try:
+                found = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
+            except RedisError:
+                continue
+            slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+            known, primaries = dict[Address, None](), dict[Address, None]()
+            for start, end, *servers in found:
+                # A server that does not know its own name gives none.
+                addresses = [(str_if_bytes(host or "") or address[0], int(port)) for host, port, *_ in servers]
+                slots[start : end + 1] = [addresses[0]] * (end + 1 - start)
+                primaries[addresses[0]] = None
+                known.update(dict.fromkeys(addresses))
+            if primaries:
+                self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
+                for gone in set(self._servers) - {*known}:
+                    client, _ = self._servers.pop(gone, (self, None))  # another thread may do the same
+                    client.connection_pool.disconnect(inuse_connections=False)
+                return True
+        return False
 
     def server(self, address: Address) -> tuple[Redis, Circuit]:
         """Returns the client of one server, and its circuit."""
@@ -178,11 +173,7 @@ class Cluster(Redis):
                     raise SilentError(f"{type(error).__name__}: {error}") from error
                 tries += 1
 
-    def spread(
-        self,
-        commands: Sequence[Command],
-        ask: Callable[[Redis, Sequence[Command], Callable[[], None]], Sequence[Any]],
-    ) -> list[Any]:
+    def spread(self, commands: Sequence[Command], ask: Ask) -> list[Any]:
         """Returns the answers to the commands; an error is the answer to the command that it concerns.
 
         `ask` takes a client of a server, the commands for it and a function that asks the other servers, which it

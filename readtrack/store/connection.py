@@ -12,18 +12,27 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
-from redis import ConnectionPool, Redis, RedisCluster
+from redis import ConnectionPool, Redis, RedisCluster, exceptions
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError as RedisError
+from redis.exceptions import ResponseError as ResponseError  # the server may not, cannot or will not
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
 from readtrack.store.circuit import circuit, kernel_limit, within_page
 from readtrack.store.cluster import Address, Cluster
+
+PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
+WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)  # raised by code that reads an answer of another type
+CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
+ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
+
+_clients: dict[float, Redis] = {}  # by time-out
+_caches: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
+closers: list[Callable[[], None]] = []  # close idle connections that scripts keep
 
 
 class UnusableError(RedisError):
@@ -32,9 +41,6 @@ class UnusableError(RedisError):
 
 class AnswerError(RedisError):
     """An answer is of another type than the answers to the command are."""
-
-
-WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)  # raised by code that reads such an answer
 
 
 class _Socket:
@@ -143,9 +149,6 @@ def make(timeout: float) -> Redis:
     return kind(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
-CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
-
-
 class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
     """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
 
@@ -162,7 +165,8 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
         """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
-        _refuse_one_partition()
+        if conf.PARTITIONS == 1:
+            raise UnusableError(ONE_PARTITION)
 
         def client_of(address: Address) -> Redis:
             pool = _pool(self, url, timeout)
@@ -192,12 +196,11 @@ def misconfiguration() -> str:
         if isinstance(getattr(getattr(cache, "client", None), "connection_factory", None), ConnectionFactory):
             pool = make(1).connection_pool
             pool.connection_class(**pool.connection_kwargs)
-        elif "Cluster" in type(cache).__name__:  # of other libraries, whose client would ask the servers
-            _refuse_one_partition()
-    except UnusableError as error:
-        return str(error)
+        elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:  # others' clients would ask the servers
+            return ONE_PARTITION
     except (AttributeError, ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
-        return f"{type(error).__name__}: {error}"  # AttributeError: a cache that has no client
+        # AttributeError: a cache that has no client
+        return str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
     return ""
 
 
@@ -208,7 +211,7 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
     makes it, so that credentials, TLS and Sentinel stay as configured.
     """
     # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
-    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+    retry = Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,))
     if isinstance(factory, SentinelConnectionFactory):
         # All Sentinels together take no longer than one answer of Redis may. No retry, because a client that finds no
         # primary has asked every Sentinel already.
@@ -230,18 +233,6 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
             pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
             pool.reset()
     return pool  # type: ignore[no-any-return]
-
-
-def _refuse_one_partition() -> None:
-    if conf.PARTITIONS == 1:
-        raise UnusableError("a cluster needs READTRACK['PARTITIONS'], such as 64")
-
-
-PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
-
-_clients: dict[float, Redis] = {}  # by time-out
-_caches: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
-closers: list[Callable[[], None]] = []  # close idle connections that scripts keep
 
 
 def connect(*, patient: bool = False) -> Redis:

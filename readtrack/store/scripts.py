@@ -1,6 +1,5 @@
 """Runs the Lua scripts in `lua/`, by their digest, and plain commands; several in one round trip."""
 
-import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,10 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from hiredis import pack_command
-from redis import ConnectionPool, Redis
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
+from redis import ConnectionPool, Redis, exceptions
 from redis.sentinel import MasterNotFoundError
 
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting, conf, register_at_fork
 from readtrack.store import keys
 from readtrack.store.circuit import SilentError
 from readtrack.store.cluster import Cluster, Command
@@ -64,7 +61,7 @@ class Connections:
             return self._exchange(packed, len(commands), meanwhile)
         except MasterNotFoundError:
             raise  # every Sentinel was asked, and none will know better at once
-        except RedisConnectionError:
+        except exceptions.ConnectionError:
             # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
             # after a window that only the first one enters, and everything else sets or merges.
             return self._exchange(packed, len(commands), meanwhile, is_again=True)
@@ -85,11 +82,11 @@ class Connections:
             while len(answers) < count:
                 try:
                     answers.append(connection.read_response())
-                except ResponseError as error:
+                except exceptions.ResponseError as error:
                     # Of a server that became a replica; a new connection leads to its successor. Redis before 7 wraps
                     # the error of a refused command in one of its own.
-                    if isinstance(error, ReadOnlyError) or "-READONLY" in str(error):
-                        raise RedisConnectionError(str(error)) from error
+                    if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
+                        raise exceptions.ConnectionError(str(error)) from error
                     answers.append(error)  # the answers after it have to be read all the same
         except BaseException:
             # A late answer would be taken for the answer to the next question. Connections by Sentinel would also stay
@@ -123,7 +120,7 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         for call in calls
     ]
     answers = ask(commands)
-    unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+    unknown = [index for index, answer in enumerate(answers) if isinstance(answer, exceptions.NoScriptError)]
     if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
         for index in unknown:
             commands[index] = ("EVAL", _source(calls[index].script), *commands[index][2:])
@@ -159,8 +156,7 @@ def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any
     return connections.answers
 
 
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=sender.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
+register_at_fork(after_in_child=sender.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
 
 
 def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:

@@ -1,7 +1,6 @@
 """Skips: hits that did not count, by hour and reason, and robots by name."""
 
 import atexit
-import os
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from readtrack import buckets
-from readtrack.conf import cached_setting
+from readtrack.conf import cached_setting, register_at_fork
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import REASONS
 from readtrack.store import keys, scripts
@@ -82,8 +81,7 @@ class SkipBuffer:
 
 skip_buffer = SkipBuffer()
 atexit.register(skip_buffer.send_rest)
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
+register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 
 def skips_by_reason(hours: int, *, at: datetime) -> Counter[str]:

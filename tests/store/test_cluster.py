@@ -25,10 +25,11 @@ from readtrack.checks.setup import check_setup
 from readtrack.dashboard.objects import CANDIDATES
 from readtrack.dashboard.page import TABS
 from readtrack.dashboard.tables import NOT_KNOWN
+from readtrack.doctor.budget import key_kinds
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.page import panel
-from readtrack.store import clock, connection, counters, keys, lifecycle, read_state, recording, scripts, server
+from readtrack.store import clock, connection, counters, keys, lifecycle, read_state, recording, scripts
 from readtrack.store.buffer import HitBuffer, _alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
 from readtrack.store.cluster import Cluster
@@ -180,7 +181,7 @@ def test_counts_of_all_servers_are_one_answer(cluster: ValkeyCluster, posts: lis
     assert flush().written == len(posts)
     assert tracker.refresh_trending() == len(posts)
     assert len(reports.trending(limit=100)) == len(posts)
-    assert sum(kind.keys for kind in server.key_kinds().values()) > 5 * len(posts)
+    assert sum(kind.keys for kind in key_kinds().values()) > 5 * len(posts)
     assert server_time() > 0
 
 

@@ -208,7 +208,7 @@ class PlainNamesInCluster(PlainNames, Cluster):
             client: Redis = stack.enter_context(Redis(host, port, decode_responses=True))
             return client
 
-        return cls([(told["host"], told["port"]) for told in map(parse_url, urls)], client_of)
+        return cls([(told["host"], told["port"]) for told in map(parse_url, urls)], client_of, is_patient=True)
 
     def _send(self, *args: Any, **options: Any) -> Any:
         if args[0] in OF_ALL:

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from readtrack import tracker, unread
 from readtrack.conf import conf
+from readtrack.doctor.budget import KeyKind
 from readtrack.doctor.budget import budget as measure
 from readtrack.doctor.report import counted, examine, failure, size
 from readtrack.flush import resets, run
@@ -27,7 +28,7 @@ from readtrack.imports import ledger, logs, weblog
 from readtrack.imports.tables import take_hitcount, take_reads
 from readtrack.models import History
 from readtrack.sql import databases, schema
-from readtrack.store import connection, lifecycle, server, uniques
+from readtrack.store import connection, lifecycle, uniques
 from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
 
 TEXTS = Path(__file__).parents[1] / "subcommands"
@@ -86,7 +87,7 @@ def budget(*, as_json: bool, **options: Any) -> str:
     return "\n".join([*lines, "", advice])
 
 
-def _kinds(found: Mapping[str, server.KeyKind]) -> list[str]:
+def _kinds(found: Mapping[str, KeyKind]) -> list[str]:
     """Returns a table of kinds of keys."""
     rows = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in found.items()]
     total = size(sum(kind.total for kind in found.values()))
