@@ -23,7 +23,6 @@ from readtrack.models.tracked import COUNTS
 from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
 
-LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
@@ -106,14 +105,12 @@ def unfollowed_news() -> Iterator[tuple[str, str]]:
         for label, names in conf.NEWS_FOR.items()
     ]
     for where, model, names in (*own, *others):
-        if model is None or names is Tracked.news_for:  # whose names a model may lack
-            continue
-        if not isinstance(names, (list, tuple)):
+        if model is not None and not isinstance(names, (list, tuple)):
             yield where, f"is {names!r} and no list, such as [{names!r}]"
-            continue
-        followed = {field.name for field in subjects.news_links(model)}
-        problem = "which is no foreign key or many-to-many field of the model"
-        yield from ((where, f"names {name!r}, {problem}") for name in names if name not in followed)
+        elif model is not None and names is not Tracked.news_for:  # whose names a model may lack
+            followed = {field.name for field in subjects.news_links(model)}
+            problem = "which is no foreign key or many-to-many field of the model"
+            yield from ((where, f"names {name!r}, {problem}") for name in names if name not in followed)
 
 
 def unknown_fields() -> Iterator[tuple[str, str, str]]:
@@ -236,5 +233,5 @@ def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     for name in TYPE_CHECKS if any(wrong_types()) else CHECKS:
         for words in CHECKS[name]():
             message, hint = (text.format(*words) for text in texts(name).values())
-            found.append(CheckMessage(LEVELS[name[-4]], message, hint, id=name))
+            found.append(CheckMessage(ERROR if name[-4] == "E" else WARNING, message, hint, id=name))
     return found

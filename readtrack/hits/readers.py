@@ -1,7 +1,4 @@
-"""Readers: users (or visitors) with read state, and their positions in a category's read state.
-
-With READERS "id" a position is the user id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
-"""
+"""Readers: users (or visitors) with read state, and their positions in a category's read state."""
 
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +8,9 @@ from django.db.models import IntegerField
 
 from readtrack.conf import cached_setting, conf, logger
 
-Reader = int | str  # a position, or the name that Redis finds the position by
+# A position, or the name that Redis finds the position by. With READERS "id" a position is the user id; with "ordinal"
+# it is the next free one, for UUIDs and ids far apart.
+Reader = int | str
 
 # By READ_STATE: the last part of its keys, and the bits of a reader. Ordinals have keys of their own, because a bit
 # at the same position belongs to another reader.
