@@ -19,13 +19,16 @@ DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debia
 
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
-    """Returns the names and values of the request's dimensions. Never raises, because the page is made already."""
+    """Returns the names of the request's dimensions, and their values, each a short printable line. Never raises."""
     found = []
     for path in conf.DIMENSIONS:
         try:
-            if value := clean((BUILT_IN.get(path) or import_string(path))(request)):
-                found.append((name_of(path), value))
-        except Exception as error:  # a site's own function, or a missing extra
+            value = (BUILT_IN.get(path) or import_string(path))(request)
+            text = "" if value is None else str(value)[: LENGTH * 4]
+            printable = "".join(char if char.isprintable() else " " for char in text)
+            if line := " ".join(printable.split())[:LENGTH].rstrip():
+                found.append((name_of(path), line))
+        except Exception as error:  # a site's own function, or a missing extra; the page is made already
             log_failure(f"The dimension {path}", "it is left out", type(error))
     return tuple(found)
 
@@ -44,13 +47,6 @@ def problem(path: str) -> str:
     except ImportError as error:
         return f"{error}; pip install readtrack[dimensions]"
     return "" if path in BUILT_IN else function_problem(path)
-
-
-def clean(value: Any) -> str:
-    """Returns the value as one line of at most 64 printable characters; "" for None."""
-    text = "" if value is None else str(value)[: LENGTH * 4]
-    printable = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(printable.split())[:LENGTH].rstrip()
 
 
 def country(request: HttpRequest) -> str:
