@@ -40,13 +40,10 @@ def name_of(path: str) -> str:
 
 def problem(path: str) -> str:
     """Returns the reason why the dimension cannot be used, for the system check; "" if it can."""
-    module = None if path == "country" and conf.COUNTRY_HEADER else NEEDED.get(path)
-    try:
-        if module:
-            import_module(module)
-    except ImportError as error:
-        return f"{error}; pip install readtrack[dimensions]"
-    return "" if path in BUILT_IN else function_problem(path)
+    if path == "referrer" or (path == "country" and conf.COUNTRY_HEADER):
+        return ""
+    error = function_problem(NEEDED.get(path, path))
+    return f"{error}; pip install readtrack[dimensions]" if error and path in NEEDED else error
 
 
 def country(request: HttpRequest) -> str:
@@ -88,5 +85,5 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
     "country": country,
     "referrer": referrer,
 }
-# Modules that are no dependencies of the package.
-NEEDED = {"device": "ua_parser", "browser": "ua_parser", "os": "ua_parser", "country": "iptocc"}
+# Functions of packages that are no dependencies of this one.
+NEEDED = {**dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"), "country": "iptocc.country_code"}

@@ -166,7 +166,7 @@ def test_the_message_names_what_is_wrong_with_a_dimension(path: str, words: str)
 
 
 def test_a_missing_extra_is_said_only_where_it_is_needed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(dimensions.NEEDED, "country", "no_such_package")
+    monkeypatch.setitem(dimensions.NEEDED, "country", "no_such_package.country_code")
     assert "pip install readtrack[dimensions]" in dimensions.problem("country")
     settings.READTRACK = {"COUNTRY_HEADER": "CF-IPCountry"}
     assert dimensions.problem("country") == ""
