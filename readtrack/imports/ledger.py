@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum
 from itertools import chain
 from typing import Any
 
@@ -20,6 +19,9 @@ from readtrack.sql import databases, history, runs
 from readtrack.store import counters, keys, scripts, uniques
 
 VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
+# Answers of apply.lua. Refused: this Redis, as it is now, has no announcement of the batch. Unsettled: a counter lacks
+# SQL's count, so settle, then try again.
+REFUSED, APPLIED, UNSETTLED = range(3)
 Digest = Callable[[int], str | None]  # returns that of a source up to a position, None if the source ends sooner
 
 
@@ -51,14 +53,6 @@ class Batch:
         self.views[subject] += 1
         self.hours[subject, min(max(buckets.hour_index(at), 0), buckets.hour_index(buckets.now()))] += 1
         self.visitors[subject].add(visitor)
-
-
-class Applied(IntEnum):
-    """Result of adding a batch."""
-
-    REFUSED = 0  # this Redis, as it is now, has no announcement of the batch
-    APPLIED = 1
-    UNSETTLED = 2  # a counter lacks SQL's count: settle, then try again
 
 
 def part_of(batch: Batch, *, at: datetime) -> str:
@@ -94,7 +88,7 @@ def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> 
     return [scripts.Call("intend", [keys.importing(tag, source)], args, bool) for tag in keys.by_tag(subjects)]
 
 
-def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Call[Applied]]:
+def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Call[int]]:
     """Adds the views of the batch to the counters that Redis keeps, in each partition its share."""
     calls, kept = [], json.loads(part)
     views, first_live = kept["views"], kept["first_live_hour"]
@@ -115,7 +109,7 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
                 found.append((keys.prefix() + name, name, count, ends))
         names = [keys.importing(tag, source), keys.unsettled(tag), *(key for key, *_ in found)]
         args: list[Any] = [before, after, *(word for _, *words in found for word in words)]
-        calls.append(scripts.Call("apply", names, args, Applied))
+        calls.append(scripts.Call("apply", names, args, int))
     return calls
 
 
@@ -167,9 +161,9 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
 def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
     """Adds the batch to the counts of all its partitions that lack it. Returns False if one refuses it."""
     calls = apply(source, part, before=before, after=after)
-    while Applied.UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
+    while UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
         merging.settle(runs.SqlEpoch())
-    return Applied.REFUSED not in answers
+    return REFUSED not in answers
 
 
 def _confirm(record: Import, position: int, *, digest: str, part: str = "", totals: Mapping[str, int] = {}) -> None:
