@@ -23,6 +23,7 @@ from readtrack.models.tracked import COUNTS
 from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
 
+LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
 AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
@@ -233,5 +234,5 @@ def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     for name in TYPE_CHECKS if any(wrong_types()) else CHECKS:
         for words in CHECKS[name]():
             message, hint = (text.format(*words) for text in texts(name).values())
-            found.append(CheckMessage(ERROR if name[-4] == "E" else WARNING, message, hint, id=name))
+            found.append(CheckMessage(LEVELS[name[-4]], message, hint, id=name))
     return found
