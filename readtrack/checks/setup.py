@@ -106,14 +106,12 @@ def unfollowed_news() -> Iterator[tuple[str, str]]:
         for label, names in conf.NEWS_FOR.items()
     ]
     for where, model, names in (*own, *others):
-        if model is None or names is Tracked.news_for:  # whose names a model may lack
-            continue
-        if not isinstance(names, (list, tuple)):
+        if model is not None and not isinstance(names, (list, tuple)):
             yield where, f"is {names!r} and no list, such as [{names!r}]"
-            continue
-        followed = {field.name for field in subjects.news_links(model)}
-        problem = "which is no foreign key or many-to-many field of the model"
-        yield from ((where, f"names {name!r}, {problem}") for name in names if name not in followed)
+        elif model is not None and names is not Tracked.news_for:  # whose names a model may lack
+            followed = {field.name for field in subjects.news_links(model)}
+            problem = "which is no foreign key or many-to-many field of the model"
+            yield from ((where, f"names {name!r}, {problem}") for name in names if name not in followed)
 
 
 def unknown_fields() -> Iterator[tuple[str, str, str]]:

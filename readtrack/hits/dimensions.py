@@ -19,13 +19,16 @@ DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debia
 
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
-    """Returns the names and values of the request's dimensions. Never raises, because the page is made already."""
+    """Returns the names of the request's dimensions, and their values, each a short printable line. Never raises."""
     found = []
     for path in conf.DIMENSIONS:
         try:
-            if value := clean((BUILT_IN.get(path) or import_string(path))(request)):
-                found.append((name_of(path), value))
-        except Exception as error:  # a site's own function, or a missing extra
+            value = (BUILT_IN.get(path) or import_string(path))(request)
+            text = "" if value is None else str(value)[: LENGTH * 4]
+            printable = "".join(char if char.isprintable() else " " for char in text)
+            if line := " ".join(printable.split())[:LENGTH].rstrip():
+                found.append((name_of(path), line))
+        except Exception as error:  # a site's own function, or a missing extra; the page is made already
             log_failure(f"The dimension {path}", "it is left out", type(error))
     return tuple(found)
 
@@ -37,20 +40,10 @@ def name_of(path: str) -> str:
 
 def problem(path: str) -> str:
     """Returns the reason why the dimension cannot be used, for the system check; "" if it can."""
-    module = None if path == "country" and conf.COUNTRY_HEADER else NEEDED.get(path)
-    try:
-        if module:
-            import_module(module)
-    except ImportError as error:
-        return f"{error}; pip install readtrack[dimensions]"
-    return "" if path in BUILT_IN else function_problem(path)
-
-
-def clean(value: Any) -> str:
-    """Returns the value as one line of at most 64 printable characters; "" for None."""
-    text = "" if value is None else str(value)[: LENGTH * 4]
-    printable = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(printable.split())[:LENGTH].rstrip()
+    if path == "referrer" or (path == "country" and conf.COUNTRY_HEADER):
+        return ""
+    error = function_problem(NEEDED.get(path, path))
+    return f"{error}; pip install readtrack[dimensions]" if error and path in NEEDED else error
 
 
 def country(request: HttpRequest) -> str:
@@ -92,5 +85,5 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
     "country": country,
     "referrer": referrer,
 }
-# Modules that are no dependencies of the package.
-NEEDED = {"device": "ua_parser", "browser": "ua_parser", "os": "ua_parser", "country": "iptocc"}
+# Functions of packages that are no dependencies of this one.
+NEEDED = {**dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"), "country": "iptocc.country_code"}

@@ -14,21 +14,19 @@ from django.utils.module_loading import import_string
 from readtrack.conf import cached_setting, conf, function_problem, says_true
 from readtrack.hits import addresses
 
-KEYS = ("staff", "groups", "permissions", "paths", "networks", "function")
-
 
 @cached_setting()
 def rules() -> tuple[dict[str, list[Any]], list[tuple[str, Any]]]:
     """Returns the rules of EXCLUDE by their keys; and the key and value of each that cannot be used."""
-    found: dict[str, list[Any]] = {key: [] for key in KEYS}
+    own: dict[str, list[Any]] = {key: [] for key in ("staff", "groups", "permissions", "paths", "networks", "function")}
     problems: list[tuple[str, Any]] = []
     for name, given in conf.EXCLUDE.items():
         for value in given if isinstance(given, (list, tuple)) else [given]:
             try:
-                found[name].append(_rule(name, value))
+                own[name].append(_rule(name, value))
             except (KeyError, ValueError, re.error):
                 problems.append((str(name), value))
-    return found, problems
+    return own, problems
 
 
 def _rule(name: str, value: Any) -> Any:

@@ -58,14 +58,9 @@ class Hit(NamedTuple):
             return self
         return self._replace(visitor=visitor._replace(fallback_id=visitors.id_of(visitor.caller), caller=None))
 
-    @property
-    def plain(self) -> tuple[Any, ...]:
-        """The fields of the visitor and the hit in one tuple, which the garbage collector stops looking at."""
-        return self.visitor + self[1:]
-
     @classmethod
     def of_plain(cls, plain: Sequence[Any]) -> "Hit":
-        """Returns the hit that has these fields."""
+        """Returns the hit of a tuple of all fields, those of the visitor first."""
         return cls._make((Visitor._make(plain[:AT]), *plain[AT:]))
 
 
@@ -109,7 +104,6 @@ def refusal(method: str | None, status: int, meta: Mapping[str, Any], *, is_anon
             return "embed"
     agent = meta.get("HTTP_USER_AGENT", "")
     # Whoever is signed in is a person: apps and scripts of users have agents of their own.
-    is_bot = bots.is_bot if is_anonymous else bots.is_named
-    if agent is not None and is_bot(agent[: bots.LONGEST]):
+    if agent is not None and bots.is_bot(agent[: bots.LONGEST], is_anonymous):
         return "bot"
     return "anonymous" if is_anonymous and conf.ANONYMOUS == "none" else None

@@ -1,7 +1,4 @@
-"""Readers: users (or visitors) with read state, and their positions in a category's read state.
-
-With READERS "id" a position is the user id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
-"""
+"""Readers: users (or visitors) with read state, and their positions in a category's read state."""
 
 from typing import Any
 from urllib.parse import quote
@@ -11,13 +8,13 @@ from django.db.models import IntegerField
 
 from readtrack.conf import cached_setting, conf, logger
 
-Reader = int | str  # a position, or the name that Redis finds the position by
+# A position, or the name that Redis finds the position by. With READERS "id" a position is the user id; with "ordinal"
+# it is the next free one, for UUIDs and ids far apart.
+Reader = int | str
 
-# By READ_STATE: the last part of its keys, and the bits of a reader. Ordinals have keys of their own, because a bit
-# at the same position belongs to another reader.
-STATE_KINDS = {"bitmap": "read", "sequence": "seen"}
-ALL_STATE_KINDS = tuple(f"{kind}{numbering}" for kind in STATE_KINDS.values() for numbering in ("", ":ordinal"))
-BITS = {"bitmap": 1, "sequence": 32}
+# Ordinals have keys of their own, because a bit at the same position belongs to another reader.
+ALL_STATE_KINDS = ("read", "read:ordinal", "seen", "seen:ordinal")
+BITS = {"bitmap": 1, "sequence": 32}  # of a reader, by READ_STATE
 
 
 class ReaderError(ValueError):
@@ -88,4 +85,4 @@ def highest() -> int:
 @cached_setting("AUTH_USER_MODEL")
 def state_kind() -> str:
     """Returns the last part of the keys that hold read state now."""
-    return STATE_KINDS[conf.READ_STATE] + (":ordinal" if has_ordinals() else "")
+    return ("read" if conf.READ_STATE == "bitmap" else "seen") + (":ordinal" if has_ordinals() else "")

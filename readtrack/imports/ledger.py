@@ -3,12 +3,11 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 
@@ -20,6 +19,10 @@ from readtrack.sql import databases, history, runs
 from readtrack.store import counters, keys, scripts, uniques
 
 VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
+# Answers of apply.lua. Refused: this Redis, as it is now, has no announcement of the batch. Unsettled: a counter lacks
+# SQL's count, so settle, then try again.
+REFUSED, APPLIED, UNSETTLED = range(3)
+Digest = Callable[[int], str | None]  # returns that of a source up to a position, None if the source ends sooner
 
 
 @dataclass(slots=True)
@@ -44,29 +47,12 @@ class Batch:
     views: Counter[str] = field(default_factory=Counter)
     hours: Counter[tuple[str, int]] = field(default_factory=Counter)
     visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    present: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
 
     def add(self, subject: str, *, visitor: str, at: datetime) -> None:
         """Adds one view. A time out of range, which a log may hold, counts in the first hour or in the present one."""
         self.views[subject] += 1
-        self.hours[subject, min(max(buckets.hour_index(at), 0), self.present)] += 1
+        self.hours[subject, min(max(buckets.hour_index(at), 0), buckets.hour_index(buckets.now()))] += 1
         self.visitors[subject].add(visitor)
-
-
-class Applied(IntEnum):
-    """Result of adding a batch."""
-
-    REFUSED = 0  # this Redis, as it is now, has no announcement of the batch
-    APPLIED = 1
-    UNSETTLED = 2  # a counter lacks SQL's count: settle, then try again
-
-
-class ImportState(NamedTuple):
-    """Positions that an import was announced for and has reached; None where this Redis does not know it."""
-
-    begun: int | None
-    done: int | None
-    totals: list[int]  # of the last batch's subjects, right after the batch was added
 
 
 def part_of(batch: Batch, *, at: datetime) -> str:
@@ -77,22 +63,23 @@ def part_of(batch: Batch, *, at: datetime) -> str:
     return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_live})
 
 
-def states_of(source: str, tags: Iterable[str]) -> list[ImportState]:
-    """Returns what these partitions know of the import."""
+def states_of(source: str, tags: Collection[str]) -> dict[str, tuple[int | None, int | None, list[int]]]:
+    """Returns by partition the position announced, that reached (None where unknown), and the last batch's totals."""
 
-    def decode(found: list[bytes | None]) -> ImportState:
+    def decode(found: list[bytes | None]) -> tuple[int | None, int | None, list[int]]:
         begun, done = (None if position is None else int(position) for position in found[:2])
-        return ImportState(begun, done, [*map(int, (found[2] or b"").split())])
+        return begun, done, [*map(int, (found[2] or b"").split())]
 
     calls = [scripts.Call("HMGET", [keys.importing(tag, source)], ("begun", "done", "totals"), decode) for tag in tags]
-    return scripts.run_all(*calls, patient=True)
+    return dict(zip(tags, scripts.run_all(*calls, patient=True), strict=True))
 
 
-def totals_after(source: str, subjects: Iterable[str], *, done: int) -> dict[str, int]:
+def totals_after(source: str, subjects: Iterable[str], *, position: int) -> dict[str, int]:
     """Returns the totals right after the batch up to that position was added; none of a partition that lacks it."""
     groups = keys.by_tag(subjects)
-    shares = zip(groups.values(), states_of(source, groups), strict=True)
-    return dict(chain(*(zip(some, state.totals, strict=True) for some, state in shares if state.done == done)))
+    states = states_of(source, groups).items()
+    shares = (zip(groups[tag], totals, strict=True) for tag, (_, done, totals) in states if done == position)
+    return dict(chain(*shares))
 
 
 def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> list[scripts.Call[bool]]:
@@ -101,7 +88,7 @@ def intend(source: str, subjects: Iterable[str], *, before: int, after: int) -> 
     return [scripts.Call("intend", [keys.importing(tag, source)], args, bool) for tag in keys.by_tag(subjects)]
 
 
-def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Call[Applied]]:
+def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Call[int]]:
     """Adds the views of the batch to the counters that Redis keeps, in each partition its share."""
     calls, kept = [], json.loads(part)
     views, first_live = kept["views"], kept["first_live_hour"]
@@ -122,37 +109,32 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
                 found.append((keys.prefix() + name, name, count, ends))
         names = [keys.importing(tag, source), keys.unsettled(tag), *(key for key, *_ in found)]
         args: list[Any] = [before, after, *(word for _, *words in found for word in words)]
-        calls.append(scripts.Call("apply", names, args, Applied))
+        calls.append(scripts.Call("apply", names, args, int))
     return calls
 
 
-def resume(
-    record: Import, *, digest: Callable[[int], str | None] = lambda position: "", dry_run: bool = False
-) -> tuple[int, int]:
-    """Finishes a batch that was added in Redis. Returns where the import goes on, and the size of a batch passed over.
-
-    `digest` is that of the source up to a position, None if the source ends sooner. A dry run only looks.
-    """
+def resume(record: Import, *, digest: Digest = lambda position: "", dry_run: bool = False) -> tuple[int, int]:
+    """Finishes a batch that Redis has; a dry run only looks. Returns where to go on, and the size of a lost batch."""
     if record.pk is None:
         return 0, 0
     before, intended = record.position, record.intended
-    states = dict(zip(keys.tags(), states_of(record.source, keys.tags()), strict=True))
+    states = states_of(record.source, keys.tags())
     views: dict[str, int] = json.loads(record.part)["views"] if record.part else {}
     shares = [states[tag] for tag in keys.by_tag(views) or states]
-    done = max(before, *(one.done or 0 for one in states.values()))
+    done = max(before, *(reached or 0 for _, reached, _ in states.values()))
     if done > before:
         lost = 0
         if not dry_run and (found := digest(done)) is not None:
             # A database that was restored from a backup may not know the batch any more.
             part = record.part if done == intended else ""
-            is_partial = part and any(one.done != done for one in shares)  # killed between two of several partitions
+            is_partial = part and any(share[1] != done for share in shares)  # killed between two of several partitions
             if is_partial and not _add_to_redis(record.source, part, before=before, after=done):
                 lost = done - before
             run.flush()
-            totals = totals_after(record.source, views, done=done) if part else {}
+            totals = totals_after(record.source, views, position=done) if part else {}
             _confirm(record, done, digest=found, part=part, totals=totals)
         return done, lost
-    is_lost = intended > before and any((one.begun, one.done) != (intended, before) for one in shares)
+    is_lost = intended > before and any(share[:2] != (intended, before) for share in shares)
     if is_lost and not dry_run and (found := digest(intended)) is not None:
         _confirm(record, intended, digest=found)
     return (intended, intended - before) if is_lost else (before, 0)
@@ -171,7 +153,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         _check(Import.objects.filter(pk=record.pk, position=before).update(intended=position, part=part))
         _check(_add_to_redis(source, part, before=before, after=position))
         run.write_subjects(batch.views)
-        totals = totals_after(source, batch.views, done=position)
+        totals = totals_after(source, batch.views, position=position)
         _check(len(totals) == len(batch.views))
     _confirm(record, position, digest=digest, part=part, totals=totals)
 
@@ -179,9 +161,9 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
 def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
     """Adds the batch to the counts of all its partitions that lack it. Returns False if one refuses it."""
     calls = apply(source, part, before=before, after=after)
-    while Applied.UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
+    while UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
         merging.settle(runs.SqlEpoch())
-    return Applied.REFUSED not in answers
+    return REFUSED not in answers
 
 
 def _confirm(record: Import, position: int, *, digest: str, part: str = "", totals: Mapping[str, int] = {}) -> None:

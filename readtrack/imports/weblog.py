@@ -33,7 +33,6 @@ PATIENCE = 200_000  # lines after which the position is stored even if little co
 LIMIT = 500_000  # visits in windows: they take some 100 MB
 PATTERNS = 1_000  # of paths that did not resolve, counted one by one
 OTHERS = "(others)"
-
 OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in another order
 # A log of that many lines with so few addresses may have those of proxies in place of the visitors'.
 MANY_LINES, FEW_ADDRESSES = 1_000, 10
@@ -214,18 +213,16 @@ class Importer:
             self._addresses[address] += 1
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             return "excluded"
-        visitor = visitors.logged(address, line.agent or "", at=line.at)
-        reason = self.refusal(visitor.fallback_id, subject, at=line.at.timestamp())
-        if is_new and not reason:
+        at, visitor = line.at.timestamp(), visitors.logged(address, line.agent or "", at=line.at)
+        # As record.lua decides for live hits.
+        if conf.RATE_LIMIT and self._rates.hit(visitor.fallback_id, at=at) > conf.RATE_LIMIT:
+            return "rate"
+        if self._views.hit(visitor.fallback_id, subject, at=at) > 1:
+            return "repeat"
+        if is_new:
             self.report.counted += 1
             self._batch.add(subject, visitor=visitor.id, at=line.at)
-        return reason
-
-    def refusal(self, visitor: str, subject: str, *, at: float) -> str:
-        """Returns why a hit at that time (seconds) does not count, as record.lua decides for live hits; or ""."""
-        if conf.RATE_LIMIT and self._rates.hit(visitor, at=at) > conf.RATE_LIMIT:
-            return "rate"
-        return "repeat" if self._views.hit(visitor, subject, at=at) > 1 else ""
+        return ""
 
     def _note(self, files: Sequence[logs.LogFile]) -> None:
         """Notes what may make the counts wrong."""

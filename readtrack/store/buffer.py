@@ -96,7 +96,7 @@ class HitBuffer:
         if watch.found:
             skip_buffer.add(key_of(hit.at), ())
         # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3 µs.
-        waiting = hit.plain if keys.tenant_function() is None else Waiting.of(hit.named)
+        waiting = hit.visitor + hit[1:] if keys.tenant_function() is None else Waiting.of(hit.named)
         with self._lock:
             if self._is_closed or len(self._queue) >= MOST:
                 return None

@@ -66,10 +66,10 @@ def begin(record: Import, post: Post, *, after: int) -> None:
 def apply(record: Import, added: Batch, *, after: int) -> bool:
     totals = ledger.part_of(Batch(views=added.views), at=weblogs.START)
     (call,) = ledger.apply(record.source, totals, before=record.position, after=after)
-    if (answer := scripts.run(call)) is ledger.Applied.UNSETTLED:
+    if (answer := scripts.run(call)) == ledger.UNSETTLED:
         settle(SqlEpoch())
         answer = scripts.run(call)
-    return answer is ledger.Applied.APPLIED
+    return answer == ledger.APPLIED
 
 
 def test_a_batch_is_in_sql_once_it_is_added(record: Import, post: Post) -> None:

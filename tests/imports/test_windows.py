@@ -1,15 +1,23 @@
 """Rate limit and window by the times in a log."""
 
+from datetime import datetime, timezone
+
 import pytest
 from pytest_django import Settings
 
 from readtrack.imports import weblog
+from readtrack.imports.logs import Line
 from readtrack.imports.weblog import Importer
+
+
+def refusal(importer: Importer, visitor: str, subject: str, *, at: float) -> str:
+    line = Line(visitor, datetime.fromtimestamp(at, timezone.utc), "GET", "/", 200, "Firefox")
+    return importer._visit(line, subject, is_new=True)
 
 
 def outcomes(*hits: tuple[str, str, float]) -> list[str]:
     importer = Importer()
-    return [importer.refusal(visitor, subject, at=1_000_000 + at) for visitor, subject, at in hits]
+    return [refusal(importer, visitor, subject, at=1_000_000 + at) for visitor, subject, at in hits]
 
 
 def test_a_window_is_not_extended_by_a_reload() -> None:
@@ -50,19 +58,19 @@ def test_memory_is_bounded_and_the_report_names_the_cost(monkeypatch: pytest.Mon
     monkeypatch.setattr(weblog, "LIMIT", 10)
     importer = Importer()
     for number in range(100):
-        assert importer.refusal(f"v{number}", "x", at=1_000_000) == ""
+        assert refusal(importer, f"v{number}", "x", at=1_000_000) == ""
     assert importer._views.forgotten >= 80
-    assert importer.refusal("v0", "x", at=1_000_001) == ""
-    assert importer.refusal("v99", "x", at=1_000_001) == "repeat"
+    assert refusal(importer, "v0", "x", at=1_000_001) == ""
+    assert refusal(importer, "v99", "x", at=1_000_001) == "repeat"
 
 
 def test_long_logs_forget_nothing_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weblog, "LIMIT", 2000)
     importer = Importer()
     for second in range(20_000):
-        assert importer.refusal(f"v{second}", "x", at=1_000_000 + second) == ""
+        assert refusal(importer, f"v{second}", "x", at=1_000_000 + second) == ""
         if second >= 1700:
-            assert importer.refusal(f"v{second - 1700}", "x", at=1_000_000 + second) == "repeat"
+            assert refusal(importer, f"v{second - 1700}", "x", at=1_000_000 + second) == "repeat"
     assert importer._views.forgotten == 0
 
 

@@ -53,7 +53,7 @@ def begin(added: Batch) -> Import:
     assert all(scripts.run_all(*ledger.intend("test", added.views, before=0, after=100)))
     Import.objects.filter(pk=record.pk).update(intended=100, part=part)
     (call,) = ledger.apply("test", part, before=0, after=100)
-    while scripts.run(call) is ledger.Applied.UNSETTLED:
+    while scripts.run(call) == ledger.UNSETTLED:
         settle(SqlEpoch())
     return Import.objects.get()
 
