@@ -11,8 +11,7 @@ from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page import filling
-from readtrack.reports import breakdowns, live
-from readtrack.reports.access import is_author, may_view_all, may_view_numbers, numbers_url
+from readtrack.reports import access, breakdowns, live
 from readtrack.sql import popular, row_counts
 from readtrack.store import counters, uniques
 
@@ -33,13 +32,13 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
 
 def _shown(user: Any | None, subject: str, author: str) -> str:
     """Returns the panel, or "". For those who may not see it nothing is read but, of staff, their permissions."""
-    if user is None or not (conf.VIEW_NUMBERS or is_author(user, unquote(author)) or may_view_all(user)):
+    if user is None or not (conf.VIEW_NUMBERS or access.is_author(user, unquote(author)) or access.may_view_all(user)):
         return ""
     parsed = subjects.parse_subject(subject)
     obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
-    if not obj or not may_view_numbers(user, obj):
+    if not obj or not access.may_view_numbers(user, obj):
         return ""
-    url = numbers_url(obj) if getattr(user, "is_staff", False) else ""  # only staff can open pages of the admin
+    url = access.numbers_url(obj) if getattr(user, "is_staff", False) else ""  # only staff can open pages of the admin
     return render_to_string("readtrack/panel.html", {"object": obj, "url": url, **_numbers(subject)}).strip()
 
 

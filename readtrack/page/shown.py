@@ -23,7 +23,6 @@ from readtrack.store.circuit import fail_open
 
 SALT = "readtrack.page.shown"
 LONGEST_NAME, LONGEST_PATH = 4_000, 500  # characters of a page's name in its placeholder, and of a path in it
-MOST_PLACES = 200  # counts and dots of a page that the script fills in; a page with more keeps the others as they are
 PLAIN, READING = (files("readtrack.page").joinpath(name).read_bytes() for name in ("script.js", "reading.js"))
 # The script by its version: for pages without a marked text, and for pages with one.
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
@@ -53,7 +52,7 @@ def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = (
     has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
     if not (has_subjects or places or text):
         return ""
-    told = [name, get_language() or "", places[:MOST_PLACES], text, int(time())]
+    told = [name, get_language() or "", places[:200], text, int(time())]  # more counts and dots stay as they are
     return signing.dumps(told, salt=_salt(), compress=True)
 
 
