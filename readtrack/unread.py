@@ -22,9 +22,6 @@ from readtrack.sql import databases
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.connection import server_time
-from readtrack.store.read_state import Publication
-
-AT_ONCE = 10_000_000  # bytes that one script writes; the server does so in some milliseconds
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -125,18 +122,18 @@ def _send_on_commit(found: Mapping[str, list[str]], own: list[UnsentPublication]
 def _send(news: Sequence[UnsentPublication], outbox: str | None = None) -> bool:
     """Sends publications, and deletes them from their outbox."""
     for some in scripts.parted(news, tag_of=lambda row: keys.tag(row.subject)):
-        scripts.run(read_state.publish([_publication(row) for row in some]))
+        publications = []
+        for row in some:
+            author = None
+            with suppress(ValidationError):  # the site may have other users by now
+                author = readers.or_none(get_user_model()._meta.pk.to_python(row.author)) if row.author else None
+            token = row.token.hex if row.token else ""
+            publications.append(read_state.Publication(row.subject, row.items, author, row.is_own, token))
+        scripts.run(read_state.publish(publications))
     for pks in scripts.sliced([row.pk for row in news]) if outbox else ():
         # Without the signals of delete(), for which a site may have receivers that read each row first.
         UnsentPublication.objects.filter(pk__in=pks)._raw_delete(outbox)
     return True
-
-
-def _publication(row: UnsentPublication) -> Publication:
-    author = None
-    with suppress(ValidationError):  # the site may have other users by now
-        author = readers.or_none(get_user_model()._meta.pk.to_python(row.author)) if row.author else None
-    return Publication(row.subject, row.items, author, row.is_own, row.token.hex if row.token else "")
 
 
 def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
@@ -144,7 +141,8 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     as_of = server_time(patient=True)
     read_state.begin(as_of)
     highest = number_readers() if readers.has_ordinals() else dict.fromkeys(keys.tags(), highest_position())
-    count, size = 0, max(1, min(scripts.SLICE, AT_ONCE // size_of(max(highest.values()))))
+    # One script writes 10 MB, which the server does in some milliseconds.
+    count, size = 0, max(1, min(scripts.SLICE, 10_000_000 // size_of(max(highest.values()))))
     for names in subjects_of_rows(model, size):
         for some in scripts.parted(names):
             fill = read_state.fill(some, highest=highest[keys.tag(some[0])], as_of=as_of)
@@ -176,10 +174,8 @@ def size_of(highest: int) -> int:
 
 def start_reader(pk: Any) -> bool:
     """Marks all read for a new account. Returns False if a server of a cluster was silent. Raises redis.RedisError."""
-    is_done = True
-    if (reader := readers.or_none(pk)) is None:
-        return is_done
-    for model in subjects.read_state_models():
+    reader, is_done = readers.or_none(pk), True
+    for model in subjects.read_state_models() if reader is not None else ():
         for names in subjects_of_rows(model, scripts.SLICE):
             is_done &= None not in scripts.run_all(*read_state.marks(reader, names, absent=None))
     return is_done
