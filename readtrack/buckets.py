@@ -84,7 +84,5 @@ def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datet
         day = since.astimezone(zone).date()
         day -= DAY * {"day": 0, "week": day.weekday(), "month": day.day - 1}[by]
         days = (day + DAY * later for later in itertools.count())
-        starts = (
-            day_start(day) for day in days if by == "day" or (day.weekday() == 0 if by == "week" else day.day == 1)
-        )
+        starts = (day_start(one) for one in days if not {"day": 0, "week": one.weekday(), "month": one.day - 1}[by])
     return [start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)]

@@ -34,8 +34,7 @@ def connect() -> None:
                 through = field.remote_field.through
                 m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
         # Not a child that shares its parent's subject, because it may be deleted alone.
-        is_owner = model._meta.concrete_model is owner(model)
-        if is_owner and (is_counted(model) or has_read_state(model)):
+        if model._meta.concrete_model is owner(model) and (is_counted(model) or has_read_state(model)):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
 
 
