@@ -174,8 +174,10 @@ def size_of(highest: int) -> int:
 
 def start_reader(pk: Any) -> bool:
     """Marks all read for a new account. Returns False if a server of a cluster was silent. Raises redis.RedisError."""
-    reader, is_done = readers.or_none(pk), True
-    for model in subjects.read_state_models() if reader is not None else ():
+    is_done = True
+    if (reader := readers.or_none(pk)) is None:
+        return is_done
+    for model in subjects.read_state_models():
         for names in subjects_of_rows(model, scripts.SLICE):
             is_done &= None not in scripts.run_all(*read_state.marks(reader, names, absent=None))
     return is_done

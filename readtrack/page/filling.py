@@ -338,7 +338,8 @@ class Stream:
     def __init__(self, find_reader: FindReader) -> None:
         self._begun, self._branches = b"", list[bool]()
         # In the page's context, so that it still waits for Redis no longer than the page has left.
-        self._fill_in = partial(copy_context().run, filled, find_reader=find_reader, branches=self._branches)
+        fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
+        self._fill_in = partial(copy_context().run, fill_in)
 
     def filled(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         for part in parts:
