@@ -63,8 +63,7 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
             with suppress(ValueError):
                 by_pk = {int(subject[len(label) + 1 :]): subject for subject in named}
         if not by_pk:
-            parsed = ((parse_subject(subject), subject) for subject in named)
-            by_pk = {row[1]: subject for row, subject in parsed if row}
+            by_pk = {row[1]: subject for subject in named if (row := parse_subject(subject))}
         if by_pk:
             found[model] = by_pk
     return found
@@ -211,16 +210,12 @@ def news_links(model: type[Model]) -> list[Any]:
     return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
 
 
-def author_of(obj: Model, model: type[Model] | None = None) -> str:
-    """Returns the primary key of the author whom the model names, by default the object's, as text; "" without one."""
-    field = author_field(model or obj.__class__)
+def author_of(obj: Model, *, of_counts: bool = False) -> str:
+    """Returns the primary key of the object's author, or of that of its counts, as text; "" without one."""
+    # A child shares the numbers of its parent, and so whom that names.
+    field = author_field(owner(obj.__class__) if of_counts else obj.__class__)
     key = getattr(obj, field.attname) if field else None
     return "" if key is None else str(key)
-
-
-def author_of_counts(obj: Model) -> str:
-    """Returns the author whom the model that owns the object's counts names: a child shares its parent's numbers."""
-    return author_of(obj, owner(obj.__class__))
 
 
 def author_field(model: type[Model]) -> Any:

@@ -145,8 +145,7 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     count, size = 0, max(1, min(scripts.SLICE, 10_000_000 // size_of(max(highest.values()))))
     for names in subjects_of_rows(model, size):
         for some in scripts.parted(names):
-            fill = read_state.fill(some, highest=highest[keys.tag(some[0])], as_of=as_of)
-            count += scripts.run(fill, patient=True)
+            count += scripts.run(read_state.fill(some, highest=highest[keys.tag(some[0])], as_of=as_of), patient=True)
         progress(len(names))
     return count
 

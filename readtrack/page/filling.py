@@ -73,7 +73,7 @@ class Placeholder(NamedTuple):
         if is_dot and is_saved and subjects.can_be_unread(obj):
             return cls(kind, subjects.subject_of(obj))
         if not is_dot and is_saved and subjects.is_counted(obj.__class__):
-            author = f"|{quote(subjects.author_of_counts(obj))}" if kind == PANEL else ""
+            author = f"|{quote(subjects.author_of(obj, of_counts=True))}" if kind == PANEL else ""
             return cls(kind, f"{subjects.subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
         if settings.DEBUG:
             _explain(obj.__class__, is_dot)

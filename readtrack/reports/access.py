@@ -7,7 +7,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, says_true
-from readtrack.subjects import author_of_counts, subject_of
+from readtrack.subjects import author_of, subject_of
 
 
 def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
@@ -17,7 +17,7 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
     names a function, it alone decides; whoever may see the whole site's numbers sees those of each object.
     """
     if not conf.VIEW_NUMBERS:
-        return may_view_all(user) or (obj is not None and is_author(user, author_of_counts(obj)))
+        return may_view_all(user) or (obj is not None and is_author(user, author_of(obj, of_counts=True)))
     if user is None or not user.is_authenticated:
         return False
     return _allows(user, obj) or (obj is not None and _allows(user, None))
