@@ -18,11 +18,9 @@ from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, refusal
 from readtrack.page import filling, panel, shown
 from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
 from readtrack.request import Recorder, TrackedRequest
-from readtrack.store import clock, keys, uniques
+from readtrack.store import clock, keys, recording, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
-from readtrack.store.recording import record
-from readtrack.store.scripts import Call
 
 
 class ReadTrackMiddleware:
@@ -167,7 +165,7 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
     if not outcome:
         hit = hit.named if visitor.caller else hit
-        outcome = _answer(hit, seen) if seen.is_script else fail_open(record, None, hit)
+        outcome = _answer(hit, seen) if seen.is_script else fail_open(recording.record, None, hit)
     if outcome is None:
         return tracker.skip(views, "error")
     if visitor.new_cookie:
@@ -182,9 +180,9 @@ def _answer(hit: Hit, seen: Recorder) -> Outcome | None:
     """Records what a script tells, and fills in the answer, in one round trip. Returns None if Redis fails."""
     outcomes: list[Outcome] = []
 
-    def run(*calls: Call[Any]) -> list[Any]:
+    def run(*calls: scripts.Call[Any]) -> list[Any]:
         results: list[Any] = []
-        outcomes.append(record(hit, *calls, results=results))
+        outcomes.append(recording.record(hit, *calls, results=results))
         return results
 
     fill, seen.fill = seen.fill, None

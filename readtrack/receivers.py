@@ -100,6 +100,5 @@ def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str,
     linked = kwargs["model"]._base_manager.using(using).filter(pk__in=kwargs["pk_set"])
     posts: Iterable[Any] = linked if kwargs["reverse"] else [instance]
     news = [post for post in posts if not isinstance(post, Tracked) or post.is_news(created=False, changed={name})]
-    targets = [instance] if kwargs["reverse"] else linked
-    if news and targets:
-        unread.publish_to(targets, news, using=using)
+    if news:
+        unread.publish_to([instance] if kwargs["reverse"] else linked, news, using=using)

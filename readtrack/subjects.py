@@ -96,8 +96,7 @@ def owner(model: type[Model]) -> type[Model]:
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    parents = list(with_parents(table))
-    return next((parent for labels in _named() for parent in parents if parent._meta.label_lower in labels), table)
+    return next((one for labels in _named() for one in with_parents(table) if one._meta.label_lower in labels), table)
 
 
 @cached_setting()

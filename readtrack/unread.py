@@ -19,9 +19,8 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.models import UnsentPublication
 from readtrack.sql import databases
-from readtrack.store import keys, read_state, scripts
+from readtrack.store import connection, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.store.connection import server_time
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -64,8 +63,7 @@ def resend() -> int:
     """Sends what is in the outbox. Returns the number of publications. Raises redis.RedisError or django.db.Error."""
     count = 0
     for alias in outboxes():
-        rows = UnsentPublication.objects.using(alias).order_by("pk")
-        while unsent := list(rows[: scripts.SLICE]):
+        while unsent := list(UnsentPublication.objects.using(alias).order_by("pk")[: scripts.SLICE]):
             _send(unsent, alias)
             count += len(unsent)
     return count
@@ -90,8 +88,7 @@ def categories_of(post: Model, *, using: str | None = None, links: Collection[st
         if links is not None and field.name not in links:
             continue
         if isinstance(field, ManyToManyField):
-            linked = getattr(post, field.name).using(using)
-            yield from (subjects.subject_of(category) for category in linked.only("pk"))
+            yield from map(subjects.subject_of, getattr(post, field.name).using(using).only("pk"))
         elif (key := getattr(post, field.attname)) is not None:
             pk = key if field.target_field.primary_key else getattr(post, field.name).pk
             yield subjects.subject_of_row(field.related_model, pk)
@@ -138,7 +135,7 @@ def _send(news: Sequence[UnsentPublication], outbox: str | None = None) -> bool:
 
 def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
     """Marks each row read for all users, unless published to meanwhile. Returns how many. May be started again."""
-    as_of = server_time(patient=True)
+    as_of = connection.server_time(patient=True)
     read_state.begin(as_of)
     highest = number_readers() if readers.has_ordinals() else dict.fromkeys(keys.tags(), highest_position())
     # One script writes 10 MB, which the server does in some milliseconds.
