@@ -173,8 +173,8 @@ def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) 
         seen = set()
         for model in {model for model, _ in wanted.values()}:
             queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
-            found = allow(request, queryset) if allow else queryset
-            seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
+            queryset = allow(request, queryset) if allow else queryset
+            seen |= {(model, pk) for pk in queryset.values_list("pk", flat=True)}
         wanted = {name: category for name, category in wanted.items() if category in seen}
     return {name: subject_of_row(*category) for name, category in wanted.items()}
 

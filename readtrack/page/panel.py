@@ -30,10 +30,8 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
         parsed = subjects.parse_subject(subject) if user is not None and may_see else None
         obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
         if obj and access.may_view_numbers(user, obj):
-            # Only staff can open pages of the admin.
-            url = access.numbers_url(obj) if getattr(user, "is_staff", False) else ""
-            values = {"object": obj, "url": url, **_numbers(subject)}
-            shown = render_to_string("readtrack/panel.html", values).strip()
+            url = access.numbers_url(obj) if getattr(user, "is_staff", False) else ""  # others cannot open the page
+            shown = render_to_string("readtrack/panel.html", {"object": obj, "url": url, **_numbers(subject)}).strip()
     filling.keep_apart(response, is_personal=bool(shown))
     return content.replace(first[0], shown.encode(), 1)
 
