@@ -211,8 +211,7 @@ def news_links(model: type[Model]) -> list[Any]:
 
 def author_of(obj: Model, *, of_counts: bool = False) -> str:
     """Returns the primary key of the object's author, or of that of its counts, as text; "" without one."""
-    # A child shares the numbers of its parent, and so whom that names.
-    field = author_field(owner(obj.__class__) if of_counts else obj.__class__)
+    field = author_field(owner(obj.__class__) if of_counts else obj.__class__)  # a child shares its parent's numbers
     key = getattr(obj, field.attname) if field else None
     return "" if key is None else str(key)
 
