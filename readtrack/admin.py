@@ -31,7 +31,7 @@ from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
 from readtrack.reports.access import is_author, may_view_numbers, numbers_url
 from readtrack.store.connection import RedisError
-from readtrack.subjects import author_of_counts, counted_subject_of, has_read_state, news_links
+from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
 
 SLICE = 500  # rows that are changed at a time, of millions perhaps
 
@@ -197,7 +197,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         if not chosen:
             raise Http404
         obj = get_object_or_404(scope.rows(scope.models[0]))
-        author, report, here = author_of_counts(obj), "", Scope.parse(request.GET, fixed={"object": chosen})
+        author, report, here = author_of(obj, of_counts=True), "", Scope.parse(request.GET, fixed={"object": chosen})
         if author and self.has_view_permission(request):
             report = self._url("readtrack_dashboard_changelist") + here.address(author=author)
         elif is_author(request.user, author) and not conf.VIEW_NUMBERS:

@@ -43,8 +43,7 @@ def day_buckets(count: int, *, until: datetime) -> list[str]:
 
 def minute_starts(count: int, *, until: datetime) -> list[datetime]:
     """Returns the starts of the last `count` minutes, oldest first, the running one last."""
-    last = until.replace(second=0, microsecond=0)
-    return [last - MINUTE * back for back in range(count - 1, -1, -1)]
+    return [until.replace(second=0, microsecond=0) - MINUTE * back for back in range(count - 1, -1, -1)]
 
 
 def hour_index(at: datetime) -> int:
@@ -84,7 +83,5 @@ def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datet
         day = since.astimezone(zone).date()
         day -= DAY * {"day": 0, "week": day.weekday(), "month": day.day - 1}[by]
         days = (day + DAY * later for later in itertools.count())
-        starts = (
-            day_start(day) for day in days if by == "day" or (day.weekday() == 0 if by == "week" else day.day == 1)
-        )
+        starts = (day_start(one) for one in days if not {"day": 0, "week": one.weekday(), "month": one.day - 1}[by])
     return [start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)]

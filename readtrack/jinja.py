@@ -12,7 +12,6 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 
 from readtrack.page import filling
-from readtrack.page.filling import COUNT, DOT, EXACT, UNREAD, WORDS, Placeholder
 
 
 class ReadTrackExtension(Extension):
@@ -23,10 +22,10 @@ class ReadTrackExtension(Extension):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         environment.globals.update(
-            view_count=_placing(COUNT, WORDS, EXACT),
+            view_count=_placing(filling.COUNT, filling.WORDS, filling.EXACT),
             read_count=filling.read_count,
-            unread_dot=_placing(DOT),
-            unread_count=_placing(UNREAD),
+            unread_dot=_placing(filling.DOT),
+            unread_count=_placing(filling.UNREAD),
             readtrack_panel=pass_context(filling.panel),
             readtrack_text=readtrack_text,
             readtrack_script=pass_context(filling.script),
@@ -55,7 +54,7 @@ def _placing(*kinds: str) -> Callable[..., SafeString]:
         if kind not in kinds:
             options = " or ".join(map(repr, kinds[1:])) or "nothing"
             raise ValueError(f"This takes {options} behind the object, not {kind!r}.")
-        return filling.left(Placeholder.of(kind, obj), context)
+        return filling.left(filling.Placeholder.of(kind, obj), context)
 
     return place
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
@@ -14,14 +15,12 @@ from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
 from readtrack.hits import bots, dimensions, exclusions, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, refusal
-from readtrack.page import filling, panel
+from readtrack.page import filling, panel, shown
 from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
 from readtrack.request import Recorder, TrackedRequest
-from readtrack.store import clock, keys, uniques
+from readtrack.store import clock, keys, recording, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
-from readtrack.store.recording import record
-from readtrack.store.scripts import Call
 
 
 class ReadTrackMiddleware:
@@ -70,7 +69,13 @@ def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
         seen.see(context)
     has_seen = seen.has_seen
     if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
-        has_seen = filling.recall(content, seen, path=request.path)
+        # It came out of `cache_page`, and its view did not run.
+        for name in (entry.subject for entry in filling.found(content).values() if entry.kind == filling.PAGE):
+            # Otherwise a fragment was cached with the script of another page in it.
+            if unquote(name.partition("|")[0]) == request.path[: shown.LONGEST_PATH]:
+                shown.tell(name, seen)
+                seen.has_script = True
+        has_seen = seen.has_seen
     if has_seen and seen.is_shared and conf.COUNT_BY != "server":
         seen.is_left, seen.views, seen.reads = True, {}, {}
         has_seen = seen.has_seen
@@ -160,7 +165,7 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
     if not outcome:
         hit = hit.named if visitor.caller else hit
-        outcome = _answer(hit, seen) if seen.is_script else fail_open(record, None, hit)
+        outcome = _answer(hit, seen) if seen.is_script else fail_open(recording.record, None, hit)
     if outcome is None:
         return tracker.skip(views, "error")
     if visitor.new_cookie:
@@ -175,9 +180,9 @@ def _answer(hit: Hit, seen: Recorder) -> Outcome | None:
     """Records what a script tells, and fills in the answer, in one round trip. Returns None if Redis fails."""
     outcomes: list[Outcome] = []
 
-    def run(*calls: Call[Any]) -> list[Any]:
+    def run(*calls: scripts.Call[Any]) -> list[Any]:
         results: list[Any] = []
-        outcomes.append(record(hit, *calls, results=results))
+        outcomes.append(recording.record(hit, *calls, results=results))
         return results
 
     fill, seen.fill = seen.fill, None

@@ -34,8 +34,7 @@ def connect() -> None:
                 through = field.remote_field.through
                 m2m_changed.connect(partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field)
         # Not a child that shares its parent's subject, because it may be deleted alone.
-        is_owner = model._meta.concrete_model is owner(model)
-        if is_owner and (is_counted(model) or has_read_state(model)):
+        if model._meta.concrete_model is owner(model) and (is_counted(model) or has_read_state(model)):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
 
 
@@ -101,6 +100,5 @@ def on_link(name: str, sender: Any, instance: Model, *, action: str, using: str,
     linked = kwargs["model"]._base_manager.using(using).filter(pk__in=kwargs["pk_set"])
     posts: Iterable[Any] = linked if kwargs["reverse"] else [instance]
     news = [post for post in posts if not isinstance(post, Tracked) or post.is_news(created=False, changed={name})]
-    targets = [instance] if kwargs["reverse"] else linked
-    if news and targets:
-        unread.publish_to(targets, news, using=using)
+    if news:
+        unread.publish_to([instance] if kwargs["reverse"] else linked, news, using=using)

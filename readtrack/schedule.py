@@ -6,10 +6,6 @@ Plain data, for a settings module to import. A tick that is late by its interval
 from typing import Any
 
 readtrack_schedule: dict[str, dict[str, Any]] = {
-    f"readtrack-{task.replace('_', '-')}": {
-        "task": f"readtrack.{task}",
-        "schedule": seconds,
-        "options": {"expires": seconds},
-    }
-    for task, seconds in {"flush_changed": 60.0, "flush_views": 3600.0, "refresh_trending": 30.0}.items()
+    f"readtrack-{job.replace('_', '-')}": {"task": f"readtrack.{job}", "schedule": every, "options": {"expires": every}}
+    for job, every in {"flush_changed": 60.0, "flush_views": 3600.0, "refresh_trending": 30.0}.items()
 }

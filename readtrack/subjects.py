@@ -63,8 +63,7 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
             with suppress(ValueError):
                 by_pk = {int(subject[len(label) + 1 :]): subject for subject in named}
         if not by_pk:
-            parsed = ((parse_subject(subject), subject) for subject in named)
-            by_pk = {row[1]: subject for row, subject in parsed if row}
+            by_pk = {row[1]: subject for subject in named if (row := parse_subject(subject))}
         if by_pk:
             found[model] = by_pk
     return found
@@ -97,8 +96,7 @@ def owner(model: type[Model]) -> type[Model]:
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    parents = list(with_parents(table))
-    return next((parent for labels in _named() for parent in parents if parent._meta.label_lower in labels), table)
+    return next((one for labels in _named() for one in with_parents(table) if one._meta.label_lower in labels), table)
 
 
 @cached_setting()
@@ -211,16 +209,11 @@ def news_links(model: type[Model]) -> list[Any]:
     return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
 
 
-def author_of(obj: Model, model: type[Model] | None = None) -> str:
-    """Returns the primary key of the author whom the model names, by default the object's, as text; "" without one."""
-    field = author_field(model or obj.__class__)
+def author_of(obj: Model, *, of_counts: bool = False) -> str:
+    """Returns the primary key of the object's author, or of that of its counts, as text; "" without one."""
+    field = author_field(owner(obj.__class__) if of_counts else obj.__class__)  # a child shares its parent's numbers
     key = getattr(obj, field.attname) if field else None
     return "" if key is None else str(key)
-
-
-def author_of_counts(obj: Model) -> str:
-    """Returns the author whom the model that owns the object's counts names: a child shares its parent's numbers."""
-    return author_of(obj, owner(obj.__class__))
 
 
 def author_field(model: type[Model]) -> Any:

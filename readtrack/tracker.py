@@ -14,7 +14,6 @@ from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.hits.visitors import Visitor
 from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.store import clock, day_keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
@@ -40,12 +39,12 @@ def skip(
     return Outcome((), skipped)
 
 
-def visitor(request: HttpRequest) -> Visitor:
+def visitor(request: HttpRequest) -> visitors.Visitor:
     """Returns the request's visitor, for `step` outside of it, in one trip at most. Raises redis.RedisError."""
     return day_keys.resolve(visitors.visitor(request, visitors.signed_in(request)), at=buckets.now())
 
 
-def view(obj: Model, *, visitor: Visitor) -> bool:
+def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
     """Records a view of the object that no page of the site is: over a socket, by GraphQL, in an app.
 
     Rate and window hold as for a page; robots are for the caller to leave out. Takes one round trip. Returns True if
@@ -54,7 +53,7 @@ def view(obj: Model, *, visitor: Visitor) -> bool:
     return bool(record(Hit(visitor, clock.now(), views=(subjects.counted_subject_of(obj),))).counted)
 
 
-def step(obj: Model, stage: str, *, visitor: Visitor) -> bool:
+def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
     """Records a stage of the object's funnel, in one round trip. Returns True if it was new within the hour.
 
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.

@@ -19,12 +19,8 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.models import UnsentPublication
 from readtrack.sql import databases
-from readtrack.store import keys, read_state, scripts
+from readtrack.store import connection, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.store.connection import server_time
-from readtrack.store.read_state import Publication
-
-AT_ONCE = 10_000_000  # bytes that one script writes; the server does so in some milliseconds
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -67,8 +63,7 @@ def resend() -> int:
     """Sends what is in the outbox. Returns the number of publications. Raises redis.RedisError or django.db.Error."""
     count = 0
     for alias in outboxes():
-        rows = UnsentPublication.objects.using(alias).order_by("pk")
-        while unsent := list(rows[: scripts.SLICE]):
+        while unsent := list(UnsentPublication.objects.using(alias).order_by("pk")[: scripts.SLICE]):
             _send(unsent, alias)
             count += len(unsent)
     return count
@@ -93,8 +88,7 @@ def categories_of(post: Model, *, using: str | None = None, links: Collection[st
         if links is not None and field.name not in links:
             continue
         if isinstance(field, ManyToManyField):
-            linked = getattr(post, field.name).using(using)
-            yield from (subjects.subject_of(category) for category in linked.only("pk"))
+            yield from map(subjects.subject_of, getattr(post, field.name).using(using).only("pk"))
         elif (key := getattr(post, field.attname)) is not None:
             pk = key if field.target_field.primary_key else getattr(post, field.name).pk
             yield subjects.subject_of_row(field.related_model, pk)
@@ -125,30 +119,30 @@ def _send_on_commit(found: Mapping[str, list[str]], own: list[UnsentPublication]
 def _send(news: Sequence[UnsentPublication], outbox: str | None = None) -> bool:
     """Sends publications, and deletes them from their outbox."""
     for some in scripts.parted(news, tag_of=lambda row: keys.tag(row.subject)):
-        scripts.run(read_state.publish([_publication(row) for row in some]))
+        publications = []
+        for row in some:
+            author = None
+            with suppress(ValidationError):  # the site may have other users by now
+                author = readers.or_none(get_user_model()._meta.pk.to_python(row.author)) if row.author else None
+            token = row.token.hex if row.token else ""
+            publications.append(read_state.Publication(row.subject, row.items, author, row.is_own, token))
+        scripts.run(read_state.publish(publications))
     for pks in scripts.sliced([row.pk for row in news]) if outbox else ():
         # Without the signals of delete(), for which a site may have receivers that read each row first.
         UnsentPublication.objects.filter(pk__in=pks)._raw_delete(outbox)
     return True
 
 
-def _publication(row: UnsentPublication) -> Publication:
-    author = None
-    with suppress(ValidationError):  # the site may have other users by now
-        author = readers.or_none(get_user_model()._meta.pk.to_python(row.author)) if row.author else None
-    return Publication(row.subject, row.items, author, row.is_own, row.token.hex if row.token else "")
-
-
 def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
     """Marks each row read for all users, unless published to meanwhile. Returns how many. May be started again."""
-    as_of = server_time(patient=True)
+    as_of = connection.server_time(patient=True)
     read_state.begin(as_of)
     highest = number_readers() if readers.has_ordinals() else dict.fromkeys(keys.tags(), highest_position())
-    count, size = 0, max(1, min(scripts.SLICE, AT_ONCE // size_of(max(highest.values()))))
+    # One script writes 10 MB, which the server does in some milliseconds.
+    count, size = 0, max(1, min(scripts.SLICE, 10_000_000 // size_of(max(highest.values()))))
     for names in subjects_of_rows(model, size):
         for some in scripts.parted(names):
-            fill = read_state.fill(some, highest=highest[keys.tag(some[0])], as_of=as_of)
-            count += scripts.run(fill, patient=True)
+            count += scripts.run(read_state.fill(some, highest=highest[keys.tag(some[0])], as_of=as_of), patient=True)
         progress(len(names))
     return count
 

@@ -31,7 +31,6 @@ from readtrack.store.circuit import fail_open
 from readtrack.subjects import check_stage, has_read_state, parse_subject, read_state_models, subject_of, subject_of_row
 
 LONGEST_BODY = 60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
-LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
 MOST = 200  # categories in one request
 
 _signer = Signer(salt="readtrack.views.outbound")
@@ -92,7 +91,6 @@ class RefusalError(Exception):
     """A request cannot be answered; the response says why in JSON."""
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
-        super().__init__(message)
         # Until then Redis is not asked again (RFC 9110, 10.2.3).
         later = {"Retry-After": str(ceil(conf.CIRCUIT))} if status == 503 else {}
         self.response = JsonResponse({"error": {"code": code, "message": message}}, status=status, headers=later)
@@ -162,10 +160,7 @@ def read(request: HttpRequest) -> HttpResponse:
 
 
 def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) -> dict[str, str]:
-    """Returns the subject of each category by its name. Raises RefusalError.
-
-    Checked are those that exist and that READ_QUERYSET lets the user see, with one query for each model.
-    """
+    """Returns the subjects by name; checked, they exist and READ_QUERYSET shows them. Raises RefusalError."""
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
@@ -178,8 +173,8 @@ def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) 
         seen = set()
         for model in {model for model, _ in wanted.values()}:
             queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
-            found = allow(request, queryset) if allow else queryset
-            seen |= {(model, pk) for pk in found.values_list("pk", flat=True)}
+            queryset = allow(request, queryset) if allow else queryset
+            seen |= {(model, pk) for pk in queryset.values_list("pk", flat=True)}
         wanted = {name: category for name, category in wanted.items() if category in seen}
     return {name: subject_of_row(*category) for name, category in wanted.items()}
 
@@ -228,7 +223,7 @@ def is_web(url: str) -> bool:
     """Returns True if the URL may lead to a page; False for `javascript:` and the like."""
     try:
         url.encode()  # lone surrogates fit into no header
-        return len(url) <= LONGEST_URL and urlsplit(url).scheme in {"http", "https", ""}
+        return len(url) <= 2_048 and urlsplit(url).scheme in {"http", "https", ""}  # Django redirects to no longer URL
     except ValueError:
         return False
 

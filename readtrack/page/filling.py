@@ -13,7 +13,7 @@ from contextvars import copy_context
 from functools import cache, partial
 from secrets import compare_digest
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -30,12 +30,12 @@ from django.utils.translation import ngettext
 from readtrack import numerals, subjects
 from readtrack.conf import conf, logger
 from readtrack.hits import readers, reading, visitors
-from readtrack.page.shown import ANSWER, LONGEST_NAME, LONGEST_PATH, VERSIONS, name_of, tell, token_of
+from readtrack.page.shown import ANSWER, LONGEST_NAME, VERSIONS, name_of, token_of
 from readtrack.reports import live
-from readtrack.request import Recorder
 from readtrack.store import scripts
 
 FindReader = Callable[[], readers.Reader | None]
+Run = Callable[..., list[Any]]  # makes the round trip, as `scripts.run_all` does
 Result = TypeVar("Result")
 
 GZIP = b"\x1f\x8b"  # the first bytes
@@ -73,7 +73,7 @@ class Placeholder(NamedTuple):
         if is_dot and is_saved and subjects.can_be_unread(obj):
             return cls(kind, subjects.subject_of(obj))
         if not is_dot and is_saved and subjects.is_counted(obj.__class__):
-            author = f"|{quote(subjects.author_of_counts(obj))}" if kind == PANEL else ""
+            author = f"|{quote(subjects.author_of(obj, of_counts=True))}" if kind == PANEL else ""
             return cls(kind, f"{subjects.subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
         if settings.DEBUG:
             _explain(obj.__class__, is_dot)
@@ -112,7 +112,13 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dic
     for text, entry in waiting.items():
         shown = ""
         if entry.kind in OF_COUNTS:
-            shown = count(state.views[entry.subject], kind=entry.kind)
+            views = state.views[entry.subject]
+            shown = short = str(views)
+            if views >= 1000:  # numbers below need no formatting, which takes longer than all else here
+                shown, short = numerals.exact(views), numerals.short(views)
+            if entry.kind != EXACT:  # the exact number is the title
+                words = in_words(views) if entry.kind == WORDS else short
+                shown = format_html('<span class="readtrack-count" title="{}">{}</span>', shown, words)
         elif entry.kind == TEXT:
             shown = str(reading.least_seconds(entry.stored or 0))
         elif entry.kind in {DOT, UNREAD} and (items := state.unread.get(entry.subject, 0)):
@@ -129,17 +135,6 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dic
         token = token_of(waiting[page].subject, places, texts[0] if texts else ())
         html[page] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
     return html
-
-
-def count(views: int, *, kind: str) -> str:
-    """Returns a count as HTML: EXACT is the number alone, COUNT and WORDS have the exact number as their title."""
-    exact = short = str(views)
-    if views >= numerals.THOUSAND:  # numbers below need no formatting, which takes longer than all else here
-        exact, short = numerals.exact(views), numerals.short(views)
-    if kind == EXACT:
-        return exact
-    shown = in_words(views) if kind == WORDS else short
-    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
 
 
 def in_words(views: int) -> str:
@@ -252,24 +247,9 @@ def script(context: Any) -> str:
     return format_html('<script src="{}?{}"{} defer></script>', url, place, attribute)
 
 
-def recall(content: bytes, recorder: Recorder, *, path: str) -> bool:
-    """Tells the recorder what a page out of `cache_page` shows, whose view did not run. Returns True for a hit."""
-    for name in (entry.subject for entry in found(content).values() if entry.kind == PAGE):
-        # Otherwise a fragment was cached with the script of another page in it.
-        if unquote(name.partition("|")[0]) == path[:LONGEST_PATH]:
-            tell(name, recorder)
-            recorder.has_script = True
-    return recorder.has_seen
-
-
-def fill(
-    response: Any, content: bytes, find_reader: FindReader | None, *, run: Callable[..., list[Any]] = scripts.run_all
-) -> None:
-    """Replaces the placeholders of the response, whose content is by `text_of`, in one round trip, by `run`.
-
-    Those of a stream are replaced part by part. A shared page has no reader: its dots are left to the script.
-    """
-    reader = cache(find_reader or (lambda: None))
+def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run = scripts.run_all) -> None:
+    """Replaces the placeholders of the content, which is by `text_of`, in one round trip; of a stream part by part."""
+    reader = cache(find_reader or (lambda: None))  # a shared page has none: its dots are left to the script
     if response.streaming:
         stream = Stream(reader)
         replace = stream.afilled if response.is_async else stream.filled
@@ -307,7 +287,7 @@ def filled(
     is_json: bool = False,
     charset: str = "utf-8",
     branches: list[bool] | None = None,
-    run: Callable[..., list[Any]] = scripts.run_all,
+    run: Run = scripts.run_all,
 ) -> bytes:
     """Returns the content with all placeholders replaced. `branches` are those open since earlier parts of a stream."""
     waiting, open_ = found(content), [] if branches is None else branches
@@ -346,8 +326,8 @@ async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool)
         try:
             return work(*args)
         finally:
-            for connection in [] if is_sensitive else connections.all(initialized_only=True):  # most often none
-                connection.close()
+            if not is_sensitive:
+                connections.close_all()
 
     return await sync_to_async(run, thread_sensitive=is_sensitive)()
 

@@ -11,8 +11,7 @@ from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page import filling
-from readtrack.reports import live
-from readtrack.reports.access import is_author, may_view_numbers, numbers_url
+from readtrack.reports import access, live
 from readtrack.sql import popular, row_counts
 from readtrack.store import counters, uniques
 
@@ -24,23 +23,17 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
     first = next(((text, entry) for text, entry in filling.found(content).items() if entry.kind == filling.PANEL), None)
     if first is None:  # a visitor typed the mark
         return content
-    shown = ""
+    shown, (subject, author) = "", first[1].subject.split("|")
     with suppress(Error):  # the page does without
-        shown = _shown(user, *first[1].subject.split("|"))
+        # For those who may not see it nothing is read but, of staff, their permissions.
+        may_see = conf.VIEW_NUMBERS or access.is_author(user, unquote(author)) or access.may_view_numbers(user)
+        parsed = subjects.parse_subject(subject) if user is not None and may_see else None
+        obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
+        if obj and access.may_view_numbers(user, obj):
+            url = access.numbers_url(obj) if getattr(user, "is_staff", False) else ""  # others cannot open the page
+            shown = render_to_string("readtrack/panel.html", {"object": obj, "url": url, **_numbers(subject)}).strip()
     filling.keep_apart(response, is_personal=bool(shown))
     return content.replace(first[0], shown.encode(), 1)
-
-
-def _shown(user: Any | None, subject: str, author: str) -> str:
-    """Returns the panel, or "". For those who may not see it nothing is read but, of staff, their permissions."""
-    if user is None or not (conf.VIEW_NUMBERS or is_author(user, unquote(author)) or may_view_numbers(user)):
-        return ""
-    parsed = subjects.parse_subject(subject)
-    obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
-    if not obj or not may_view_numbers(user, obj):
-        return ""
-    url = numbers_url(obj) if getattr(user, "is_staff", False) else ""  # only staff can open pages of the admin
-    return render_to_string("readtrack/panel.html", {"object": obj, "url": url, **_numbers(subject)}).strip()
 
 
 def _numbers(subject: str) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from readtrack.hits.reading import Reading, least_seconds
 from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
+from readtrack.subjects import category_subjects, counted_subject_of
 
 SALT = "readtrack.page.shown"
 LONGEST_NAME, LONGEST_PATH = 4_000, 500  # characters of a page's name in its placeholder, and of a path in it
-MOST_PLACES = 200  # counts and dots of a page that the script fills in; a page with more keeps the others as they are
 PLAIN, READING = (files("readtrack.page").joinpath(name).read_bytes() for name in ("script.js", "reading.js"))
 # The script by its version: for pages without a marked text, and for pages with one.
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
@@ -53,7 +53,7 @@ def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = (
     has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
     if not (has_subjects or places or text):
         return ""
-    told = [name, get_language() or "", places[:MOST_PLACES], text, int(time())]
+    told = [name, get_language() or "", places[:200], text, int(time())]  # more counts and dots stay as they are
     return signing.dumps(told, salt=_salt(), compress=True)
 
 
@@ -87,8 +87,6 @@ def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Mod
     Raises TypeError for an object without counts, or without read state.
     """
     recorder = Recorder()
-    for obj in views:
-        recorder.view(obj)
-    for obj in reads:
-        recorder.read(obj)
+    recorder.views = dict.fromkeys(map(counted_subject_of, views))
+    recorder.reads = dict.fromkeys(category_subjects(reads))
     return token_of(name_of(recorder, path=request.path), ())

@@ -7,7 +7,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, says_true
-from readtrack.subjects import author_of_counts, subject_of
+from readtrack.subjects import author_of, subject_of
 
 
 def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
@@ -19,7 +19,7 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
     if not conf.VIEW_NUMBERS:
         # Those who are not of the staff cost no query.
         may_view_all = getattr(user, "is_staff", False) and user.has_perm("readtrack.view_numbers")
-        return bool(may_view_all or (obj is not None and is_author(user, author_of_counts(obj))))
+        return bool(may_view_all or (obj is not None and is_author(user, author_of(obj, of_counts=True))))
     if user is None or not user.is_authenticated:
         return False
     return _allows(user, obj) or (obj is not None and _allows(user, None))

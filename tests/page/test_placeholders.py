@@ -55,9 +55,14 @@ def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
     assert Placeholder.of(COUNT, post) == (COUNT, "site.post:1", None)
 
 
+def count(views: int, *, kind: str) -> str:
+    """Returns the HTML of a count."""
+    return filling.rendered({b"": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {}, []))[b""]
+
+
 def test_a_count_in_words_is_one_view_or_many() -> None:
-    assert filling.count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
-    assert ">1.2k views<" in filling.count(1234, kind="words")
+    assert count(1, kind="words") == '<span class="readtrack-count" title="1">1 view</span>'
+    assert ">1.2k views<" in count(1234, kind="words")
 
 
 def test_a_dot_is_read_aloud_in_the_readers_language() -> None:
@@ -67,8 +72,8 @@ def test_a_dot_is_read_aloud_in_the_readers_language() -> None:
 
 
 def test_a_short_count_has_the_exact_number_as_its_title() -> None:
-    assert filling.count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
-    assert filling.count(12345, kind="exact") == "12,345"
+    assert count(12345, kind=COUNT) == '<span class="readtrack-count" title="12,345">12k</span>'
+    assert count(12345, kind="exact") == "12,345"
 
 
 def test_the_dots_of_a_page_are_rendered_once() -> None:
