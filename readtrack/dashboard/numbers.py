@@ -95,10 +95,9 @@ class Numbers:
     def _bounds(self) -> list[int]:
         """The first hours of the points of the period before, of what is between the two, and of the chart's points."""
         before, now, by = self.scope.before, self.scope.span, self.scope.by
-        if not before:
-            return now.first_hours(by)
-        end = before.hours.stop
-        return [*before.first_hours(by), end, *(max(end, hour) for hour in now.first_hours(by))]
+        end = before.hours.stop if before else 0
+        earlier = [*before.first_hours(by), end] if before else []
+        return [*earlier, *(max(end, hour) for hour in now.first_hours(by))]
 
     @property
     def gap(self) -> int:

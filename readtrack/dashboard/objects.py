@@ -120,8 +120,7 @@ class Objects:
     def _listed(self) -> list[str]:
         """The labels of the models, or the names that history has of their reads."""
         is_read = self.by == "reads" and self.days != popular.EVER
-        labels = map(label_of, self._many)
-        return [history.of_reads(label) if is_read else label for label in labels]
+        return [history.of_reads(label) if is_read else label for label in map(label_of, self._many)]
 
     @property
     def is_cut(self) -> bool:
