@@ -9,8 +9,7 @@ from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest
-from django.http.response import HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
@@ -193,8 +192,7 @@ class DashboardAdmin(ReadOnlyAdmin):
     def object_view(self, request: HttpRequest, subject: str) -> Any:
         """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
         scope = Scope.parse({"object": subject})
-        chosen = scope.chosen.get("object", "")
-        if not chosen:
+        if not (chosen := scope.chosen.get("object", "")):
             raise Http404
         obj = get_object_or_404(scope.rows(scope.models[0]))
         author, report, here = author_of(obj, of_counts=True), "", Scope.parse(request.GET, fixed={"object": chosen})

@@ -1,7 +1,7 @@
 """Line charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode works."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from unicodedata import east_asian_width
 
 import pygal
@@ -12,19 +12,6 @@ from pygal.style import Style
 from readtrack.numerals import exact
 
 
-class Shape(NamedTuple):
-    """Size of a chart in its own units. The page scales the chart, and its text with it."""
-
-    name: str
-    width: int
-    height: int
-    font_size: int
-
-
-WIDE = Shape("wide", width=900, height=260, font_size=13)
-NARROW = Shape("narrow", width=420, height=300, font_size=14)  # for a phone
-
-
 def lines(
     title: str,
     labels: Sequence[str],
@@ -32,36 +19,38 @@ def lines(
     *,
     description: str,
     notes: Sequence[str] = (),
-    shape: Shape = WIDE,
+    is_narrow: bool = False,
 ) -> SafeString:
     """Returns a line chart as an `<svg>` element without script and style, for a strict content security policy.
 
     Screen readers read `title` and `description`. None is no point; a point with a note has a line down. The last
-    label is written out, and before it as many as there is room for.
+    label is written out, and before it as many as there is room for. A narrow one is for a phone.
     """
+    # In its own units: the page scales it, and its text with it.
+    shape, width, height, font_size = ("narrow", 420, 300, 14) if is_narrow else ("wide", 900, 260, 13)
     if len(labels) == 1:  # no line has a single point
         labels, series = [*labels, ""], {name: [*values, *values] for name, values in series.items()}
     most = max([4, *(value or 0 for values in series.values() for value in values)])
     chart = pygal.Line(
-        width=shape.width,
-        height=shape.height,
+        width=width,
+        height=height,
         margin=8,
-        margin_right=3 * shape.font_size,  # half of the last label
+        margin_right=3 * font_size,  # half of the last label
         show_legend=False,
         js=[],
         no_prefix=True,
-        classes=["readtrack-chart", f"readtrack-{shape.name}"],
+        classes=["readtrack-chart", f"readtrack-{shape}"],
         range=(0, most),
         truncate_label=-1,
         show_minor_x_labels=False,
         max_scale=7,
         show_dots=False,
-        style=Style(label_font_size=shape.font_size, major_label_font_size=shape.font_size),
+        style=Style(label_font_size=font_size, major_label_font_size=font_size),
         value_formatter=lambda value: exact(int(value)),
     )
-    room = 0.85 * shape.width / max(1, len(labels))  # of a point; the axis leaves that much
+    room = 0.85 * width / max(1, len(labels))  # of a point; the axis leaves that much
     widths = [sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label) for label in labels]
-    step = int((max(widths, default=0) + 1) * shape.font_size // room) + 1  # widths are in font sizes
+    step = int((max(widths, default=0) + 1) * font_size // room) + 1  # widths are in font sizes
     chart.x_labels, chart.x_labels_major = list(labels), list(labels[::-1][::step])  # pygal knows them by their text
     for name, values in series.items():
         chart.add(name, list(values))

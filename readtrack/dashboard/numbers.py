@@ -24,9 +24,6 @@ from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import enters_funnel, label_of, subject_column
 
-#: By what the objects of tables are chosen; of others it is by views.
-ORDERS: Mapping[str, By] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
-
 
 class Counts(NamedTuple):
     """Views, new visitors and reads."""
@@ -42,12 +39,8 @@ class Entry(NamedTuple):
     subject: str
     now: Counts
     before: Counts
+    growth: int  # how many views more there were than in the period before
     gained: Sequence[Mapping[int, int]]  # views, new visitors and reads by place among the bounds of the chart
-
-    @property
-    def growth(self) -> int:
-        """Returns how many views more there were than in the period before."""
-        return self.now.views - self.before.views
 
 
 class Numbers:
@@ -61,7 +54,8 @@ class Numbers:
         self, scope: Scope, tables: Sequence[str], *, has_notes: bool = True, shown: int = 0, obj: Model | None = None
     ) -> None:
         self.asked, self.has_notes, self.shown = scope, has_notes, shown or None
-        self.has_chart, self.by = "over-time" in tables, ORDERS.get(tables[0], "views")
+        orders: Mapping[str, By] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
+        self.has_chart, self.by = "over-time" in tables, orders.get(tables[0], "views")
         self.objects = Objects(scope, self.by, lambda: (name for name, _ in self.trending), obj)
         of_objects = [*(f"views:{name}" for name in scope.values), *(["reading"] if "really-read" in tables else [])]
         summed = [name.replace("by-", "views:", 1) for name in tables if name == "funnel" or name.startswith("by-")]
@@ -69,9 +63,8 @@ class Numbers:
         self.has_gains = conf.HISTORY and not scope.is_listed
         self._summed = summed if self.has_gains else []
         self.kinds = of_objects if self.has_gains else [*of_objects, *summed]
-        self.labels = self.objects.labels
         # That history has of the views of whole models, of their new visitors and of their reads.
-        visitors, reads = ([*map(of, self.labels)] for of in (history.of_visitors, history.of_reads))
+        visitors, reads = ([*map(of, self.objects.labels)] for of in (history.of_visitors, history.of_reads))
         self._names = {"views": self.objects.names, "visitors": visitors, "reads": reads}
         # Trending subjects to read: with filters most of them are left out.
         self._limit = scripts.SLICE if scope.is_listed or "model" in scope.chosen else CANDIDATES
@@ -102,20 +95,19 @@ class Numbers:
     def _bounds(self) -> list[int]:
         """The first hours of the points of the period before, of what is between the two, and of the chart's points."""
         before, now, by = self.scope.before, self.scope.span, self.scope.by
-        if not before:
-            return now.first_hours(by)
-        end = before.hours.stop
-        return [*before.first_hours(by), end, *(max(end, hour) for hour in now.first_hours(by))]
+        end = before.hours.stop if before else 0
+        earlier = [*before.first_hours(by), end] if before else []
+        return [*earlier, *(max(end, hour) for hour in now.first_hours(by))]
 
     @property
-    def _gap(self) -> int:
+    def gap(self) -> int:
         """The number of the points of the period before; -1 if there is none."""
         return len(self._bounds) - len(self.starts) - 1
 
     @cached_property
     def _stored(self) -> dict[str, history.Sums]:
         """The sums of whole models in SQL's history."""
-        if self.asked.is_listed or not self.labels:
+        if self.asked.is_listed or not self.objects.labels:
             return {}
         bounds = [max(history.BASELINE + 1, hour) for hour in (*self._bounds, self.scope.span.hours.stop)]
         recent = range(max(bounds[0], buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS), bounds[-1])
@@ -133,11 +125,11 @@ class Numbers:
         if self.asked.is_listed:
             calls["now"] = trending.recent([*self.objects.stored], 5, at=at)
         else:
-            calls["now"] = uniques.of_minutes(self.labels, 5, at=at)
+            calls["now"] = uniques.of_minutes(self.objects.labels, 5, at=at)
         if self.has_chart and not self.asked.is_listed:
             _ = self._stored  # SQL first, because a count that is settled and written in between would count twice
             end = buckets.hour_index(at) + 1
-            calls["hours"] = counters.model_hours(self.labels, range(end - counters.MODEL_HOURS, end))
+            calls["hours"] = counters.model_hours(self.objects.labels, range(end - counters.MODEL_HOURS, end))
         answers = iter(fail_open(scripts.run_all, [], *chain(*calls.values())))
         return {name: [*islice(answers, len(some))] for name, some in calls.items()}
 
@@ -148,7 +140,7 @@ class Numbers:
         found = trending.best(heads, limit) if heads else []
         if found is None:  # nobody has computed the list yet
             found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
-        return [(name, views) for name, views in found if name.partition(":")[0] in self.labels]
+        return [(name, views) for name, views in found if name.partition(":")[0] in self.objects.labels]
 
     @cached_property
     def skips(self) -> list[Counter[Any]]:
@@ -168,7 +160,7 @@ class Numbers:
         """
         columns = self._columns[::2] if self.by == "growth" else self._columns
         names = [*columns, *(self.objects.names if "funnel" in self._summed else ())]
-        ends = [place for place in (self._gap - 1, self._gap, len(self._bounds) - 1) if place >= 0]
+        ends = [place for place in (self.gap - 1, self.gap, len(self._bounds) - 1) if place >= 0]
         places = ends if self.by == "reads" and not self.has_chart else None
         return popular.steps(names, self._bounds, until=self.scope.span.hours.stop, places=places) if names else {}
 
@@ -177,7 +169,7 @@ class Numbers:
         """The objects of the scope with their numbers, those with the most views (or visitors, or reads) first."""
         steps, found = self._steps, list[Entry]()
         stored, now_live, _ = self._live if self.asked.is_present else ({}, {}, {})
-        gap, last, none = self._gap, len(self._bounds) - 1, popular.Steps({}, {})
+        gap, last, none = self.gap, len(self._bounds) - 1, popular.Steps({}, {})
         for subject, column, of_reads in zip(self.objects.stored, self._columns[::2], self._columns[1::2], strict=True):
             views: Mapping[int, int] = steps[column].views
             if new := now_live.get(subject, 0) - stored.get(subject, 0):  # that no flush has stored
@@ -187,12 +179,8 @@ class Numbers:
             before = [sum(count for place, count in one.items() if place < gap) for one in gained]
             if self.asked.before is None:  # with what came before history, which is in no point
                 now[0] = max(now[0], self._live[1].get(subject, 0))
-            found.append(Entry(subject, Counts(*now), Counts(*before), gained))
+            found.append(Entry(subject, Counts(*now), Counts(*before), now[0] - before[0], gained))
         return sorted(found, key=lambda one: getattr(one if self.by == "growth" else one.now, self.by), reverse=True)
-
-    def trend(self, entry: Entry) -> list[int]:
-        """Returns the views of an object by point of the chart."""
-        return [entry.gained[0].get(place, 0) for place in range(self._gap + 1, len(self._bounds))]
 
     @cached_property
     def _live(self) -> tuple[dict[str, int], dict[str, int], dict[counters.Name, counters.Hash]]:
@@ -214,18 +202,13 @@ class Numbers:
         return live.hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
 
     @cached_property
-    def _summands(self) -> Sequence[Mapping[counters.Name, Counter[str]]]:
+    def summands(self) -> Sequence[Mapping[counters.Name, Counter[str]]]:
         """The gains of whole models in the period and, if the two are compared, in the one before; else `hashes`."""
         if not self.has_gains:
             return [self.hashes]
         now, before = self.asked.span.hours, self.asked.before
         spans = [now if before else range(now.stop), *([before.hours] if before and self.is_compared else [])]
-        return history.gains(self.labels, self._summed, spans)
-
-    def summed(self, kind: str) -> list[Counter[str]]:
-        """Returns the counts of one kind of all objects together, in the period and, if known, in the one before."""
-        named = [[counts for (name, _), counts in found.items() if name == kind] for found in self._summands]
-        return [sum(some, Counter[str]()) for some in named]
+        return history.gains(self.objects.labels, self._summed, spans)
 
     @property
     def funnel(self) -> list[list[live.Stage]]:
@@ -238,8 +221,8 @@ class Numbers:
             viewed = [Counter[str](), Counter[str]()]
             for label, tag in product(labels, keys.past_tags()):
                 for place, views in self._steps[f"{label}{tag}"].views.items():
-                    viewed[place < self._gap][label] += views if place != self._gap else 0
-        funnels = [{name: one for name, one in some.items() if name[0] == "funnel"} for some in self._summands]
+                    viewed[place < self.gap][label] += views if place != self.gap else 0
+        funnels = [{name: one for name, one in some.items() if name[0] == "funnel"} for some in self.summands]
         return [*map(live.stages, funnels, viewed)]  # there may be no period before
 
     @cached_property
@@ -257,7 +240,7 @@ class Numbers:
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][number] += count
         found = [Counts(*place) for place in places]
-        return found[: max(0, self._gap)] if self.is_compared else [], found[self._gap + 1 :]
+        return found[: max(0, self.gap)] if self.is_compared else [], found[self.gap + 1 :]
 
     @cached_property
     def totals(self) -> tuple[Counts | None, Counts]:

@@ -59,10 +59,7 @@ class Objects:
         return {subject: loaded(row) for subject, row in self._rows.items()}
 
     def _linked(self) -> dict[str, int | None]:
-        """Returns the objects of a category or of an author.
-
-        Of a model with too many they are those with the most views in the period, then of all time.
-        """
+        """Returns a category's or an author's objects; of too many the most viewed in the period, then of all time."""
         rows = {model: self.scope.rows(model) for model in self.scope.models}
         stored = row_counts.stored_views([some for model, some in rows.items() if issubclass(model, Tracked)])
         linked: dict[type[Model], dict[str, int | None]] = {}
@@ -123,8 +120,7 @@ class Objects:
     def _listed(self) -> list[str]:
         """The labels of the models, or the names that history has of their reads."""
         is_read = self.by == "reads" and self.days != popular.EVER
-        labels = map(label_of, self._many)
-        return [history.of_reads(label) if is_read else label for label in labels]
+        return [history.of_reads(label) if is_read else label for label in map(label_of, self._many)]
 
     @property
     def is_cut(self) -> bool:

@@ -24,7 +24,6 @@ from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import Numbers
 from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
-from readtrack.dashboard.tables import Table, change, text
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
 from readtrack.reports.access import numbers_url
@@ -44,7 +43,6 @@ def _day_format() -> str:
 _DAY, _MONTH = lazy(_day_format, str)(), pgettext_lazy("format of a month", "N Y")
 FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, "month": _MONTH}
 WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}  # of its table
-
 
 TABS: Mapping[str, Any] = {
     "numbers": gettext_lazy("Numbers"),
@@ -93,17 +91,14 @@ def _cell(value: Any) -> Any:
 
 
 def _tabs(scope: Scope) -> dict[str, Sequence[str]]:
-    """Returns the tables of the tabs that the settings and the filters have something for; of one object all in one.
-
-    A page with fixed filters has none of the whole site, which its reader may not see.
-    """
+    """Returns the tables of the tabs that the settings and the filters have something for; of one object all in one."""
     by = [f"by-{name}" for name in dimension_names()]
     reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
     if "object" in scope.chosen:
         return {"numbers": ["over-time", *by, *reading, "now"]}
     if scope.values:  # which nothing else can be filtered by
         return {"numbers": ["most-viewed"]}
-    found: dict[str, Sequence[str]] = {
+    found: dict[str, Sequence[str]] = {  # with fixed filters none of the whole site, which the reader may not see
         "numbers": ["over-time", "most-viewed", "trending", "now"],
         "growth": ["grew-most"] if scope.before else [],
         "sources": by,
@@ -160,7 +155,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
             "label": label,
             "value": exact(now),
             "before": None if before is None else exact(before),
-            "change": text(change(now, before), "change") if before else "",
+            "change": tables.text(tables.change(now, before), "change") if before else "",
             "trend": "" if not before or now == before else "up" if now > before else "down",
             "as_of": as_of if place else "",
         }
@@ -168,7 +163,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
+def _chart(found: Numbers, table: tables.Table, now: tables.Table) -> dict[str, Any]:
     """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
     (before, total), (run, notes) = found.totals, found.flush_and_notes
     starts, first_column = (
@@ -182,12 +177,12 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     numbers = {name: exact(number) for name, number in total._asdict().items()}
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {**numbers, "span": span}
     drawn = [
-        charts.lines(table.title, starts, series, description=summary, notes=table.values("notes"), shape=shape)
-        for shape in (charts.WIDE, charts.NARROW)
+        charts.lines(table.title, starts, series, description=summary, notes=table.values("notes"), is_narrow=one)
+        for one in (False, True)
     ]
     places = [place for place, one in enumerate(table.columns) if one.name != "before" or found.is_compared]
     rows = [
-        (start, [text(row.values[place], table.columns[place].kind) for place in places[1:]])
+        (start, [tables.text(row.values[place], table.columns[place].kind) for place in places[1:]])
         for start, row in zip(first_column, table.rows, strict=True)
     ]
     values = {
@@ -199,7 +194,7 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     return {
         "figures": _figures(found),
         "now": now,
-        "recent": text(found.recent, "number"),
+        "recent": tables.text(found.recent, "number"),
         "last_flush": run,
         "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
         "is_late": run and buckets.now() - buckets.now(run.ended) > runs.late_after(),  # beat or its worker may be down
@@ -213,14 +208,14 @@ def _chart(found: Numbers, table: Table, now: Table) -> dict[str, Any]:
     }
 
 
-def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
+def _shown(table: tables.Table, scope: Scope, site: str | None) -> dict[str, Any]:
     """Returns a table as the template needs it: its first rows with the values as text, and with links."""
     rows = []
     # In other tables the file is two clicks away already.
     sources = dimension_names()[:1] if table.name == "grew-most" else ()
     for row in table.rows[: table.shown]:
         cells: list[dict[str, Any]] = [
-            {"column": column, "text": text(value, column.kind)}
+            {"column": column, "text": tables.text(value, column.kind)}
             for column, value in zip(table.columns, row.values, strict=True)
         ]
         link = ""  # to the object's page, or to the dashboard with a filter more
@@ -230,7 +225,7 @@ def _shown(table: Table, scope: Scope, site: str | None) -> dict[str, Any]:
                 link = numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
-            cells[0].update(file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0]))
+            cells[0].update(file=file, file_title=f"{tables.DIMENSIONS.get(sources[0], sources)[0]} ({_('All time')})")
         rows.append((cells[0], cells[1:], link, address_of(row.values[0])))
     return {"table": table, "rows": rows}
 
@@ -247,5 +242,6 @@ def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[
         if name in {"category", "author"}:
             model, pk = (name == "category" and parse_subject(value)) or (get_user_model(), value)
             words = name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
-        chips.append((labels.get(name) or tables.words_of(name)[1], words, scope.address(**{name: ""}, **here)))
+        label = labels.get(name) or tables.DIMENSIONS.get(name, (name, name))[1]
+        chips.append((label, words, scope.address(**{name: ""}, **here)))
     return chips

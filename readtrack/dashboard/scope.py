@@ -16,7 +16,6 @@ from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets, subjects
-from readtrack.buckets import DAY, Period
 from readtrack.conf import conf
 from readtrack.hits import dimensions
 from readtrack.sql import databases
@@ -54,13 +53,13 @@ class Span(NamedTuple):
         first, last = (buckets.hour_index(at) for at in (self.since + buckets.HOUR - MOMENT, self.until - MOMENT))
         return range(first, max(first, last) + 1 if self.since < self.until else first)
 
-    def starts(self, by: Period) -> list[datetime]:
+    def starts(self, by: buckets.Period) -> list[datetime]:
         """Returns the local starts of the hours, days, weeks or months that make up the period."""
         first = max(self.since, buckets.hour_start(self.hours.start)) if by == "hour" else self.since
         starts = buckets.period_starts(first, max(self.until, first + MOMENT), by=by) if self.hours else []
         return [max(start, self.since) for start in starts]
 
-    def first_hours(self, by: Period) -> list[int]:
+    def first_hours(self, by: buckets.Period) -> list[int]:
         """Returns the first hour of each start. An hour in two periods (half-hour zones) is in the earlier one."""
         rest = [buckets.hour_index(start + buckets.HOUR - buckets.MINUTE) for start in self.starts(by)[1:]]
         return [self.hours.start, *rest]
@@ -90,17 +89,16 @@ class Scope:
         chosen = {name: value for name, value in asked.items() if _is_valid(name, value)}
         now = timezone.localtime(buckets.now(at))
         days = sorted(day for name in ("from", "to") if (day := _day(found[name], now.date())))
-        period = found["period"] if found["period"] in PERIODS else "7"
-        if len(days) == 2 and not found["period"]:
-            period = "range"
+        default = "range" if len(days) == 2 and not found["period"] else "7"
+        period = found["period"] if found["period"] in PERIODS else default
         if parsed := subjects.parse_subject(chosen.get("object", "")):
             chosen["object"] = subjects.subject_of_row(*parsed)  # the one name of what has several
         return cls(period, *_spans(period, now, days or [now.date()]), {**chosen, **fixed}, fixed)
 
     @property
-    def by(self) -> Period:
+    def by(self) -> buckets.Period:
         """Returns the length of a point of the chart: of at most some hundred points."""
-        days = (self.span.until - self.span.since - buckets.HOUR) / DAY  # a day of 25 hours is one
+        days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY  # a day of 25 hours is one
         return "hour" if days <= 1 else "day" if days < 100 else "week" if days < 750 else "month"
 
     @property
@@ -198,17 +196,17 @@ def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span
     """Returns the period (a range has two days), and the one before it for as long as the period has lasted."""
     today = now.date()
     month, year = today.replace(day=1), today.replace(month=1, day=1)
-    last = {"yesterday": today - DAY, "range": days[-1]}.get(period, today)
+    last = {"yesterday": today - buckets.DAY, "range": days[-1]}.get(period, today)
     length = int(period) if period.isdigit() else 1
-    begin = {"month": month, "year": year, "range": days[0]}.get(period, last - (length - 1) * DAY)
-    span = Span(buckets.day_start(begin), min(buckets.day_start(last + DAY), now))
+    begin = {"month": month, "year": year, "range": days[0]}.get(period, last - (length - 1) * buckets.DAY)
+    span = Span(buckets.day_start(begin), min(buckets.day_start(last + buckets.DAY), now))
     if period == "all":
         return span, None
-    earlier = {"month": (month - DAY).replace(day=1), "year": year.replace(year=year.year - 1)}
-    start = earlier.get(period, begin - (last - begin + DAY))
+    earlier = {"month": (month - buckets.DAY).replace(day=1), "year": year.replace(year=year.year - 1)}
+    start = earlier.get(period, begin - (last - begin + buckets.DAY))
     # Whole days and the time of the running one, so that a change of the clock is no hour more or less.
     whole = (span.until.date() - begin).days
-    until = buckets.day_start(start + whole * DAY) + (span.until - buckets.day_start(span.until.date()))
+    until = buckets.day_start(start + whole * buckets.DAY) + (span.until - buckets.day_start(span.until.date()))
     # To the nearest hour, because a whole hour is no match for the first minutes of the running one.
     until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(span.since.tzinfo)
     return span, Span(buckets.day_start(start), max(buckets.day_start(start), min(until, span.since)))

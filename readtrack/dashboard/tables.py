@@ -91,10 +91,7 @@ REFUSED = ("hits", "share", "yesterday", "by_hour")
 
 
 class Row(NamedTuple):
-    """A row: its values, and the filters that name it. An object is the first of its values.
-
-    The object's title and address are made where they are shown, because they may cost queries.
-    """
+    """A row: its values (an object first, whose title may cost queries where it is shown), and filters that name it."""
 
     values: Sequence[Any]
     filters: Mapping[str, str] = {}
@@ -168,9 +165,10 @@ def over_time(found: Numbers) -> Table:
 
 def _of_objects(
     found: Numbers, some: Iterable[Entry], *names: str, of: str = "views"
-) -> tuple[list[Column], list[Row]]:
-    """Returns the columns with these names, and the rows of objects; `of` is the number that is compared."""
+) -> tuple[str, list[Column], list[Row]]:
+    """Returns which objects were looked at (if not all), the columns and rows; `of` is the number that is compared."""
     names = tuple(name for name in names if found.is_compared or name not in COMPARED)
+    places = range(found.gap + 1, found.gap + 1 + len(found.starts))  # of the chart's points, of which there are many
     rows = []
     for one in islice(some, found.shown):
         now, before = getattr(one.now, of), getattr(one.before, of)
@@ -180,39 +178,21 @@ def _of_objects(
             "growth": one.growth,
             "before": before,
             "change": change(now, before),
-            "trend": found.trend(one) if "trend" in names else (),  # which has many points
+            "trend": [one.gained[0].get(place, 0) for place in places] if "trend" in names else (),
             "ratio": _percent(min(one.now.reads, one.now.views), one.now.views),
             "median": median(reading) if reading[ENGAGED] else None,
         }
         rows.append(Row((found.objects[one.subject], *(numbers[name] for name in names)), {"object": one.subject}))
-    return _columns("title", *names), rows
+    among = _("Among the objects with the most views of all time.") if found.objects.is_cut else ""
+    return among, _columns("title", *names), rows
 
 
 def most_viewed(found: Numbers) -> Table:
     """Returns the objects with the most views in the period; of a chosen value of a dimension, those of all time."""
-    if found.scope.values:
-        return _with_values(found)
-    viewed = (one for one in found.entries if one.now.views)
-    table = _of_objects(found, viewed, "views", *COMPARED, "visitors", "reads", "trend")
-    return Table("most-viewed", _("Most viewed"), _among(found), *table, _("No views in this period."))
-
-
-def grew_most(found: Numbers) -> Table:
-    """Returns the objects with the most views more than in the period before."""
-    grown = (one for one in found.entries if one.growth > 0)
-    table = _of_objects(found, grown, "growth", "views", *COMPARED, "trend")
-    caption = _among(found)
-    # The list of all time has no first day, and where it is not cut it has all objects.
-    if not caption and not found.asked.is_listed and found.objects.days != popular.EVER:
-        since = date_format(timezone.localtime(buckets.now() - found.objects.days * buckets.DAY), "DATE_FORMAT")
-        words = {"count": exact(MOST), "since": since}
-        caption = _("Among the %(count)s objects with the most views since %(since)s.") % words
-    empty = _("Nothing was viewed more often than in the period before.")
-    return Table("grew-most", _("Grew most"), caption, *table, empty)
-
-
-def _with_values(found: Numbers) -> Table:
-    values = found.scope.values
+    if not (values := found.scope.values):
+        viewed = (one for one in found.entries if one.now.views)
+        table = _of_objects(found, viewed, "views", *COMPARED, "visitors", "reads", "trend")
+        return Table("most-viewed", _("Most viewed"), *table, _("No views in this period."))
     columns = [*_columns("title"), *(Column(name, value) for name, value in values.items())]
     rows = []
     for one in found.entries:
@@ -226,21 +206,30 @@ def _with_values(found: Numbers) -> Table:
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values."))
 
 
+def grew_most(found: Numbers) -> Table:
+    """Returns the objects with the most views more than in the period before."""
+    grown = (one for one in found.entries if one.growth > 0)
+    caption, columns, rows = _of_objects(found, grown, "growth", "views", *COMPARED, "trend")
+    # The list of all time has no first day, and where it is not cut it has all objects.
+    if not caption and not found.asked.is_listed and found.objects.days != popular.EVER:
+        since = date_format(timezone.localtime(buckets.now() - found.objects.days * buckets.DAY), "DATE_FORMAT")
+        words = {"count": exact(MOST), "since": since}
+        caption = _("Among the %(count)s objects with the most views since %(since)s.") % words
+    empty = _("Nothing was viewed more often than in the period before.")
+    return Table("grew-most", _("Grew most"), caption, columns, rows, empty)
+
+
 def by_dimension(name: str, found: Numbers) -> Table:
     """Returns the table of a dimension: the views by its values."""
-    counts, *earlier = found.summed(f"views:{name}")
-    (title, heading), total = words_of(name), counts.total()
+    named = [[counts for of, counts in some.items() if of[0] == f"views:{name}"] for some in found.summands]
+    counts, *earlier = (sum(some, Counter[str]()) for some in named)
+    (title, heading), total = DIMENSIONS.get(name, (name, name)), counts.total()
     columns = [Column(name, heading, "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
     rows = []
     for value, count in counts.most_common():
         compared = [number for one in earlier for number in (one[value], change(count, one[value]))]
         rows.append(Row((value, count, *compared, _percent(count, total)), {name: value}))
     return _summed(found, Table(f"by-{name}", title, "", columns, rows))
-
-
-def _among(found: Numbers) -> str:
-    """Returns which objects were looked at, where that may leave some out."""
-    return _("Among the objects with the most views of all time.") if found.objects.is_cut else ""
 
 
 def _summed(found: Numbers, table: Table) -> Table:
@@ -254,15 +243,10 @@ def _summed(found: Numbers, table: Table) -> Table:
             "Views of all time of the %(count)s most viewed objects of the period together.",
             count,
         ) % {"count": exact(count)}
-        title, empty = of_all_time(title), _("Nothing yet.")
+        title, empty = f"{title} ({_('All time')})", _("Nothing yet.")
     if "object" in found.asked.chosen:
         caption = _("Views of all time.")
     return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
-
-
-def of_all_time(title: str) -> str:
-    """Returns the title of a table whose numbers are of all time, whatever the period."""
-    return f"{title} ({_('All time')})"
 
 
 def really_read(found: Numbers) -> Table:
@@ -273,9 +257,9 @@ def really_read(found: Numbers) -> Table:
         for one in found.entries
         if one.now.reads or ((one.now.views or is_one) and found.hashes.get(("reading", one.subject), none)[ENGAGED])
     )
-    table = _of_objects(found, read, "reads", *COMPARED, "views", "ratio", "median", of="reads")
-    caption = " ".join(filter(None, (_("In the period; the median time is that of all time."), _among(found))))
-    return Table("really-read", _("Really read"), caption, *table, _("No text was read in this period."))
+    among, columns, rows = _of_objects(found, read, "reads", *COMPARED, "views", "ratio", "median", of="reads")
+    caption, empty = _("In the period; the median time is that of all time."), _("No text was read in this period.")
+    return Table("really-read", _("Really read"), f"{caption} {among}".rstrip(), columns, rows, empty)
 
 
 def funnel(found: Numbers) -> Table:
@@ -375,6 +359,7 @@ def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table
     return table._replace(rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
+#: The title of a dimension's table, and the dimension's name for people; those of a site's own are its name.
 DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
     "referrer": (gettext_lazy("Sources"), gettext_lazy("Source")),
     "country": (gettext_lazy("Countries"), gettext_lazy("Country")),
@@ -393,8 +378,3 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
 def table_named(name: str, found: Numbers) -> Table:
     """Returns one of TABLES, or the one of a dimension: `by-` and its name."""
     return TABLES[name](found) if name in TABLES else by_dimension(name.removeprefix("by-"), found)
-
-
-def words_of(dimension: str) -> tuple[Any, Any]:
-    """Returns the title of a dimension's table, and the dimension's name for people."""
-    return DIMENSIONS.get(dimension, (dimension, dimension))
