@@ -5,7 +5,7 @@ Statements that Django cannot write are in `statements/`, with names in braces t
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from importlib.resources import files
@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 from django.db import OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
+
+from readtrack.store import scripts
 
 Result = TypeVar("Result")
 
@@ -35,6 +37,18 @@ def of(model: type[models.Model]) -> BaseDatabaseWrapper:
 def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
     """Returns all rows of the model, read where they are written, because replicas lag."""
     return model._base_manager.using(router.db_for_write(model))
+
+
+def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":
+    """Yields the rows that have these primary keys, in parts, because databases limit the number of parameters."""
+    connection, pk = of(model), model._meta.pk
+    if connection.vendor != "postgresql":
+        yield from (rows(model).filter(pk__in=some) for some in scripts.sliced(keys))
+    elif keys:  # in one array, because psycopg takes longer to place a thousand parameters than PostgreSQL to answer
+        table, column = map(connection.ops.quote_name, (model._meta.db_table, pk.column))
+        condition = f"{table}.{column} = ANY(%s::{pk.rel_db_type(connection)}[])"
+        values = array([pk.get_db_prep_value(key, connection) for key in keys])
+        yield rows(model).extra(where=[condition], params=[values])  # noqa: S610 - no text of others
 
 
 def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":

@@ -48,8 +48,7 @@ def table_of(model: type[Model]) -> type[Model]:
 def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
     """Returns the counts of rows that exist. They may be rows of SubjectCount."""
     found: dict[Any, RowCounts] = {}
-    for some in scripts.sliced(pks):  # because databases limit the number of parameters
-        rows = databases.rows(model).filter(pk__in=some)
+    for rows in databases.with_keys(model, pks):
         if issubclass(model, (Tracked, SubjectCount)):
             found.update((pk, RowCounts(*both)) for pk, *both in rows.values_list("pk", *COUNTS))
         else:
