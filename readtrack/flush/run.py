@@ -47,7 +47,7 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
                 archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
         archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
         if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
-            minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
+            minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
             viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
             archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
         every = counters.scan(tags=epoch.tags if part else ())
@@ -85,8 +85,8 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[datetime]]:
-    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minutes whose buckets to read.
+def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[str]]:
+    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minute buckets to read.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
     written. Redis is told first, so that a kill between the two does not make a sound Redis look restored.
@@ -108,7 +108,7 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[
     if run.kind != run.Kind.CHANGED and conf.HISTORY:
         partitions.add_months(at=now)
     since = since if is_known else now - REACH
-    return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
+    return is_restored, buckets.minute_buckets((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
 def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> Collection[lifecycle.FlushMemory]:
@@ -122,8 +122,7 @@ def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> Collection[lifecycle.FlushMem
         if times := dict(past.values_list("full_subject", "redis_time")):
             own = [subject for subject in times if keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
-            parts = ({subject: times[subject] for subject in some} for some in scripts.parted(own))
-            scripts.run_all(*map(lifecycle.purge, parts), patient=True)
+            scripts.run_all(*(lifecycle.purge(some, times) for some in scripts.parted(own)), patient=True)
         for tag, memory in memories.items():
             if memory.last < newest[tag]:
                 memories[tag] = memory._replace(requested=lifecycle.begin_anew(tag, newest=newest[tag]))

@@ -110,10 +110,9 @@ def by_model(answers: Iterable[Hours]) -> defaultdict[str, dict[int, Total]]:
     return found
 
 
-def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
-    """Reads the sketches of unique visitors; empty bytes for a subject without one."""
-    decode = lambda found: dict(zip(subjects, [sketch or b"" for sketch in found], strict=True))  # noqa: E731
-    return Call("MGET", list(map(keys.hll, subjects)), (), decode)
+def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes | None]]:
+    """Reads the sketches of unique visitors; None for a subject without one."""
+    return Call("MGET", list(map(keys.hll, subjects)), (), lambda found: dict(zip(subjects, found, strict=True)))
 
 
 def have_hashes(subjects: Sequence[str]) -> bool:
@@ -138,11 +137,10 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
             yield name[start + len(tag) + 1 :]
 
 
-def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Yields the subjects viewed in each of those minutes in each partition, out of the minute buckets."""
+def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
+    """Yields the subjects in each of those minute buckets in each partition."""
     for some in scripts.sliced(minutes, BUCKETS_AT_ONCE):
-        slots = map(buckets.minute_bucket, some)
-        names = [keys.trending_bucket(tag, slot) for slot in slots for tag in tags or keys.tags()]
+        names = [keys.trending_bucket(tag, minute) for minute in some for tag in tags or keys.tags()]
         yield from scripts.run_all(*(Call("ZRANGE", [name], (0, -1), scripts.names) for name in names), patient=True)
 
 

@@ -86,9 +86,9 @@ def reset(subjects: Sequence[str]) -> Call[int]:
     return _call("reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects})
 
 
-def purge(times: Mapping[str, int]) -> Call[int]:
-    """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
-    rows = {subject: {"time": time} for subject, time in times.items()}
+def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
+    """Removes counts from before the resets (µs); the answer is how many resets this Redis did not know of."""
+    rows = {subject: {"time": times[subject]} for subject in subjects}
     return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
 
 

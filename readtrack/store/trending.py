@@ -32,7 +32,7 @@ def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | N
 
 def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
     """Reads the views of subjects, or of the models that `names` has the labels of, in the last minutes."""
-    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(minutes, until=at)]
+    slots = buckets.minute_buckets(minutes, until=at)
     args = [str(int(any(":" in name for name in names))), *names]
     return [Call("recent", [keys.trending_bucket(tag, one) for one in slots], args, int, None) for tag in keys.tags()]
 
@@ -50,7 +50,7 @@ def refresh_trending(*, at: datetime | None = None) -> int:
 
 def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
     """Updates the partitions' lists; with `is_missing` those that nobody else has computed by then."""
-    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(MINUTES + GAP, until=at)]
+    slots = buckets.minute_buckets(MINUTES + GAP, until=at)
     args = (int(at.timestamp()) // 60, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl, int(is_missing))
     calls = []
     for tag in keys.tags():

@@ -124,7 +124,7 @@ def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
 
 def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[Any]]:
     """Counts the different visitors of models in the last minutes. Several partitions have a sketch as their result."""
-    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(minutes, until=at)]
+    slots = buckets.minute_buckets(minutes, until=at)
     calls = []
     for tag in keys.tags() if labels else ():
         names = [keys.minute_visitors(tag, slot, label) for slot in slots for label in labels]
