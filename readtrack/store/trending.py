@@ -17,10 +17,10 @@ LOOKED_AT = 10_000  # subjects looked through to find those of one model
 def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str, int]]:
     """Returns the most viewed subjects, of one model or of all. Computes a list that is missing."""
     reads = lists(limit, label=label)
-    if (found := best(scripts.run_all(*reads), limit)) is None:
+    if None in (heads := scripts.run_all(*reads)):
         scripts.run_all(*_updates(at, is_missing=True))
-        found = best(scripts.run_all(*reads), limit)
-    return found or []
+        heads = scripts.run_all(*reads)
+    return best(heads, limit)
 
 
 def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
@@ -37,10 +37,10 @@ def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int
     return [Call("recent", [keys.trending_bucket(tag, one) for one in slots], args, int, None) for tag in keys.tags()]
 
 
-def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]] | None:
-    """Returns the subjects with the most views in the heads of the lists; None if one was not computed."""
+def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]]:
+    """Returns the subjects with the most views in the heads of the lists."""
     # Each subject is in one of them, so the best of all are among the best of each.
-    return None if None in heads else nlargest(limit, chain(*filter(None, heads)), key=lambda one: one[1])
+    return nlargest(limit, chain(*filter(None, heads)), key=lambda one: one[1])
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:
