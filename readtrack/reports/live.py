@@ -187,7 +187,7 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
     """Returns the number of hits that did not count in the last hours (48 at most), by reason."""
-    found = sum(fail_open(scripts.run, [], by_hour(hours, at=buckets.now(at))), Counter[str]())
+    found = sum(fail_open(scripts.run, list[Counter[str]](), by_hour(hours, at=buckets.now(at))), Counter[str]())
     return {reason: found[reason] for reason in REASONS}
 
 

@@ -77,8 +77,7 @@ def _with_marks(script: str, tag: str, wanted: Mapping[str, Any], names: Iterabl
         rows = zip(wanted.values(), live, marks, strict=True)
         if script == "hashes":
             return {one: Hash(dict(scripts.pairs(some)), is_settled=mark is None) for one, some, mark in rows}
-        found = ((one, count, mark) for one, count, mark in rows if count is not None and is_number(count))
-        return {one: Total(int(count), is_settled=mark is None) for one, count, mark in found}
+        return {one: Total(int(count), is_settled=mark is None) for one, count, mark in rows if is_number(count or b"")}
 
     names = [*names] or [keys.prefix() + name for name in wanted]  # a total's key has another name there
     return Call(script, [keys.unsettled(tag), *names], [*wanted], decode, {})
@@ -121,9 +120,9 @@ def have_hashes(subjects: Sequence[str]) -> bool:
     return any(scripts.run_all(*calls, patient=True))
 
 
-def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
-    """Returns the views of one subject in each of those hours. Raises redis.RedisError."""
-    names = [keys.hour(buckets.hour_bucket(time), subject) for time in times]
+def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
+    """Returns the views of one subject in each of those hours (since 1970). Raises redis.RedisError."""
+    names = [keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject) for hour in hours]
     return scripts.run(Call("MGET", names, (), lambda found: [int(count or 0) for count in found])) if names else []
 
 

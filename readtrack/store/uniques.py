@@ -12,7 +12,6 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.store import keys, scripts
-from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, model_with_label
 
@@ -67,7 +66,7 @@ class HyperLogLogs(Strategy):
 
     def together(self, subjects: Sequence[str]) -> int:
         if len(keys.by_tag(subjects)) == 1:
-            return int(connect().pfcount(*map(self.key, subjects)))
+            return scripts.run(Call("PFCOUNT", [*map(self.key, subjects)], (), int))
         calls = (Call("MGET", [*map(self.key, some)], (), list) for some in scripts.parted(subjects))
         sketches = [*filter(None, chain.from_iterable(scripts.run_all(*calls)))]
         return scripts.run(count_together(self.key(subjects[0]), sketches))
