@@ -26,8 +26,7 @@ Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 def store_breakdowns(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int) -> Hashes:
     """Stores the counts of the subjects' hashes in SQL under that hour, and raises hashes of which SQL holds more.
 
-    Returns the settled hashes, missing ones included. Stores nothing if Redis has to be settled first; the next flush
-    does that.
+    Returns the settled hashes, missing ones included. If Redis has to be settled first, that is left to the next flush.
     """
     found: dict[Name, Mapping[str, int]] = {}
     for some in scripts.sliced(subjects):
@@ -120,8 +119,7 @@ def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
 def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour: int) -> int:
     """Stores sketches and hashes of the subjects that changed, and removes idle subjects from Redis.
 
-    `live` holds what their rows store by now; `hour` is the present hour since 1970. Returns the number of sketches
-    that Redis had lost and has again.
+    `live` holds what their rows store; `hour` is the present one since 1970. Returns how many lost sketches came back.
     """
     merged = 0
     for some in scripts.sliced(list(live)):
@@ -132,22 +130,18 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour
         fuller = {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch}
         scripts.run_all(*counters.lift(fuller), patient=True)
         merged += len(fuller)
-        if changed:
-            store_breakdowns(changed, epoch, hour=hour)
-            reads = map(counters.sketches, scripts.parted(changed))
-            sketches = ChainMap(*scripts.run_all(*reads, patient=True))
-            rows = ((subject_column(one), *live[one], sketches[one] or b"", hour) for one in changed)
-            databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
+        store_breakdowns(changed, epoch, hour=hour)
+        sketches = ChainMap(*scripts.run_all(*map(counters.sketches, scripts.parted(changed)), patient=True))
+        rows = ((subject_column(one), *live[one], sketches[one] or b"", hour) for one in changed)
+        databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
             until = hour - conf.IDLE_DAYS * 24
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
             idle = [one for one in idle if not uniques.strategy_of(one).is_exact]
-            sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
             # A funnel may gain steps without a view.
-            for (kind, subject), counts in store_breakdowns(idle, epoch, hour=hour).items():
-                sums[subject][kind] = sum(counts.values())
-            parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
-            scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
+            hashes = store_breakdowns(idle, epoch, hour=hour)
+            parts = ({one: live[one].views for one in part} for part in scripts.parted(idle))
+            scripts.run_all(*(lifecycle.remove_idle(part, hashes) for part in parts), patient=True)
     return merged
 
 

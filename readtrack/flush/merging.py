@@ -83,9 +83,8 @@ def write_chunk(
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
-        if written.ahead:
-            stored = _stored([rows[pk] for pk in written.ahead])
-            run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
+        stored = _stored([rows[pk] for pk in written.ahead])
+        run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
@@ -142,8 +141,7 @@ def write_hours(run: FlushRun, epoch: runs.SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
     while (behind := store_hours(run.flushed_until // archiving.HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
-    if behind:
-        run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
+    run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:

@@ -102,12 +102,12 @@ def remove(subjects: Sequence[str]) -> Call[int]:
     return _call("remove", [keys.unsettled, keys.flush_orphans], {subject: {} for subject in subjects})
 
 
-def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int]:
+def remove_idle(views: Mapping[str, int], hashes: Mapping[tuple[str, str], Mapping[str, int]]) -> Call[int]:
     """Removes subjects that hold exactly what SQL stores: the total, and the sum of the counts of each kind of hash."""
-    rows = {
-        subject: {"stored": {"views": str(views), "sums": [sums.get(kind, 0) for kind in keys.hash_kinds()]}}
-        for subject, (views, sums) in stored.items()
-    }
+    rows = {}
+    for subject, total in views.items():
+        sums = [sum(hashes.get((kind, subject), {}).values()) for kind in keys.hash_kinds()]
+        rows[subject] = {"stored": {"views": str(total), "sums": sums}}
     return _call("remove", [keys.unsettled, keys.flush_orphans], rows)
 
 
