@@ -123,8 +123,7 @@ def _live(subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch) -> dict[str,
             elif total is not None:
                 broken.append(subject)
     if broken:
-        shown = ", ".join(broken[:3])
-        logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", shown)
+        logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", ", ".join(broken[:3]))
     return live
 
 

@@ -1,4 +1,4 @@
-"""Setting a subject to zero, in Redis and SQL, for good: docs/explanation/flush.md says what a reset holds against."""
+"""Setting a subject to zero, in Redis and in SQL, for good."""
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +15,7 @@ from readtrack.store.circuit import fail_open
 from readtrack.subjects import counted_models, owner, read_state_models, rows_by_model, subject_column, subject_of_row
 
 
+# docs/explanation/flush.md says what a reset holds against.
 def reset(subjects: Sequence[str]) -> None:
     """Sets the subjects to zero. Raises redis.RedisError or django.db.Error; then it has to be done again."""
     for some in scripts.parted(subjects):
@@ -80,9 +81,8 @@ def finish(marks: Mapping[str, int], epoch: runs.SqlEpoch, *, now: int) -> None:
                 lowest = row_counts.RowCounts(*map(min, row, live))
                 if lowest != row and not row_counts.lower(model, pk, to=lowest, stored=row):
                     locked.add(rows[pk])
-    noted = keys.reset.ttl * 1_000_000  # µs; no flush holds a chunk that long
     for subject, time in marks.items():
-        if time < now - noted and subject not in locked:
+        if time < now - keys.reset.ttl * 1_000_000 and subject not in locked:  # µs; no flush holds a chunk that long
             archive.delete([subject], models=[Archive])  # rows from before may have been written late
             stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
             hashes = ChainMap(*scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True))

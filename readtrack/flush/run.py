@@ -135,7 +135,8 @@ def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
     is_full, at = run.kind != run.Kind.CHANGED, _time(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
-    resets.finish(lifecycle.resets(epoch.tags), epoch, now=run.redis_time)
+    if marks := lifecycle.resets(epoch.tags):
+        resets.finish(marks, epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
         write_hours(run, epoch)
     if is_full:
