@@ -41,9 +41,10 @@ def day_buckets(count: int, *, until: datetime) -> list[str]:
     return [day_bucket(until - DAY * back) for back in range(count - 1, -1, -1)]
 
 
-def minute_starts(count: int, *, until: datetime) -> list[datetime]:
-    """Returns the starts of the last `count` minutes, oldest first, the running one last."""
-    return [until.replace(second=0, microsecond=0) - MINUTE * back for back in range(count - 1, -1, -1)]
+def minute_buckets(count: int, *, until: datetime) -> list[str]:
+    """Returns the last `count` minutes, oldest first, the running one last."""
+    last = until.replace(second=0, microsecond=0)
+    return [minute_bucket(last - MINUTE * back) for back in range(count - 1, -1, -1)]
 
 
 def hour_index(at: datetime) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import chain
+from time import perf_counter
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -34,7 +35,7 @@ def skip(
     skipped = dict.fromkeys(views, reason)
     names = [reason, NAMED + bots.name_of(agent)] if reason == "bot" and agent is not None else [reason]
     skip_buffer.add(key_of(at or clock.now()), names * len(skipped))
-    if is_alone and skip_buffer.is_due and not (conf.BUFFER and hit_buffer.send_skips()):
+    if is_alone and perf_counter() >= skip_buffer.due and not (conf.BUFFER and hit_buffer.send_skips()):
         skip_buffer.send_rest()
     return Outcome((), skipped)
 

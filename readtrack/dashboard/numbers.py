@@ -136,10 +136,9 @@ class Numbers:
     @cached_property
     def trending(self) -> list[tuple[str, int]]:
         """Subjects of the scope's models that are trending (some may be deleted), and their views of the last hour."""
-        heads, limit = self._answers["heads"], self._limit
-        found = trending.best(heads, limit) if heads else []
-        if found is None:  # nobody has computed the list yet
-            found = fail_open(trending.top_subjects, [], limit, at=buckets.now())
+        found = trending.best(self._answers["heads"], self._limit)
+        if None in self._answers["heads"]:  # nobody has computed the list yet
+            found = fail_open(trending.top_subjects, [], self._limit, at=buckets.now())
         return [(name, views) for name, views in found if name.partition(":")[0] in self.objects.labels]
 
     @cached_property

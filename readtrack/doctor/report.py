@@ -156,8 +156,9 @@ def scripts() -> Finding:
 
 def addresses() -> Finding | list[Finding]:
     """Reports what the web processes noticed about the addresses of new visitors."""
-    found = skips.skips_by_reason(24, at=buckets.now())
-    noticed = [finding("addresses.shared", text) for notice, text in NOTICES.items() if found[notice]]
+    [hours] = run_all(skips.by_hour(24, at=buckets.now()))
+    shared = [text for notice, text in NOTICES.items() if any(hour[notice] for hour in hours)]
+    noticed = [finding("addresses.shared", text) for text in shared]
     return noticed or finding("addresses.ok")
 
 
@@ -222,7 +223,7 @@ def drift() -> Finding:
     for model, rows in rows_by_model(totals).items():
         stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
     now = buckets.now() + buckets.MINUTE  # because the web servers' clocks, which name the buckets, may be fast
-    minutes = buckets.minute_starts(int((now - good.began) / buckets.MINUTE) + 2, until=now)
+    minutes = buckets.minute_buckets(int((now - good.began) / buckets.MINUTE) + 2, until=now)
     viewed = {subject for subjects in counters.changed(minutes) for subject in subjects}
     behind = {subject: totals[subject].views - count for subject, count in stored.items()}
     # SQL may have less only of subjects that were viewed since.

@@ -12,9 +12,8 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.models import Archive, Breakdown, ReaderHistory
-from readtrack.sql import archive, databases, history
+from readtrack.sql import archive, databases, history, runs
 from readtrack.sql.row_counts import RowCounts
-from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.counters import Hash, Name, Stored
 from readtrack.subjects import read_state_models, subject_column
@@ -24,11 +23,10 @@ HOUR = 3_600_000_000  # µs
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 
 
-def store_breakdowns(subjects: Sequence[str], epoch: SqlEpoch, *, hour: int) -> Hashes:
+def store_breakdowns(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int) -> Hashes:
     """Stores the counts of the subjects' hashes in SQL under that hour, and raises hashes of which SQL holds more.
 
-    Returns the settled hashes, missing ones included. Stores nothing if Redis has to be settled first; the next flush
-    does that.
+    Returns the settled hashes, missing ones included. If Redis has to be settled first, that is left to the next flush.
     """
     found: dict[Name, Mapping[str, int]] = {}
     for some in scripts.sliced(subjects):
@@ -70,9 +68,8 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[history.Gain]:
         rises = {field: count - before.get(field, 0) for field, count in counts.items() if count > before.get(field, 0)}
         # A new value has the count of the one that it replaced.
         rest = sum(before[field] for field in _replaced(counts, before))
-        for field in sorted(
-            rises.keys() - (before.keys() - {"other"}), key=lambda field: (field != "other", rises[field])
-        ):
+        new = rises.keys() - (before.keys() - {"other"})
+        for field in sorted(new, key=lambda field: (field != "other", rises[field])):
             taken = min(rest, rises[field] - (field != "other"))
             rises[field], rest = rises[field] - taken, rest - taken
         for field, rise in rises.items():
@@ -89,7 +86,7 @@ def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]
 def _add_gains(live: Hashes, known: Hashes, *, hour: int) -> bool:
     """Stores the counts, and what they gained, in one transaction. Returns False if Redis has to be read again."""
     with transaction.atomic(using=databases.of(Breakdown).alias):
-        lock_epoch()  # one flush at a time, because each of two would add the same gain
+        runs.lock_epoch()  # one flush at a time, because each of two would add the same gain
         stored = archive.breakdowns(live)
         # Rows that changed since were stored, replaced, reset or deleted, maybe after Redis was read.
         if any(stored[name] != known[name] for name in live):
@@ -119,11 +116,10 @@ def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
             archive.delete_fields(name, replaced, floor=Hash(counts).floor)
 
 
-def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int) -> int:
+def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour: int) -> int:
     """Stores sketches and hashes of the subjects that changed, and removes idle subjects from Redis.
 
-    `live` holds what their rows store by now; `hour` is the present hour since 1970. Returns the number of sketches
-    that Redis had lost and has again.
+    `live` holds what their rows store; `hour` is the present one since 1970. Returns how many lost sketches came back.
     """
     merged = 0
     for some in scripts.sliced(list(live)):
@@ -134,31 +130,27 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: SqlEpoch, *, hour: int
         fuller = {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch}
         scripts.run_all(*counters.lift(fuller), patient=True)
         merged += len(fuller)
-        if changed:
-            store_breakdowns(changed, epoch, hour=hour)
-            reads = map(counters.sketches, scripts.parted(changed))
-            sketches = ChainMap(*scripts.run_all(*reads, patient=True))
-            rows = ((subject_column(one), *live[one], sketches[one], hour) for one in changed)
-            databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
+        store_breakdowns(changed, epoch, hour=hour)
+        sketches = ChainMap(*scripts.run_all(*map(counters.sketches, scripts.parted(changed)), patient=True))
+        rows = ((subject_column(one), *live[one], sketches[one] or b"", hour) for one in changed)
+        databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
             until = hour - conf.IDLE_DAYS * 24
             idle = [one for one in set(some) - set(changed) if known[one].hour <= until]
             idle = [one for one in idle if not uniques.strategy_of(one).is_exact]
-            sums: dict[str, dict[str, int]] = {subject: {} for subject in idle}
             # A funnel may gain steps without a view.
-            for (kind, subject), counts in store_breakdowns(idle, epoch, hour=hour).items():
-                sums[subject][kind] = sum(counts.values())
-            parts = ({one: (live[one].views, sums[one]) for one in part} for part in scripts.parted(idle))
-            scripts.run_all(*map(lifecycle.remove_idle, parts), patient=True)
+            hashes = store_breakdowns(idle, epoch, hour=hour)
+            parts = ({one: live[one].views for one in part} for part in scripts.parted(idle))
+            scripts.run_all(*(lifecycle.remove_idle(part, hashes) for part in parts), patient=True)
     return merged
 
 
 def store_readers(*, at: datetime) -> int:
     """Stores the numbers of readers that changed, for the hour of `at`. Returns how many. Raises redis.RedisError."""
-    hour = buckets.hour_index(at)
-    # By the site's own rows, because SCAN would miss categories whose key a publication removed.
-    number, has_target = 0, databases.of(ReaderHistory).features.supports_update_conflicts_with_target
+    hour, number, table = buckets.hour_index(at), 0, databases.rows(ReaderHistory)
+    has_target = databases.of(ReaderHistory).features.supports_update_conflicts_with_target
     unique = ["subject", "hour"] if has_target else None
+    # By the site's own rows, because SCAN would miss categories whose key a publication removed.
     for subjects in chain.from_iterable(subjects_of_rows(model, scripts.SLICE) for model in read_state_models()):
         counts = read_state.count_readers(subjects, patient=True)
         found = {subject_column(subject): count for subject, count in counts.items()}
@@ -166,8 +158,6 @@ def store_readers(*, at: datetime) -> int:
         changed = {column: count for column, count in found.items() if count != stored[column]}
         rows = [ReaderHistory(subject=column, hour=hour, readers=count) for column, count in changed.items()]
         # Not databases.upsert, because the number may fall.
-        databases.rows(ReaderHistory).bulk_create(
-            rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique
-        )
+        table.bulk_create(rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique)
         number += len(rows)
     return number

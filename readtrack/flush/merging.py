@@ -9,11 +9,9 @@ from django.db.models import Model
 
 from readtrack.conf import conf, logger
 from readtrack.flush import archiving
-from readtrack.flush.archiving import HOUR
 from readtrack.models import FlushRun, History
-from readtrack.sql import archive, databases, history, row_counts
+from readtrack.sql import archive, databases, history, row_counts, runs
 from readtrack.sql.row_counts import RowCounts, Written
-from readtrack.sql.runs import SqlEpoch, lock_epoch
 from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
@@ -24,7 +22,7 @@ ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in whic
 Live = Mapping[str, RowCounts]  # by subject
 
 
-def settle(epoch: SqlEpoch) -> int:
+def settle(epoch: runs.SqlEpoch) -> int:
     """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs. Returns how many."""
     settled, until = 0, server_time(patient=True)
     while True:
@@ -66,7 +64,7 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
 
 
 def write_chunk(
-    subjects: list[str], run: FlushRun, epoch: SqlEpoch, *, changed: Container[str], archived: Container[str] = ()
+    subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch, *, changed: Container[str], archived: Container[str] = ()
 ) -> None:
     """Writes one chunk of totals, lifts those that SQL holds more of, and adds the numbers to the run.
 
@@ -74,7 +72,7 @@ def write_chunk(
     `archived` are archived, and all by an archiving flush.
     """
     live = _live(subjects, run, epoch)
-    hour = run.flushed_until // HOUR
+    hour = run.flushed_until // archiving.HOUR
     run.orphans += len(live)
     portions = (
         (model, dict(some))
@@ -85,9 +83,8 @@ def write_chunk(
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
-        if written.ahead:
-            stored = _stored([rows[pk] for pk in written.ahead])
-            run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
+        stored = _stored([rows[pk] for pk in written.ahead])
+        run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
@@ -104,7 +101,7 @@ def write_chunk(
             run.lifted += archiving.archive_changed(due, epoch, hour=hour)
 
 
-def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowCounts]:
+def _live(subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch) -> dict[str, RowCounts]:
     """Returns the views and visitors of the settled totals."""
     slices = scripts.parted(subjects)
     reads: list[scripts.Call[Any]] = []
@@ -126,8 +123,7 @@ def _live(subjects: list[str], run: FlushRun, epoch: SqlEpoch) -> dict[str, RowC
             elif total is not None:
                 broken.append(subject)
     if broken:
-        shown = ", ".join(broken[:3])
-        logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", shown)
+        logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", ", ".join(broken[:3]))
     return live
 
 
@@ -140,12 +136,11 @@ def _write(model: type[Model], rows: Mapping[Any, str], live: Live, *, changed: 
     return written
 
 
-def write_hours(run: FlushRun, epoch: SqlEpoch) -> None:
+def write_hours(run: FlushRun, epoch: runs.SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
-    while (behind := store_hours(run.flushed_until // HOUR, tags=epoch.tags)) is None:
+    while (behind := store_hours(run.flushed_until // archiving.HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
-    if behind:
-        run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
+    run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:
@@ -159,8 +154,8 @@ def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] 
     def write() -> dict[str, Stored] | None:
         # One writer at a time, because rows are computed from the rows before them.
         with transaction.atomic(using=databases.of(History).alias):
-            lock_epoch()
-            epoch = SqlEpoch()
+            runs.lock_epoch()
+            epoch = runs.SqlEpoch()
             epoch.known(current)  # in one query
             if not epoch.advance(current):
                 return None

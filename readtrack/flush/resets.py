@@ -1,7 +1,5 @@
 """Setting a subject to zero, in Redis and in SQL, for good."""
 
-# docs/explanation/flush.md says what a reset holds against.
-
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,15 +9,13 @@ from django.db.models import Model, Q
 
 from readtrack.flush import archiving
 from readtrack.models import Archive, ReaderHistory, Reset
-from readtrack.sql import archive, databases, row_counts
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql import archive, databases, row_counts, runs
 from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import counted_models, owner, read_state_models, rows_by_model, subject_column, subject_of_row
 
-NOTED = keys.reset.ttl * 1_000_000  # µs that Redis notes a reset; no flush holds a chunk that long
 
-
+# docs/explanation/flush.md says what a reset holds against.
 def reset(subjects: Sequence[str]) -> None:
     """Sets the subjects to zero. Raises redis.RedisError or django.db.Error; then it has to be done again."""
     for some in scripts.parted(subjects):
@@ -70,7 +66,7 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
             fail_open(reset_model, 0, model, is_empty=True)
 
 
-def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
+def finish(marks: Mapping[str, int], epoch: runs.SqlEpoch, *, now: int) -> None:
     """Lowers rows that got an older count to the live one. `marks` are the noted resets; times are Redis's (µs)."""
     # Redis is read after SQL each time, so that a count that SQL rightly stores is live by then.
     locked = set()
@@ -86,7 +82,7 @@ def finish(marks: Mapping[str, int], epoch: SqlEpoch, *, now: int) -> None:
                 if lowest != row and not row_counts.lower(model, pk, to=lowest, stored=row):
                     locked.add(rows[pk])
     for subject, time in marks.items():
-        if time < now - NOTED and subject not in locked:
+        if time < now - keys.reset.ttl * 1_000_000 and subject not in locked:  # µs; no flush holds a chunk that long
             archive.delete([subject], models=[Archive])  # rows from before may have been written late
             stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
             hashes = ChainMap(*scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True))

@@ -5,7 +5,7 @@
 - lift: settled totals below SQL's count are raised to it (an old snapshot was restored, a replica lagged).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import chain, islice
 
@@ -47,7 +47,7 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
                 archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
         archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
         if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
-            minutes = buckets.minute_starts(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
+            minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
             viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
             archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
         every = counters.scan(tags=epoch.tags if part else ())
@@ -85,15 +85,13 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[datetime]]:
-    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minutes whose buckets to read.
+def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[str]]:
+    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minute buckets to read.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
     written. Redis is told first, so that a kill between the two does not make a sound Redis look restored.
     """
-    memories = _enter(run, epoch)
-    # Until a full flush that began after the request has ended well.
-    is_restored = any(memory.requested > memory.full for memory in memories)
+    is_restored = _enter(run, epoch)
     past = runs.ended_well(part__in={"", run.part}).order_by("-pk").values_list("flushed_until", flat=True)
     now, since = _time(run.flushed_until), _time(past.first() or 0)
     # A time in the future comes from a clock that was set back since, and proves nothing.
@@ -108,30 +106,29 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[
     if run.kind != run.Kind.CHANGED and conf.HISTORY:
         schema.add_months(at=now)
     since = since if is_known else now - REACH
-    return is_restored, buckets.minute_starts((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
+    return is_restored, buckets.minute_buckets((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
 
 
-def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> Collection[lifecycle.FlushMemory]:
+def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> bool:
     while True:
         # Of each partition, because flushes of other parts, and whole ones, enter themselves in it, too.
         newest = dict.fromkeys(epoch.tags, 0)
         for part, time in databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time")):
             newest.update({tag: max(time, newest[tag]) for tag in runs.SqlEpoch(part).tags if tag in newest})
-        memories = lifecycle.flush_memories(epoch.tags)
-        past = databases.rows(Reset).filter(redis_time__gt=min(memory.last for memory in memories.values()))
+        known, is_restored = lifecycle.last_flushes(epoch.tags)
+        past = databases.rows(Reset).filter(redis_time__gt=min(known.values()))
         if times := dict(past.values_list("full_subject", "redis_time")):
             own = [subject for subject in times if keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
-            parts = ({subject: times[subject] for subject in some} for some in scripts.parted(own))
-            scripts.run_all(*map(lifecycle.purge, parts), patient=True)
-        for tag, memory in memories.items():
-            if memory.last < newest[tag]:
-                memories[tag] = memory._replace(requested=lifecycle.begin_anew(tag, newest=newest[tag]))
+            scripts.run_all(*(lifecycle.purge(some, times) for some in scripts.parted(own)), patient=True)
+        for tag in [tag for tag, last in known.items() if last < newest[tag]]:
+            lifecycle.begin_anew(tag, newest=newest[tag])
+            is_restored = True
         run.flushed_until = server_time(patient=True)
         # Keeps flushes in order even if the clock was set back.
         run.redis_time = max(run.flushed_until, *(time + 1 for time in newest.values()))
-        if lifecycle.note_flush(run.redis_time, known={tag: memory.last for tag, memory in memories.items()}):
-            return memories.values()
+        if lifecycle.note_flush(run.redis_time, known=known):
+            return is_restored
 
 
 def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:

@@ -21,7 +21,7 @@ from readtrack.models import Tracked
 from readtrack.sql import archive, row_counts, runs
 from readtrack.store import clock, counters, keys, read_state, recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
-from readtrack.store.skips import skips_by_reason
+from readtrack.store.skips import by_hour
 from readtrack.subjects import AnyModel, can_be_unread, counted_subject_of, enters_funnel, listed, subject_of
 
 
@@ -187,7 +187,7 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
     """Returns the number of hits that did not count in the last hours (48 at most), by reason."""
-    found = fail_open(skips_by_reason, Counter(), hours, at=buckets.now(at))
+    found = sum(fail_open(scripts.run, list[Counter[str]](), by_hour(hours, at=buckets.now(at))), Counter[str]())
     return {reason: found[reason] for reason in REASONS}
 
 

@@ -142,8 +142,7 @@ def _hours_of(obj: Model, within: range, *, count: str) -> Counter[int]:
         fresh[present] = reads(obj) - (last.views if last else 0)
     else:
         hours = range(max(last.hour if last else 0, present - keys.hour.ttl // keys.HOUR), present + 1)
-        times = [buckets.hour_start(hour) for hour in hours]
-        counts = fail_open(counters.subject_hours, [0] * len(hours), times, subject=subject)
+        counts = fail_open(counters.subject_hours, [0] * len(hours), hours, subject=subject)
         # Without any history, views that are older than Redis's hours were counted before HISTORY was turned on.
         rest = views([obj])[obj] - last.views if last else sum(counts)
         for hour, number in sorted(zip(hours, counts, strict=True), reverse=True):

@@ -42,11 +42,11 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
 def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":
     """Yields the rows that have these primary keys, in parts, because databases limit the number of parameters."""
     connection, pk = of(model), model._meta.pk
+    quote: Any = connection.ops.quote_name
     if connection.vendor != "postgresql":
         yield from (rows(model).filter(pk__in=some) for some in scripts.sliced(keys))
     elif keys:  # in one array, because psycopg takes longer to place a thousand parameters than PostgreSQL to answer
-        table, column = map(connection.ops.quote_name, (model._meta.db_table, pk.column))
-        condition = f"{table}.{column} = ANY(%s::{pk.rel_db_type(connection)}[])"
+        condition = f"{quote(model._meta.db_table)}.{quote(pk.column)} = ANY(%s::{pk.rel_db_type(connection)}[])"
         values = array([pk.get_db_prep_value(key, connection) for key in keys])
         yield rows(model).extra(where=[condition], params=[values])  # noqa: S610 - no text of others
 

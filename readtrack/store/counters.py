@@ -77,8 +77,7 @@ def _with_marks(script: str, tag: str, wanted: Mapping[str, Any], names: Iterabl
         rows = zip(wanted.values(), live, marks, strict=True)
         if script == "hashes":
             return {one: Hash(dict(scripts.pairs(some)), is_settled=mark is None) for one, some, mark in rows}
-        found = ((one, count, mark) for one, count, mark in rows if count is not None and is_number(count))
-        return {one: Total(int(count), is_settled=mark is None) for one, count, mark in found}
+        return {one: Total(int(count), is_settled=mark is None) for one, count, mark in rows if is_number(count or b"")}
 
     names = [*names] or [keys.prefix() + name for name in wanted]  # a total's key has another name there
     return Call(script, [keys.unsettled(tag), *names], [*wanted], decode, {})
@@ -110,10 +109,9 @@ def by_model(answers: Iterable[Hours]) -> defaultdict[str, dict[int, Total]]:
     return found
 
 
-def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes]]:
-    """Reads the sketches of unique visitors; empty bytes for a subject without one."""
-    decode = lambda found: dict(zip(subjects, [sketch or b"" for sketch in found], strict=True))  # noqa: E731
-    return Call("MGET", list(map(keys.hll, subjects)), (), decode)
+def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes | None]]:
+    """Reads the sketches of unique visitors; None for a subject without one."""
+    return Call("MGET", list(map(keys.hll, subjects)), (), lambda found: dict(zip(subjects, found, strict=True)))
 
 
 def have_hashes(subjects: Sequence[str]) -> bool:
@@ -122,9 +120,9 @@ def have_hashes(subjects: Sequence[str]) -> bool:
     return any(scripts.run_all(*calls, patient=True))
 
 
-def subject_hours(times: Sequence[datetime], *, subject: str) -> list[int]:
-    """Returns the views of one subject in each of those hours. Raises redis.RedisError."""
-    names = [keys.hour(buckets.hour_bucket(time), subject) for time in times]
+def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
+    """Returns the views of one subject in each of those hours (since 1970). Raises redis.RedisError."""
+    names = [keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject) for hour in hours]
     return scripts.run(Call("MGET", names, (), lambda found: [int(count or 0) for count in found])) if names else []
 
 
@@ -138,11 +136,10 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
             yield name[start + len(tag) + 1 :]
 
 
-def changed(minutes: Sequence[datetime], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Yields the subjects viewed in each of those minutes in each partition, out of the minute buckets."""
+def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
+    """Yields the subjects in each of those minute buckets in each partition."""
     for some in scripts.sliced(minutes, BUCKETS_AT_ONCE):
-        slots = map(buckets.minute_bucket, some)
-        names = [keys.trending_bucket(tag, slot) for slot in slots for tag in tags or keys.tags()]
+        names = [keys.trending_bucket(tag, minute) for minute in some for tag in tags or keys.tags()]
         yield from scripts.run_all(*(Call("ZRANGE", [name], (0, -1), scripts.names) for name in names), patient=True)
 
 

@@ -27,28 +27,22 @@ class LayoutError(RedisError):
     """PARTITIONS was changed, and the keys are not moved yet."""
 
 
-class FlushMemory(NamedTuple):
-    """Times by Redis's clock (µs, 0 for none): of the last flush, the last requested full one, the last full one."""
+def last_flushes(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
+    """Returns the time of the last flush of each partition (µs, 0 for none), and True if one waits for a full flush.
 
-    last: int = 0
-    requested: int = 0
-    full: int = 0
-
-
-def flush_memories(tags: Sequence[str]) -> dict[str, FlushMemory]:
-    """Returns what each of these partitions knows, by tag. Raises redis.RedisError, and LayoutError before a move."""
+    Raises redis.RedisError, and LayoutError before a move.
+    """
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
     calls = (Call("MGET", [row(tag) for row in rows], (), list) for tag in tags)
     partitions = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
     known, *answers = scripts.run_all(partitions, *calls, patient=True)
     if known != conf.PARTITIONS:
         raise LayoutError(f"Redis has {known} partitions. Run: manage.py readtrack repartition")
-    found = {}
-    for tag, times in zip(tags, answers, strict=True):
-        last, requested, full = (int(time or 0) for time in times)
-        # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
-        found[tag] = FlushMemory(max(last, full), requested, full)
-    return found
+    times = [[int(time or 0) for time in answer] for answer in answers]
+    # If the first key alone was evicted, Redis still knows of the resets before its last full flush.
+    found = {tag: max(last, full) for tag, (last, _, full) in zip(tags, times, strict=True)}
+    # Until a full flush that began after the request has ended well.
+    return found, any(requested > full for _, requested, full in times)
 
 
 def note_flush(time: int, *, known: Mapping[str, int]) -> bool:
@@ -58,13 +52,11 @@ def note_flush(time: int, *, known: Mapping[str, int]) -> bool:
     return all(scripts.run_all(*calls, patient=True))
 
 
-def begin_anew(tag: str, *, newest: int) -> int:
-    """Requests a full flush of a restored partition, that begins after the time (µs) which it returns."""
+def begin_anew(tag: str, *, newest: int) -> None:
+    """Requests a full flush of a restored partition. `newest` is the last one (µs) that it should know."""
     # Without earlier resets, because its live counts may be too low to lower SQL's to them.
     connect(patient=True).zremrangebyscore(keys.reset(tag), "-inf", f"({newest}")
-    since = max(server_time(patient=True), newest + 1)
-    connect(patient=True).set(keys.flush_requested(tag), since)
-    return since
+    connect(patient=True).set(keys.flush_requested(tag), max(server_time(patient=True), newest + 1))
 
 
 def note_full(started: int, *, tags: Sequence[str]) -> None:
@@ -86,9 +78,9 @@ def reset(subjects: Sequence[str]) -> Call[int]:
     return _call("reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects})
 
 
-def purge(times: Mapping[str, int]) -> Call[int]:
-    """Removes counts from before these resets (µs); the answer is how many resets this Redis did not know of."""
-    rows = {subject: {"time": time} for subject, time in times.items()}
+def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
+    """Removes counts from before the resets (µs); the answer is how many resets this Redis did not know of."""
+    rows = {subject: {"time": times[subject]} for subject in subjects}
     return _call("purge", [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full], rows)
 
 
@@ -110,12 +102,12 @@ def remove(subjects: Sequence[str]) -> Call[int]:
     return _call("remove", [keys.unsettled, keys.flush_orphans], {subject: {} for subject in subjects})
 
 
-def remove_idle(stored: Mapping[str, tuple[int, Mapping[str, int]]]) -> Call[int]:
+def remove_idle(views: Mapping[str, int], hashes: Mapping[tuple[str, str], Mapping[str, int]]) -> Call[int]:
     """Removes subjects that hold exactly what SQL stores: the total, and the sum of the counts of each kind of hash."""
-    rows = {
-        subject: {"stored": {"views": str(views), "sums": [sums.get(kind, 0) for kind in keys.hash_kinds()]}}
-        for subject, (views, sums) in stored.items()
-    }
+    rows = {}
+    for subject, total in views.items():
+        sums = [sum(hashes.get((kind, subject), {}).values()) for kind in keys.hash_kinds()]
+        rows[subject] = {"stored": {"views": str(total), "sums": sums}}
     return _call("remove", [keys.unsettled, keys.flush_orphans], rows)
 
 

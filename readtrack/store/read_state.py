@@ -1,8 +1,7 @@
 """Read state: what each reader has seen of each category, in one of two forms that the scripts know.
 
 "bitmap" knows if something is new: one bit a reader is 1 if the reader has read, and a publication removes the bitmap.
-"sequence" also knows how much: four bytes a reader hold the number of publications when the reader came, plus one; 0
-means never.
+"sequence" also knows how much: four bytes hold the number of publications when a reader came, plus one; 0 means never.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,6 @@ from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import digest
 from readtrack.store import clock, keys, scripts
-from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publication is kept
@@ -106,7 +104,7 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     if conf.READ_STATE == "bitmap":  # each of which the server counts in 10 µs for 1,000,000 readers
         counts = scripts.run_all(*(Call("BITCOUNT", [state], (), int) for state in states), patient=patient)
     for state in states if conf.READ_STATE == "sequence" else ():
-        content: Any = connect(patient=True).get(state)  # always patient, because a key may have megabytes
+        content = scripts.run(Call[Any]("GET", [state]), patient=True)  # always, because a key may have megabytes
         slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
         published = next(slots)
         counts.append(sum(seen > published for seen in slots))
@@ -121,4 +119,4 @@ def begin(at: int) -> None:
 def remove(subject: str) -> None:
     """Removes all read state of the category."""
     states = (keys.state(subject, kind) for kind in readers.ALL_STATE_KINDS)
-    connect().unlink(*states, keys.published(subject), keys.sent(subject))
+    scripts.run(Call("UNLINK", [*states, keys.published(subject), keys.sent(subject)], (), int))

@@ -58,7 +58,8 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
     if perf_counter() >= clock.due:
         calls.append(clock.question())
     calls += others
-    answers = skip_buffer.send(*calls) if skip_buffer.skips and skip_buffer.is_due else scripts.run_all(*calls)
+    run = skip_buffer.send if skip_buffer.skips and perf_counter() >= skip_buffer.due else scripts.run_all
+    answers = run(*calls)
     if results is not None:
         results += answers[len(calls) - len(others) :]
     outcome = answers[0] if views == 1 and not hits else _together(hit, answers[:views])

@@ -1,11 +1,11 @@
 """Skips: hits that did not count, by hour and reason, and robots by name."""
 
 import atexit
-import time
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from threading import Lock
+from time import perf_counter
 from typing import Any
 
 from readtrack import buckets
@@ -17,7 +17,6 @@ from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
 
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
-SILENT = -1  # in place of the answer of a server that does not answer
 INTERVAL = 1.0  # seconds between two sendings
 
 NAMED = "bot:"  # before the name of a robot
@@ -36,7 +35,7 @@ class SkipBuffer:
         self._lock = Lock()
         # By key, which names the hour, and reason; names and notices travel with them.
         self.skips = Counter[tuple[str, str]]()
-        self._sent = -INTERVAL
+        self.due = 0.0  # the `perf_counter` from which to send again, INTERVAL after the last sending
 
     def add(self, key: str, names: Iterable[str]) -> None:
         """Adds skips by reason, robots by name, and what the watch over addresses noticed since the last call."""
@@ -50,23 +49,18 @@ class SkipBuffer:
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
 
-    @property
-    def is_due(self) -> bool:
-        """Returns True if the last sending was a second ago."""
-        return time.monotonic() - self._sent >= INTERVAL
-
     def send(self, *calls: Call[Any]) -> list[Any]:
         """Runs the calls and sends the skips, in one round trip. Returns the calls' results. Raises RedisError."""
         with self._lock:
-            skips, self.skips, self._sent = self.skips, Counter(), time.monotonic()
+            skips, self.skips, self.due = self.skips, Counter(), perf_counter() + INTERVAL
         args: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
         for (_, reason), count in skips.items():
             args += (reason, count)
-        own = [Call("skip", [key for key, _ in skips], args, int, SILENT)] if skips else []
+        own = [Call("skip", [key for key, _ in skips], args, int, None)] if skips else []
         is_sent = False
         try:
             answers = scripts.run_all(*calls, *own)
-            is_sent = answers[-1:] != [SILENT]
+            is_sent = None not in answers[len(calls) :]  # by a server that does not answer
             return answers[: len(calls)]
         finally:
             if not is_sent:  # or the answer was lost, and then they count twice
@@ -84,14 +78,8 @@ atexit.register(skip_buffer.send_rest)
 register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 
-def skips_by_reason(hours: int, *, at: datetime) -> Counter[str]:
-    """Returns the skips of the last hours, robots by name, and notices of addresses. Raises redis.RedisError."""
-    found: list[Counter[str]] = scripts.run(by_hour(hours, at=at))
-    return sum(found, Counter())
-
-
 def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
-    """Reads the skips, robots and notices of each of the last hours, the latest first."""
+    """Reads the skips by reason, robots by name, and notices of addresses of each of the last hours, latest first."""
     tag = keys.tags()[0]
     names = [keys.skips(tag, buckets.hour_bucket(at - back * buckets.HOUR)) for back in range(hours)]
 

@@ -17,10 +17,10 @@ LOOKED_AT = 10_000  # subjects looked through to find those of one model
 def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str, int]]:
     """Returns the most viewed subjects, of one model or of all. Computes a list that is missing."""
     reads = lists(limit, label=label)
-    if (found := best(scripts.run_all(*reads), limit)) is None:
+    if None in (heads := scripts.run_all(*reads)):
         scripts.run_all(*_updates(at, is_missing=True))
-        found = best(scripts.run_all(*reads), limit)
-    return found or []
+        heads = scripts.run_all(*reads)
+    return best(heads, limit)
 
 
 def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
@@ -32,15 +32,15 @@ def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | N
 
 def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
     """Reads the views of subjects, or of the models that `names` has the labels of, in the last minutes."""
-    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(minutes, until=at)]
+    slots = buckets.minute_buckets(minutes, until=at)
     args = [str(int(any(":" in name for name in names))), *names]
     return [Call("recent", [keys.trending_bucket(tag, one) for one in slots], args, int, None) for tag in keys.tags()]
 
 
-def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]] | None:
-    """Returns the subjects with the most views in the heads of the lists; None if one was not computed."""
+def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]]:
+    """Returns the subjects with the most views in the heads of the lists."""
     # Each subject is in one of them, so the best of all are among the best of each.
-    return None if None in heads else nlargest(limit, chain(*filter(None, heads)), key=lambda one: one[1])
+    return nlargest(limit, chain(*filter(None, heads)), key=lambda one: one[1])
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:
@@ -50,7 +50,7 @@ def refresh_trending(*, at: datetime | None = None) -> int:
 
 def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
     """Updates the partitions' lists; with `is_missing` those that nobody else has computed by then."""
-    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(MINUTES + GAP, until=at)]
+    slots = buckets.minute_buckets(MINUTES + GAP, until=at)
     args = (int(at.timestamp()) // 60, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl, int(is_missing))
     calls = []
     for tag in keys.tags():

@@ -12,7 +12,6 @@ from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.store import keys, scripts
-from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_of, model_with_label
 
@@ -67,7 +66,7 @@ class HyperLogLogs(Strategy):
 
     def together(self, subjects: Sequence[str]) -> int:
         if len(keys.by_tag(subjects)) == 1:
-            return int(connect().pfcount(*map(self.key, subjects)))
+            return scripts.run(Call("PFCOUNT", [*map(self.key, subjects)], (), int))
         calls = (Call("MGET", [*map(self.key, some)], (), list) for some in scripts.parted(subjects))
         sketches = [*filter(None, chain.from_iterable(scripts.run_all(*calls)))]
         return scripts.run(count_together(self.key(subjects[0]), sketches))
@@ -124,7 +123,7 @@ def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
 
 def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[Any]]:
     """Counts the different visitors of models in the last minutes. Several partitions have a sketch as their result."""
-    slots = [buckets.minute_bucket(slot) for slot in buckets.minute_starts(minutes, until=at)]
+    slots = buckets.minute_buckets(minutes, until=at)
     calls = []
     for tag in keys.tags() if labels else ():
         names = [keys.minute_visitors(tag, slot, label) for slot in slots for label in labels]

@@ -57,8 +57,8 @@ def refresh() -> None:
 
 def fetch() -> None:
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
-    for slot in buckets.minute_starts(MINUTES, until=FIRST):
-        pipeline.hgetall(f"hash:{buckets.minute_bucket(slot)}")
+    for minute in buckets.minute_buckets(MINUTES, until=FIRST):
+        pipeline.hgetall(f"hash:{minute}")
     total: Counter[bytes] = Counter()
     for views in pipeline.execute():
         for member, number in views.items():

@@ -99,9 +99,9 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
             pipeline.hset(keys.prefix() + keys.member(kind, subject), mapping=counts)
         if number % 5_000 == 0:
             pipeline.execute()
-    for minute in buckets.minute_starts(60, until=at):
+    for minute in buckets.minute_buckets(60, until=at):
         members = {f"{LABEL}:{number}": 1 + 100 // number for number in range(1, words["hourly"] + 1)}
-        pipeline.zadd(keys.trending_bucket("", buckets.minute_bucket(minute)), members)
+        pipeline.zadd(keys.trending_bucket("", minute), members)
     for hour in range(present - 47, present + 1):
         start = buckets.hour_bucket(buckets.hour_start(hour))
         pipeline.set(keys.prefix() + keys.hour_name(LABEL, hour), 60_000)

@@ -210,14 +210,14 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
     redis.flushdb()
     view(post)
 
-    def be_late(tags: Sequence[str]) -> dict[str, lifecycle.FlushMemory]:
+    def be_late(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
         monkeypatch.undo()
-        found = lifecycle.flush_memories(tags)
+        found = lifecycle.last_flushes(tags)
         flush()
         view(post)
         return found
 
-    monkeypatch.setattr(lifecycle, "flush_memories", be_late)
+    monkeypatch.setattr(lifecycle, "last_flushes", be_late)
     flush()
     assert counts(post)[0] == 6
 

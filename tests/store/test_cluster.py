@@ -35,7 +35,7 @@ from readtrack.store.circuit import Circuit, Page, SilentError, circuit
 from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
-from readtrack.store.skips import key_of, skip_buffer, skips_by_reason
+from readtrack.store.skips import by_hour, key_of, skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Post
@@ -513,7 +513,7 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
     buffer._send_all()
     assert not buffer._queue
     assert reports.views(posts) == {post: 10 if post == posts[0] else 9 for post in posts}
-    assert skips_by_reason(1, at=noon) == {"rate": 1}
+    assert scripts.run(by_hour(1, at=noon)) == [{"rate": 1}]
 
 
 def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(

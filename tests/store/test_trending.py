@@ -33,8 +33,8 @@ def summed(redis: Any, at: datetime, minutes: int = 60) -> dict[str, float]:
     """Returns the sum of the buckets."""
     total: Counter[str] = Counter()
     pipeline = redis.pipeline(transaction=False)
-    for slot in buckets.minute_starts(minutes, until=at):
-        pipeline.zrange(f"trending:bucket:{buckets.minute_bucket(slot)}", 0, -1, withscores=True)
+    for minute in buckets.minute_buckets(minutes, until=at):
+        pipeline.zrange(f"trending:bucket:{minute}", 0, -1, withscores=True)
     for found in pipeline.execute():
         total.update(dict(found))
     return dict(total)
