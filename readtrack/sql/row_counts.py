@@ -167,7 +167,9 @@ def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
         return raised | dict.fromkeys(map(prepared.__getitem__, ahead or ()), True)
     less = {key: row for key, row in stored(table, list(new)).items() if _is_less(row, new[key])}
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        unlocked = {*databases.unlocked(table).filter(pk__in=list(less)).values_list("pk", flat=True)}
+        rows = databases.unlocked(table).filter(pk__in=list(less)).values_list("pk", flat=True)
+        # SQLite locks no rows, and refuses a write to a transaction that read before another one wrote.
+        unlocked = {*rows} if connection.features.has_select_for_update else less.keys()
         raised = {key: row.views > new[key].views for key, row in less.items() if key in unlocked}
         changes = [{**new[key]._asdict(), "pk": value} for value, key in prepared.items() if key in raised]
         if changes:

@@ -51,6 +51,15 @@ def view(obj: Tracked, times: int = 1) -> None:
         tracker.record(factories.hit(subject_of(obj)))
 
 
+@override_settings(DATABASE_ROUTERS=["tests.sql.test_databases.Lite"])
+def test_a_transaction_of_sqlite_begins_with_its_write(django_assert_num_queries: Any) -> None:
+    post = factories.post()
+    with django_assert_num_queries(4, using="lite") as queries:
+        row_counts.write(Post, {post.pk: RowCounts(1, 1)})
+    statements = [query["sql"].removeprefix("1 times: ").split()[0] for query in queries]
+    assert statements == ["SELECT", "BEGIN", "UPDATE", "COMMIT"]
+
+
 @ROUTERS
 @pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
 def test_every_kind_is_written_settled_lifted_and_reset(
