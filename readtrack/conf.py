@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
-register_at_fork: Any = getattr(os, "register_at_fork", dict)  # Windows has no fork; a dict does no harm
+register_at_fork: Any = getattr(os, "register_at_fork", dict)  # Windows has no fork, and `dict` does nothing
 
 
 class Conf:

@@ -138,7 +138,7 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     as_of = connection.server_time(patient=True)
     read_state.begin(as_of)
     highest = number_readers() if readers.has_ordinals() else dict.fromkeys(keys.tags(), highest_position())
-    # One script writes 10 MB, which the server does in some milliseconds.
+    # One script writes 10 MB at most, which the server does in some milliseconds.
     count, size = 0, max(1, min(scripts.SLICE, 10_000_000 // size_of(max(highest.values()))))
     for names in subjects_of_rows(model, size):
         for some in scripts.parted(names):

@@ -160,7 +160,10 @@ def read(request: HttpRequest) -> HttpResponse:
 
 
 def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) -> dict[str, str]:
-    """Returns the subjects by name; checked, they exist and READ_QUERYSET shows them. Raises RefusalError."""
+    """Returns the subjects by name, with `are_checked` of those that exist and READ_QUERYSET shows.
+
+    It checks them by one query for each model. Raises RefusalError.
+    """
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:

@@ -24,9 +24,9 @@ def lines(
     """Returns a line chart as an `<svg>` element without script and style, for a strict content security policy.
 
     Screen readers read `title` and `description`. None is no point; a point with a note has a line down. The last
-    label is written out, and before it as many as there is room for. A narrow one is for a phone.
+    label is written out, and before it as many as there is room for. A narrow chart is for a phone.
     """
-    # In its own units: the page scales it, and its text with it.
+    # Sizes are in the chart's own units: the page scales it, and its text with it.
     shape, width, height, font_size = ("narrow", 420, 300, 14) if is_narrow else ("wide", 900, 260, 13)
     if len(labels) == 1:  # no line has a single point
         labels, series = [*labels, ""], {name: [*values, *values] for name, values in series.items()}

@@ -91,7 +91,7 @@ REFUSED = ("hits", "share", "yesterday", "by_hour")
 
 
 class Row(NamedTuple):
-    """A row: its values (an object first, whose title may cost queries where it is shown), and filters that name it."""
+    """A row: its values, and filters that name it. An object is the first value; to show its title may cost queries."""
 
     values: Sequence[Any]
     filters: Mapping[str, str] = {}
@@ -168,7 +168,7 @@ def _of_objects(
 ) -> tuple[str, list[Column], list[Row]]:
     """Returns which objects were looked at (if not all), the columns and rows; `of` is the number that is compared."""
     names = tuple(name for name in names if found.is_compared or name not in COMPARED)
-    places = range(found.gap + 1, found.gap + 1 + len(found.starts))  # of the chart's points, of which there are many
+    places = range(found.gap + 1, found.gap + 1 + len(found.starts))  # of the chart's points
     rows = []
     for one in islice(some, found.shown):
         now, before = getattr(one.now, of), getattr(one.before, of)

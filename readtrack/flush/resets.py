@@ -2,6 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import router
@@ -15,7 +16,7 @@ from readtrack.store.circuit import fail_open
 from readtrack.subjects import counted_models, owner, read_state_models, rows_by_model, subject_column, subject_of_row
 
 
-# docs/explanation/flush.md says what a reset holds against.
+# docs/explanation/flush.md tells what may come after a reset: late flushes, restored snapshots.
 def reset(subjects: Sequence[str]) -> None:
     """Sets the subjects to zero. Raises redis.RedisError or django.db.Error; then it has to be done again."""
     for some in scripts.parted(subjects):
@@ -79,7 +80,8 @@ def finish(marks: Mapping[str, int], epoch: runs.SqlEpoch, *, now: int) -> None:
             for pk, row in present.items():
                 live = totals.get(rows[pk], counters.Total(0)).views, visitors[rows[pk]]
                 lowest = row_counts.RowCounts(*map(min, row, live))
-                if lowest != row and not row_counts.lower(model, pk, to=lowest, stored=row):
+                write = partial(row_counts.lower, model, pk, to=lowest, stored=row)
+                if lowest != row and not databases.retried(databases.of(row_counts.table_of(model)), write):
                     locked.add(rows[pk])
     for subject, time in marks.items():
         if time < now - keys.reset.ttl * 1_000_000 and subject not in locked:  # µs; no flush holds a chunk that long

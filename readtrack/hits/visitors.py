@@ -85,7 +85,10 @@ def _loader_of(user: Any) -> str | None:
 
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
-    """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none."""
+    """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none.
+
+    With `named` False a visitor with a new cookie may lack the fallback_id (see `Hit.named`).
+    """
     meta = request.META
     asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
     opted_out = conf.HONOUR_OPT_OUT and asks
@@ -101,7 +104,7 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
     caller = (*addresses.hops(meta), bots.user_agent_of(request))
     if not has_cookies:
         return Visitor(id_of(caller), kind="hash", opted_out=opted_out)
-    new, new_id = _new_cookie()  # without `named` the visitor lacks the fallback_id, see `Hit.named`
+    new, new_id = _new_cookie()
     return Visitor(new_id, id_of(caller), new) if named else Visitor(new_id, "", new, caller=caller)
 
 

@@ -47,11 +47,12 @@ class Batch:
     views: Counter[str] = field(default_factory=Counter)
     hours: Counter[tuple[str, int]] = field(default_factory=Counter)
     visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    present: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
 
     def add(self, subject: str, *, visitor: str, at: datetime) -> None:
         """Adds one view. A time out of range, which a log may hold, counts in the first hour or in the present one."""
         self.views[subject] += 1
-        self.hours[subject, min(max(buckets.hour_index(at), 0), buckets.hour_index(buckets.now()))] += 1
+        self.hours[subject, min(max(buckets.hour_index(at), 0), self.present)] += 1
         self.visitors[subject].add(visitor)
 
 
@@ -114,7 +115,10 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
 
 
 def resume(record: Import, *, digest: Digest = lambda position: "", dry_run: bool = False) -> tuple[int, int]:
-    """Finishes a batch that Redis has; a dry run only looks. Returns where to go on, and the size of a lost batch."""
+    """Finishes a batch that Redis has; a dry run only looks.
+
+    Returns where to go on, and how much of the source was passed over because its batch is lost.
+    """
     if record.pk is None:
         return 0, 0
     before, intended = record.position, record.intended

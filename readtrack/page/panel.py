@@ -25,9 +25,9 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
         return content
     shown, (subject, author) = "", first[1].subject.split("|")
     with suppress(Error):  # the page does without
-        # For those who may not see it nothing is read but, of staff, their permissions.
-        may_see = conf.VIEW_NUMBERS or access.is_author(user, unquote(author)) or access.may_view_numbers(user)
-        parsed = subjects.parse_subject(subject) if user is not None and may_see else None
+        # Without VIEW_NUMBERS, for those who may not see it nothing is read but, of staff, their permissions.
+        may_be_shown = conf.VIEW_NUMBERS or access.is_author(user, unquote(author)) or access.may_view_numbers(user)
+        parsed = subjects.parse_subject(subject) if user is not None and may_be_shown else None
         obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
         if obj and access.may_view_numbers(user, obj):
             url = access.numbers_url(obj) if getattr(user, "is_staff", False) else ""  # others cannot open the page

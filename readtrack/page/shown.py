@@ -20,7 +20,6 @@ from readtrack.hits.reading import Reading, least_seconds
 from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import category_subjects, counted_subject_of
 
 SALT = "readtrack.page.shown"
 LONGEST_NAME, LONGEST_PATH = 4_000, 500  # characters of a page's name in its placeholder, and of a path in it
@@ -87,6 +86,8 @@ def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Mod
     Raises TypeError for an object without counts, or without read state.
     """
     recorder = Recorder()
-    recorder.views = dict.fromkeys(map(counted_subject_of, views))
-    recorder.reads = dict.fromkeys(category_subjects(reads))
+    for obj in views:
+        recorder.view(obj)
+    for obj in reads:
+        recorder.read(obj)
     return token_of(name_of(recorder, path=request.path), ())

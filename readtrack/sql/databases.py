@@ -43,10 +43,14 @@ def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[model
     """Yields the rows that have these primary keys, in parts, because databases limit the number of parameters."""
     connection, pk = of(model), model._meta.pk
     quote: Any = connection.ops.quote_name
+    keys = [key for key in keys if not isinstance(key, int) or abs(key) < 2**63]  # others raise, in place of no row
     if connection.vendor != "postgresql":
         yield from (rows(model).filter(pk__in=some) for some in scripts.sliced(keys))
     elif keys:  # in one array, because psycopg takes longer to place a thousand parameters than PostgreSQL to answer
-        condition = f"{quote(model._meta.db_table)}.{quote(pk.column)} = ANY(%s::{pk.rel_db_type(connection)}[])"
+        # Of the widest type, because the column's own would cut long texts, and raise for numbers out of its range.
+        kind = pk.rel_db_type(connection) or ""
+        kind = "bigint" if kind in {"integer", "smallint"} else "text" if kind.startswith("varchar") else kind
+        condition = f"{quote(model._meta.db_table)}.{quote(pk.column)} = ANY(%s::{kind}[])"
         values = array([pk.get_db_prep_value(key, connection) for key in keys])
         yield rows(model).extra(where=[condition], params=[values])  # noqa: S610 - no text of others
 

@@ -20,7 +20,7 @@ def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str
     if None in (heads := scripts.run_all(*reads)):
         scripts.run_all(*_updates(at, is_missing=True))
         heads = scripts.run_all(*reads)
-    return best(heads, limit)
+    return [] if None in heads else best(heads, limit)
 
 
 def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:

@@ -45,6 +45,15 @@ def test_a_row_that_is_not_there_is_not_made() -> None:
 
 
 @pytest.mark.usefixtures("database")
+def test_a_key_that_the_column_cannot_hold_has_no_counts() -> None:
+    post, page = factories.post(view_count=3), Page.objects.create(slug="a" * 100)
+    keys = [2**31, 2**63, -(2**63) - 1, 10**20]
+    assert row_counts.stored(Post, [*keys, post.pk]) == {post.pk: RowCounts(3, 0)}
+    assert row_counts.stored(Page, ["a" * 103, page.pk]) == {page.pk: RowCounts(0, 0)}
+    assert row_counts.stored(Post, []) == {}
+
+
+@pytest.mark.usefixtures("database")
 def test_counts_may_be_as_large_as_a_column_holds() -> None:
     post = factories.post()
     row_counts.write(Post, {post.pk: RowCounts(2**62, 2**62)})
