@@ -5,7 +5,7 @@ Statements that Django cannot write are in `statements/`, with names in braces t
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from importlib.resources import files
@@ -41,18 +41,27 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
 
 def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":
     """Yields the rows that have these primary keys, in parts, because databases limit the number of parameters."""
-    connection, pk = of(model), model._meta.pk
+    connection, (known, kind) = of(model), prepared(model, keys)
     quote: Any = connection.ops.quote_name
-    keys = [key for key in keys if not isinstance(key, int) or abs(key) < 2**63]  # others raise, in place of no row
     if connection.vendor != "postgresql":
-        yield from (rows(model).filter(pk__in=some) for some in scripts.sliced(keys))
-    elif keys:  # in one array, because psycopg takes longer to place a thousand parameters than PostgreSQL to answer
-        # Of the widest type, because the column's own would cut long texts, and raise for numbers out of its range.
-        kind = pk.rel_db_type(connection) or ""
-        kind = "bigint" if kind in {"integer", "smallint"} else "text" if kind.startswith("varchar") else kind
-        condition = f"{quote(model._meta.db_table)}.{quote(pk.column)} = ANY(%s::{kind}[])"
-        values = array([pk.get_db_prep_value(key, connection) for key in keys])
-        yield rows(model).extra(where=[condition], params=[values])  # noqa: S610 - no text of others
+        yield from (rows(model).filter(pk__in=some) for some in scripts.sliced([*known.values()]))
+    elif known:  # in one array, because psycopg takes longer to place a thousand parameters than PostgreSQL to answer
+        condition = f"{quote(model._meta.db_table)}.{quote(model._meta.pk.column)} = ANY(%s::{kind}[])"
+        yield rows(model).extra(where=[condition], params=[array([*known])])  # noqa: S610 - no text of others
+
+
+def prepared(model: type[models.Model], keys: Collection[Any]) -> tuple[dict[Any, Any], str]:
+    """Returns the primary keys by the values that the database knows them by, and their type in PostgreSQL's arrays.
+
+    Numbers that no column can hold are left out.
+    """
+    connection, pk = of(model), model._meta.pk
+    # The widest type, because the column's own would cut long texts, and raise for numbers out of its range.
+    kind = pk.rel_db_type(connection) or ""
+    kind = "bigint" if kind in {"integer", "smallint"} else "text" if kind.startswith("varchar") else kind
+    if set(map(type, keys)) == {int}:  # as most keys are
+        return {key: key for key in keys if abs(key) < 2**63}, kind
+    return {pk.get_db_prep_value(key, connection): key for key in keys}, kind
 
 
 def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":

@@ -135,7 +135,7 @@ def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
         new = [key for key, pk in pks.items() if not any(known[pk])]
         rows = (SubjectCount(subject=key, view_count=0, visitor_count=0) for key in new)
         databases.rows(SubjectCount).bulk_create(rows, ignore_conflicts=True)
-    risen = _raise(table_of(model), {key: snapshots[pk] for key, pk in pks.items()}) if pks else {}
+    risen = _raise(table_of(model), {key: snapshots[pk] for key, pk in pks.items()})
     raised = {pks[key]: is_ahead for key, is_ahead in risen.items()}
     rest = stored(model, [pk for pk in snapshots if pk not in raised])
     ahead = [pk for pk, is_ahead in raised.items() if is_ahead]
@@ -150,20 +150,21 @@ def _is_less(row: RowCounts, new: RowCounts) -> bool:
 
 def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
     """Raises rows that store less and are not locked. Returns their keys, with True for those with more views."""
-    connection, pk = databases.of(table), table._meta.pk
-    is_number = set(map(type, new)) == {int}  # as most keys are
-    prepared = {key if is_number else pk.get_db_prep_value(key, connection): key for key in new}
-    fields: list[Any] = [pk, *map(table._meta.get_field, COUNTS)]
+    connection, (prepared, pk_type) = databases.of(table), databases.prepared(table, new)
+    if not prepared:
+        return {}
+    fields: list[Any] = [table._meta.pk, *map(table._meta.get_field, COUNTS)]
     names = map(connection.ops.quote_name, (table._meta.db_table, *(field.column for field in fields)))
     words = dict(zip(("table", "pk", "views", "visitors"), names, strict=True))
     if connection.vendor == "postgresql":
-        keys, *counts = map(databases.array, (list(prepared), *zip(*new.values(), strict=True)))
+        counts = zip(*map(new.__getitem__, prepared.values()), strict=True)
+        keys, *counted = map(databases.array, ([*prepared], *counts))
         statement = databases.STATEMENTS["raise_counts_postgresql"]
         with connection.cursor() as cursor:
-            statement = statement.format(**words, pk_type=pk.rel_db_type(connection))
-            cursor.execute(statement, [keys, *counts, keys, len(new)])
+            statement = statement.format(**words, pk_type=pk_type)
+            cursor.execute(statement, [keys, *counted, keys, len(prepared)])
             some, ahead = cursor.fetchone()
-        raised = dict.fromkeys(new if some is None else map(prepared.__getitem__, some), False)
+        raised = dict.fromkeys(prepared.values() if some is None else map(prepared.__getitem__, some), False)
         return raised | dict.fromkeys(map(prepared.__getitem__, ahead or ()), True)
     less = {key: row for key, row in stored(table, list(new)).items() if _is_less(row, new[key])}
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:

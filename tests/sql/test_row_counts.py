@@ -9,7 +9,7 @@ from django.db import connections
 
 from readtrack.sql import row_counts
 from readtrack.sql.row_counts import RowCounts
-from tests.site.models import Page, Post
+from tests.site.models import Page, Post, Profile
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])
@@ -51,6 +51,12 @@ def test_a_key_that_the_column_cannot_hold_has_no_counts() -> None:
     assert row_counts.stored(Post, [*keys, post.pk]) == {post.pk: RowCounts(3, 0)}
     assert row_counts.stored(Page, ["a" * 103, page.pk]) == {page.pk: RowCounts(0, 0)}
     assert row_counts.stored(Post, []) == {}
+    new = {key: RowCounts(5, 5) for key in (*keys, post.pk)}
+    assert row_counts.write(Post, new) == ([post.pk], [], keys, [])
+    assert row_counts.write(Page, {"a" * 103: RowCounts(5, 5)}).missing == ["a" * 103]
+    for model in (Post, Profile):  # whose keys are of eight and of four bytes
+        assert row_counts.write(model, {2**31: RowCounts(5, 5)}).missing == [2**31]
+        assert row_counts.write(model, {2**63: RowCounts(5, 5)}).missing == [2**63]
 
 
 @pytest.mark.usefixtures("database")

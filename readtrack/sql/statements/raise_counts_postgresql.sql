@@ -18,6 +18,6 @@ WITH new AS (
     RETURNING row.{pk} AS pk, row.{views} > new.views AS is_ahead
 )
 SELECT
-    CASE WHEN count(*) < %s THEN coalesce(array_agg(pk), ARRAY[]::{pk_type}[]) END,
+    CASE WHEN count(*) < %s THEN coalesce(array_agg(pk), '{{}}') END,
     array_agg(pk) FILTER (WHERE is_ahead)
 FROM raised
