@@ -225,7 +225,7 @@ def _shown(table: tables.Table, scope: Scope, site: str | None) -> dict[str, Any
                 link = numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
-            cells[0].update(file=file, file_title=f"{tables.DIMENSIONS.get(sources[0], sources)[0]} ({_('All time')})")
+            cells[0].update(file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0]))
         rows.append((cells[0], cells[1:], link, address_of(row.values[0])))
     return {"table": table, "rows": rows}
 
@@ -242,6 +242,5 @@ def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[
         if name in {"category", "author"}:
             model, pk = (name == "category" and parse_subject(value)) or (get_user_model(), value)
             words = name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
-        label = labels.get(name) or tables.DIMENSIONS.get(name, (name, name))[1]
-        chips.append((label, words, scope.address(**{name: ""}, **here)))
+        chips.append((labels.get(name) or tables.words_of(name)[1], words, scope.address(**{name: ""}, **here)))
     return chips

@@ -223,7 +223,7 @@ def by_dimension(name: str, found: Numbers) -> Table:
     """Returns the table of a dimension: the views by its values."""
     named = [[counts for of, counts in some.items() if of[0] == f"views:{name}"] for some in found.summands]
     counts, *earlier = (sum(some, Counter[str]()) for some in named)
-    (title, heading), total = DIMENSIONS.get(name, (name, name)), counts.total()
+    (title, heading), total = words_of(name), counts.total()
     columns = [Column(name, heading, "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
     rows = []
     for value, count in counts.most_common():
@@ -243,10 +243,15 @@ def _summed(found: Numbers, table: Table) -> Table:
             "Views of all time of the %(count)s most viewed objects of the period together.",
             count,
         ) % {"count": exact(count)}
-        title, empty = f"{title} ({_('All time')})", _("Nothing yet.")
+        title, empty = of_all_time(title), _("Nothing yet.")
     if "object" in found.asked.chosen:
         caption = _("Views of all time.")
     return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
+
+
+def of_all_time(title: str) -> str:
+    """Returns the title of a table whose numbers are of all time, whatever the period."""
+    return f"{title} ({_('All time')})"
 
 
 def really_read(found: Numbers) -> Table:
@@ -359,7 +364,6 @@ def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table
     return table._replace(rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
 
 
-#: The title of a dimension's table, and the dimension's name for people; those of a site's own are its name.
 DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
     "referrer": (gettext_lazy("Sources"), gettext_lazy("Source")),
     "country": (gettext_lazy("Countries"), gettext_lazy("Country")),
@@ -378,3 +382,8 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
 def table_named(name: str, found: Numbers) -> Table:
     """Returns one of TABLES, or the one of a dimension: `by-` and its name."""
     return TABLES[name](found) if name in TABLES else by_dimension(name.removeprefix("by-"), found)
+
+
+def words_of(dimension: str) -> tuple[Any, Any]:
+    """Returns the title of a dimension's table, and the dimension's name for people."""
+    return DIMENSIONS.get(dimension, (dimension, dimension))
