@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -56,6 +56,14 @@ class Batch:
         self.visitors[subject].add(visitor)
 
 
+class ImportState(NamedTuple):
+    """Positions that an import was announced for and has reached; None where this Redis does not know it."""
+
+    begun: int | None
+    done: int | None
+    totals: list[int]  # of the last batch's subjects, right after the batch was added
+
+
 def part_of(batch: Batch, *, at: datetime) -> str:
     """Returns the batch as JSON, for the record."""
     # Earlier hours are added to history itself: the two oldest that Redis keeps may expire before the next flush.
@@ -64,12 +72,12 @@ def part_of(batch: Batch, *, at: datetime) -> str:
     return json.dumps({"views": batch.views, "hours": hours, "first_live_hour": first_live})
 
 
-def states_of(source: str, tags: Collection[str]) -> dict[str, tuple[int | None, int | None, list[int]]]:
-    """Returns by partition the position announced, that reached (None where unknown), and the last batch's totals."""
+def states_of(source: str, tags: Collection[str]) -> dict[str, ImportState]:
+    """Returns by partition what it knows of the import."""
 
-    def decode(found: list[bytes | None]) -> tuple[int | None, int | None, list[int]]:
+    def decode(found: list[bytes | None]) -> ImportState:
         begun, done = (None if position is None else int(position) for position in found[:2])
-        return begun, done, [*map(int, (found[2] or b"").split())]
+        return ImportState(begun, done, [*map(int, (found[2] or b"").split())])
 
     calls = [scripts.Call("HMGET", [keys.importing(tag, source)], ("begun", "done", "totals"), decode) for tag in tags]
     return dict(zip(tags, scripts.run_all(*calls, patient=True), strict=True))
@@ -79,7 +87,7 @@ def totals_after(source: str, subjects: Iterable[str], *, position: int) -> dict
     """Returns the totals right after the batch up to that position was added; none of a partition that lacks it."""
     groups = keys.by_tag(subjects)
     states = states_of(source, groups).items()
-    shares = (zip(groups[tag], totals, strict=True) for tag, (_, done, totals) in states if done == position)
+    shares = (zip(groups[tag], one.totals, strict=True) for tag, one in states if one.done == position)
     return dict(chain(*shares))
 
 
@@ -125,20 +133,20 @@ def resume(record: Import, *, digest: Digest = lambda position: "", dry_run: boo
     states = states_of(record.source, keys.tags())
     views: dict[str, int] = json.loads(record.part)["views"] if record.part else {}
     shares = [states[tag] for tag in keys.by_tag(views) or states]
-    done = max(before, *(reached or 0 for _, reached, _ in states.values()))
+    done = max(before, *(one.done or 0 for one in states.values()))
     if done > before:
         lost = 0
         if not dry_run and (found := digest(done)) is not None:
             # A database that was restored from a backup may not know the batch any more.
             part = record.part if done == intended else ""
-            is_partial = part and any(share[1] != done for share in shares)  # killed between two of several partitions
+            is_partial = part and any(one.done != done for one in shares)  # killed between two of several partitions
             if is_partial and not _add_to_redis(record.source, part, before=before, after=done):
                 lost = done - before
             run.flush()
             totals = totals_after(record.source, views, position=done) if part else {}
             _confirm(record, done, digest=found, part=part, totals=totals)
         return done, lost
-    is_lost = intended > before and any(share[:2] != (intended, before) for share in shares)
+    is_lost = intended > before and any((one.begun, one.done) != (intended, before) for one in shares)
     if is_lost and not dry_run and (found := digest(intended)) is not None:
         _confirm(record, intended, digest=found)
     return (intended, intended - before) if is_lost else (before, 0)
