@@ -83,8 +83,9 @@ def write_chunk(
         write = partial(_write, model, rows, live, changed=changed, hour=hour)
         written = databases.retried(databases.of(row_counts.table_of(model)), write)
         run.written += len(written.raised)
-        stored = _stored([rows[pk] for pk in written.ahead])
-        run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
+        if written.ahead:
+            stored = _stored([rows[pk] for pk in written.ahead])
+            run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
         run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.

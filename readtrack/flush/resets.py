@@ -80,8 +80,10 @@ def finish(marks: Mapping[str, int], epoch: runs.SqlEpoch, *, now: int) -> None:
             for pk, row in present.items():
                 live = totals.get(rows[pk], counters.Total(0)).views, visitors[rows[pk]]
                 lowest = row_counts.RowCounts(*map(min, row, live))
+                if lowest == row:
+                    continue
                 write = partial(row_counts.lower, model, pk, to=lowest, stored=row)
-                if lowest != row and not databases.retried(databases.of(row_counts.table_of(model)), write):
+                if not databases.retried(databases.of(row_counts.table_of(model)), write):
                     locked.add(rows[pk])
     for subject, time in marks.items():
         if time < now - keys.reset.ttl * 1_000_000 and subject not in locked:  # µs; no flush holds a chunk that long
