@@ -139,7 +139,7 @@ def test_the_doctor_names_no_session_where_the_database_does_not_tell() -> None:
 
 @pytest.mark.parametrize("order", ["pk", "-pk"])
 def test_hundreds_of_saves_in_one_transaction_and_full_flushes_are_no_deadlock(order: str) -> None:
-    Post.objects.bulk_create(Post(title="x") for _ in range(400))
+    Post.objects.bulk_create(Post(title="x") for _ in range(200))
     posts = list(Post.objects.order_by(order))
     is_over = threading.Event()
     errors: list[Exception] = []
