@@ -592,7 +592,7 @@ def test_a_thread_that_never_rests_lets_the_queue_be_sent(monkeypatch: pytest.Mo
     monkeypatch.setattr(buffer, "ENOUGH", 500)
     hits = [factories.hit(subject_of(post)) for post in factories.neighbours(500)]
     direct = 0
-    for _ in range(16):
+    for _ in range(8):
         for hit in hits:
             direct += hit_buffer.add(hit) is None
             sum(range(4000))  # what the page itself takes
