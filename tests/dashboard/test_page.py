@@ -929,7 +929,7 @@ def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
     assert found == expected
 
 
-@pytest.mark.parametrize("is_flushed", [True, False])
+@pytest.mark.parametrize("is_flushed", some([True], of=[False]))
 def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admin_client: Client) -> None:
     if is_flushed:
         flush()

@@ -105,7 +105,7 @@ ORDERS = [
 ]
 
 
-@every_strategy
+@pytest.mark.parametrize("options", some(STRATEGIES[::3], of=STRATEGIES), ids=str)
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: " ".join(order))
 def test_a_post_that_was_not_on_the_page_stays_unread_in_any_order_of_events(
     order: tuple[str, ...], options: dict[str, Any], settings: Any
