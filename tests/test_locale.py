@@ -59,6 +59,7 @@ def marked() -> set[Key]:
     return {*code, *templates}
 
 
+@cache
 def catalogue(language: str, *, suffix: str) -> dict[Key, polib.POEntry]:
     read = polib.pofile if suffix == "po" else polib.mofile
     found = read(str(PACKAGE / "locale" / language / "LC_MESSAGES" / f"django.{suffix}"))

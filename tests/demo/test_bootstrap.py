@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from demo_project import bootstrap, environment
+from tests.support.depth import DEEP
 from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +107,7 @@ def test_an_active_environment_with_everything_is_used_as_it_is(
     bootstrap.enter("demo")
 
 
+@pytest.mark.skipif(not DEEP, reason="starts another run of pytest: READTRACK_DEEP=1")
 def test_a_pytest_plugin_of_another_package_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distribution(tmp_path, name="stranger")
     (tmp_path / "stranger-1.0.dist-info" / "entry_points.txt").write_text("[pytest11]\nstranger = stranger\n")

@@ -19,6 +19,7 @@ from demo_project.engines.engine import Engine
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.process import Child, ChildError, free_port, is_free
 from demo_project.engines.valkey import Valkey
+from tests.support.depth import some
 from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
@@ -192,7 +193,7 @@ def start_parent(end: str) -> tuple[subprocess.Popen[str], list[int], list[Path]
     return parent, [int(line[0]) for line in lines], [Path(line[1]) for line in lines]
 
 
-@pytest.mark.parametrize(("end", "killed"), [("time.sleep(60)", True), ("", False)])
+@pytest.mark.parametrize(("end", "killed"), some([("time.sleep(60)", True)], of=[("", False)]))
 def test_engines_and_their_folders_go_with_the_process_that_started_them(end: str, *, killed: bool) -> None:
     parent, ports, folders = start_parent(end)
     with parent:

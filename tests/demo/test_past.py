@@ -1,17 +1,24 @@
 """The demo's past is the same each time, and looks like that of a site."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from functools import cache
 
-from demo_project.blog.past import DAYS, VIRAL_DAYS, Story, curves, refusals, tallied, visits
+from demo_project.blog.past import DAYS, VIRAL_DAYS, Story, Visit, curves, refusals, tallied, visits
 from readtrack.imports.logs import parser
 
 NOW = datetime(2026, 6, 1, 15, tzinfo=timezone.utc)
 STORIES = [Story(pk, pk % 8 + 1, NOW - timedelta(days=3 * pk)) for pk in range(120)]
 
 
+@cache
+def the_past() -> Sequence[Visit]:
+    return [*visits(STORIES, now=NOW)]
+
+
 def test_the_past_is_the_same_each_time_and_can_be_imported() -> None:
-    past = list(visits(STORIES, now=NOW))
+    past = the_past()
     assert past == list(visits(STORIES, now=NOW))
     parse = parser("combined", {})
     lines = [parse(str(visit).encode()) for visit in past]
@@ -20,7 +27,7 @@ def test_the_past_is_the_same_each_time_and_can_be_imported() -> None:
 
 
 def test_the_past_has_weekends_a_story_that_went_viral_and_no_repeats() -> None:
-    past = list(visits(STORIES, now=NOW))
+    past = the_past()
     days = Counter(visit.at.date() for visit in past)
     [viral, *ordinary] = sorted(days.values(), reverse=True)
     assert viral > VIRAL_DAYS[0] > 5 * ordinary[len(VIRAL_DAYS)]
@@ -32,7 +39,7 @@ def test_the_past_has_weekends_a_story_that_went_viral_and_no_repeats() -> None:
 
 
 def test_breakdowns_and_funnels_of_the_past_add_up_to_its_views() -> None:
-    past = list(visits(STORIES, now=NOW))
+    past = the_past()
     sums: Counter[str] = Counter()
     for (_story, _hour, kind, field), count in tallied(past).items():
         sums[kind if kind != "funnel" else field] += count
@@ -42,7 +49,7 @@ def test_breakdowns_and_funnels_of_the_past_add_up_to_its_views() -> None:
 
 
 def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
-    past = [visit for visit in visits(STORIES, now=NOW) if not visit.is_robot]
+    past = [visit for visit in the_past() if not visit.is_robot]
     views, reads = (Counter(visit.story for visit in some) for some in (past, filter(lambda one: one.is_read, past)))
     ratios = [reads[story] / count for story, count in views.items() if count > 50]
     assert 0.05 < min(ratios) < 0.3 < 0.5 < max(ratios) < 0.8
@@ -53,7 +60,7 @@ def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
 
 
 def test_counts_by_the_hour_only_rise_and_end_with_all_visits() -> None:
-    past = list(visits(STORIES, now=NOW))
+    past = the_past()
     people = [visit for visit in past if not visit.is_robot]
     drawn = curves(past)
     for curve in drawn.values():

@@ -38,12 +38,12 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
     assert [kind.total for kind in kinds.values()] == sorted((kind.total for kind in kinds.values()), reverse=True)
 
 
-@pytest.mark.parametrize("limit", [500, 2500, 9999, 50_000])
-def test_a_sample_of_the_keys_stands_for_all_of_them(redis: Redis, limit: int) -> None:
+def test_a_sample_of_the_keys_stands_for_all_of_them(redis: Redis) -> None:
     redis.mset({f"views:total:site.post:{number}": 1 for number in range(20_000)})
-    [(name, kind)] = budget.key_kinds(limit).items()
-    assert (name, kind.keys) == ("views:total:{subject}", 20_000)
-    assert 30 * 20_000 < kind.total < 400 * 20_000
+    for limit in (500, 2500, 9999, 50_000):
+        [(name, kind)] = budget.key_kinds(limit).items()
+        assert (name, kind.keys) == ("views:total:{subject}", 20_000), limit
+        assert 30 * 20_000 < kind.total < 400 * 20_000, limit
 
 
 def test_kinds_in_a_sample_have_their_shares(redis: Redis) -> None:

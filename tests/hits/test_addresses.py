@@ -157,15 +157,15 @@ def test_the_defaults_can_be_used() -> None:
 
 
 AGENTS = [BROWSER.replace("140.0", f"{number}.0") for number in range(130, 140)]
-NGINX = [(f"203.0.{number // 250}.{number % 250 + 1}", AGENTS[number % 10]) for number in range(1_000)]
+NGINX = [(f"203.0.{number // 250}.{number % 250 + 1}", AGENTS[number % 10]) for number in range(300)]
 
 
 @pytest.mark.django_db
-def test_a_thousand_new_readers_behind_a_proxy_count_with_default_settings() -> None:
+def test_hundreds_of_new_readers_behind_a_proxy_count_with_default_settings() -> None:
     post = factories.post()
     for address, agent in NGINX:
         Client().get(f"/posts/{post.pk}/", headers={"User-Agent": agent, "X-Forwarded-For": address})
-    assert reports.views([post]) == {post: 1_000}
+    assert reports.views([post]) == {post: 300}
     assert found("addresses")[0].level == "ok"
 
 

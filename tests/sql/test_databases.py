@@ -1,6 +1,6 @@
 """Every kind of key, model and database gives the same results."""
 
-from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post
 from tests.support import factories
+from tests.support.depth import some
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
 
@@ -39,11 +40,12 @@ class Apart:
     db_for_write = db_for_read
 
 
-ROUTERS = pytest.mark.parametrize(
-    "router",
-    [[], ["tests.sql.test_databases.Lite"], ["tests.sql.test_databases.Apart"]],
-    ids=["default", "lite", "apart"],
-)
+PLACES: dict[str, list[str]] = {
+    "default": [],
+    "lite": ["tests.sql.test_databases.Lite"],
+    "apart": ["tests.sql.test_databases.Apart"],
+}
+ROUTERS = pytest.mark.parametrize("router", PLACES.values(), ids=PLACES)
 
 
 def view(obj: Tracked, times: int = 1) -> None:
@@ -60,13 +62,20 @@ def test_a_transaction_of_sqlite_begins_with_its_write(django_assert_num_queries
     assert statements == ["SELECT", "BEGIN", "UPDATE", "COMMIT"]
 
 
-@ROUTERS
-@pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
-def test_every_kind_is_written_settled_lifted_and_reset(
-    make: Callable[[], Tracked], router: list[str], redis: Redis
-) -> None:
-    with override_settings(DATABASE_ROUTERS=router):
-        obj = make()
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    some(
+        [
+            *product(factories.KINDS, ["default"]),
+            *product(["whole number", "UUID", "text", "another's key, another column"], ["lite"]),
+            *product(["whole number", "text"], ["apart"]),
+        ],
+        of=product(factories.KINDS, PLACES),
+    ),
+)
+def test_every_kind_is_written_settled_lifted_and_reset(kind: str, place: str, redis: Redis) -> None:
+    with override_settings(DATABASE_ROUTERS=PLACES[place]):
+        obj = factories.KINDS[kind]()
 
         def stored() -> tuple[int, int]:
             obj.refresh_from_db()

@@ -20,6 +20,7 @@ from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
 from tests.site.models import Manual, Post
 from tests.support import factories
+from tests.support.depth import some
 from tests.support.interference import Dump, dump, restore
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])
@@ -265,7 +266,11 @@ def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a
     assert shown() == (14, 14, 14, 14)
 
 
-@pytest.mark.parametrize("lifts", [False, True])
+@pytest.mark.parametrize(
+    ("database", "lifts"),
+    some([("default", True), ("lite", False)], of=[("default", False), ("lite", True)]),
+    indirect=["database"],
+)
 @pytest.mark.usefixtures("database")
 def test_rows_that_do_not_carry_their_count_show_no_less_than_sql_while_a_restored_redis_waits_for_a_flush(
     redis: Redis, settings: Settings, *, lifts: bool
@@ -319,7 +324,14 @@ def shown() -> tuple[int, int, int, int]:
     return int(page), charts[0], reports.funnel(post)[1].count, charts[1]
 
 
-@pytest.mark.parametrize(("replaces", "expected"), [(True, [12, 12]), (False, [16, 12])])
+@pytest.mark.parametrize(
+    ("database", "replaces", "expected"),
+    some(
+        [("default", True, [12, 12]), ("lite", False, [16, 12])],
+        of=[("default", False, [16, 12]), ("lite", True, [12, 12])],
+    ),
+    indirect=["database"],
+)
 @pytest.mark.usefixtures("database")
 def test_keys_that_are_copied_into_a_redis_that_counts_are_not_added(
     redis: Redis, expected: list[int], *, replaces: bool

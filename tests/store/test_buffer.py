@@ -1,9 +1,6 @@
 """With BUFFER views wait in the process, and one thread sends many of them by one script."""
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -32,6 +29,7 @@ from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.support import factories
+from tests.support.forks import Forks
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -502,8 +500,8 @@ def tenant() -> str:
     return str(getattr(_tenant, "name", "none"))
 
 
-def test_a_forked_process_sends_nothing_of_its_parent(redis: Redis, redis_url: str) -> None:
-    run(
+def test_a_forked_process_sends_nothing_of_its_parent(redis: Redis, forks: Forks) -> None:
+    code = run(
         """
 hit_buffer.add(hit("site.post:1"))
 child = os.fork()
@@ -511,14 +509,15 @@ if not child: signal.alarm(60)
 hit_buffer.add(hit(f"site.post:{2 if child else 3}"))
 if child: assert os.waitpid(child, 0)[1] == 0
 """,
-        redis_url,
+        forks,
     )
+    assert code == 0
     assert views(redis) == {"site.post:1": 1, "site.post:2": 1, "site.post:3": 1}
 
 
-def test_a_fork_of_multiprocessing_sends_its_views_at_its_end(redis: Redis, redis_url: str) -> None:
+def test_a_fork_of_multiprocessing_sends_its_views_at_its_end(redis: Redis, forks: Forks) -> None:
     """As the workers of granian are, whose exit handlers Python calls since 3.13 only."""
-    run(
+    code = run(
         """
 import multiprocessing
 process = multiprocessing.get_context("fork").Process(target=hit_buffer.add, args=(hit("site.post:1"),))
@@ -526,8 +525,9 @@ process.start()
 process.join()
 assert process.exitcode == 0
 """,
-        redis_url,
+        forks,
     )
+    assert code == 0
     assert views(redis) == {"site.post:1": 1}
 
 
@@ -539,9 +539,7 @@ HANDLERS = {
 
 
 @pytest.mark.parametrize(("before", "code"), HANDLERS.values(), ids=HANDLERS)
-def test_sigterm_sends_the_views_and_then_does_what_it_did(
-    redis: Redis, redis_url: str, before: str, code: int
-) -> None:
+def test_sigterm_sends_the_views_and_then_does_what_it_did(redis: Redis, forks: Forks, before: str, code: int) -> None:
     program = f"""
 {before}
 hit_buffer.close_on_sigterm()
@@ -549,7 +547,7 @@ hit_buffer.close_on_sigterm()
 hit_buffer.add(hit("site.post:1"))
 os.kill(os.getpid(), signal.SIGTERM)
 """
-    assert run(program, redis_url, check=False) == code
+    assert run(program, forks) == code
     assert views(redis) == {"site.post:1": 1}
 
 
@@ -561,22 +559,16 @@ def test_sigterm_is_left_alone_outside_of_the_main_thread() -> None:
     assert signal.getsignal(signal.SIGTERM) == handler
 
 
-def run(code: str, redis_url: str, *, check: bool = True) -> int:
-    """Runs the code in a process of its own. Returns its exit code. One that hangs tells where."""
+def run(code: str, forks: Forks) -> int:
+    """Runs the code in a process of its own. Returns its exit code."""
     start = """
-import faulthandler, os, signal, sys, warnings, django
-faulthandler.register(signal.SIGALRM, chain=True)
-signal.alarm(120)
+import os, signal, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-django.setup()
 from readtrack.store.buffer import hit_buffer
 from tests.support.factories import hit
 from django.conf import settings
 """
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "READTRACK_TEST_REDIS_URL": redis_url}
-    done = subprocess.run([sys.executable, "-c", start + code], env=environment, check=check)
-    return done.returncode
+    return forks.run(start + code).code
 
 
 def test_enough_hits_are_sent_at_once(redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -592,7 +584,7 @@ def test_a_thread_that_never_rests_lets_the_queue_be_sent(monkeypatch: pytest.Mo
     monkeypatch.setattr(buffer, "ENOUGH", 500)
     hits = [factories.hit(subject_of(post)) for post in factories.neighbours(500)]
     direct = 0
-    for _ in range(16):
+    for _ in range(8):
         for hit in hits:
             direct += hit_buffer.add(hit) is None
             sum(range(4000))  # what the page itself takes

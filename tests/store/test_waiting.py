@@ -24,6 +24,7 @@ from readtrack.store.circuit import circuit
 from readtrack.store.connection import AnswerError, connect
 from tests.conftest import use_redis
 from tests.support import factories
+from tests.support.depth import some
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -223,7 +224,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("answer", WRONG)
+@pytest.mark.parametrize("answer", some([*WRONG[::4], b"-ERR wrong", b"wrong"], of=WRONG))
 def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
     wire: Wire, settings: Settings, answer: bytes, redis: Redis
 ) -> None:

@@ -1,20 +1,30 @@
 """How much tests look at that have no natural end.
 
-An ordinary run draws the same examples each time, and disturbs every thirteenth step of a flush. `READTRACK_DEEP=20
-python3 manage.py test` draws other examples each time, 20 times as many, and disturbs every step.
+An ordinary run draws the same examples each time, disturbs every thirteenth step of a flush, and takes some variants
+of each test. `READTRACK_DEEP=20 python3 manage.py test` draws other examples each time, 20 times as many, disturbs
+every step, and takes all variants.
 """
 
 import os
+from collections.abc import Iterable
+from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
 
 DEEP = int(os.environ.get("READTRACK_DEEP", "0"))
 STRIDE = 1 if DEEP else 13  # from one step that is disturbed to the next one
+Variant = TypeVar("Variant")
 
 
 def examples(number: int) -> int:
     """Returns the number of examples to draw where an ordinary run draws this number."""
     return number * max(DEEP, 1)
+
+
+def some(variants: Iterable[Variant], *, of: Iterable[Variant]) -> list[Variant]:
+    """Returns the variants that an ordinary run takes; in a deep run all of which they are, these first."""
+    chosen = list(variants)
+    return [*chosen, *(one for one in of if one not in chosen)] if DEEP else chosen
 
 
 settings.register_profile(

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import pytest
+from hiredis import Reader
 from redis import Redis
 from redis.client import Pipeline
 from redis.connection import AbstractConnection, parse_url
@@ -58,21 +59,10 @@ def keys_of(command: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def commands(packed: bytes) -> Iterator[list[bytes]]:
-    """Yields the commands in what is sent to a server (RESP arrays of bulk strings)."""
-    position = 0
-
-    def line() -> int:
-        nonlocal position
-        end = packed.index(b"\r\n", position)
-        number, position = int(packed[position + 1 : end]), end + 2
-        return number
-
-    while position < len(packed):
-        command = []
-        for _ in range(line()):
-            length = line()
-            command.append(packed[position : position + length])
-            position += length + 2
+    """Yields the commands in what is sent to a server (RESP arrays of bulk strings, as answers are)."""
+    reader: Any = Reader()
+    reader.feed(packed)
+    while command := reader.gets():
         yield command
 
 

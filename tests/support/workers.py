@@ -11,9 +11,12 @@ if TYPE_CHECKING:
 
 MOST = 4  # more would hardly be faster: the longest tests take a while
 REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
-# One worker runs all tests of these files, because they share a server or a browser that takes seconds to start.
+# One worker runs all tests of these files, because they share what takes seconds: the start of a server or a browser,
+# the reading of all texts, and a year of views.
 TOGETHER = {
     "tests/store/test_cluster.py": "a cluster",
+    "tests/test_locale.py": "catalogues",
+    "tests/demo/test_past.py": "a past",
     "tests/demo/test_run.py": "a running demo",
     "tests/browser/test_reading.py": "a browser",
     "tests/browser/test_script.py": "a browser",

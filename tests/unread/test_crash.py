@@ -18,7 +18,7 @@ from readtrack import reports, tracker
 from readtrack.models import UnsentPublication
 from tests.site.models import Post
 from tests.support import factories
-from tests.support.depth import STRIDE
+from tests.support.depth import STRIDE, some
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=["bitmap", "sequence"])
+@pytest.fixture(params=some(["bitmap"], of=["sequence"]))
 def victim(request: pytest.FixtureRequest, redis_url: str, settings: Settings) -> Iterator[Any]:
     settings.READTRACK = {"READ_STATE": request.param}
     options = connection.settings_dict

@@ -22,7 +22,7 @@ from readtrack.store.connection import connect
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Post
 from tests.support import factories
-from tests.support.depth import examples
+from tests.support.depth import examples, some
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_in_use")]
 
@@ -105,7 +105,7 @@ ORDERS = [
 ]
 
 
-@every_strategy
+@pytest.mark.parametrize("options", some(STRATEGIES[::3], of=STRATEGIES), ids=str)
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: " ".join(order))
 def test_a_post_that_was_not_on_the_page_stays_unread_in_any_order_of_events(
     order: tuple[str, ...], options: dict[str, Any], settings: Any
@@ -292,7 +292,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 PAUSES = st.lists(st.integers(0, 3), min_size=6, max_size=6)
 
 
-@every_strategy
+@pytest.mark.parametrize("options", some(STRATEGIES[::3], of=STRATEGIES), ids=str)
 @pytest.mark.django_db(transaction=True)
 @settings(max_examples=examples(12))
 @given(visits=st.lists(PAUSES, min_size=3, max_size=3), writers=st.lists(PAUSES, min_size=3, max_size=3))
