@@ -99,7 +99,7 @@ def main() -> None:
     rows = [("", "requests a second", "ratio", "at least")]
     for name, speed, ratio, least in requests_a_second(cycle([cookie().encode() for _ in range(20_000)])):
         rows.append((name, f"{speed:,.0f}", f"{ratio:.2f}", least))
-    table(f"Granian with one worker, an empty page ({SECONDS} s a round)", rows)
+    table(f"Granian with one worker, an empty page ({SECONDS} s a run)", rows)
 
 
 def measured() -> dict[str, tuple[float, float]]:

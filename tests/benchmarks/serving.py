@@ -15,13 +15,16 @@ from time import monotonic, perf_counter, sleep
 
 from demo_project.engines.process import Child, free_port
 
-SECONDS = 2.0  # of a round, in which full buffers are sent several times
-ROUNDS = 9
+LEAD, SECONDS = 0.5, 1.0  # of a run: before it is measured, so that buffers are sent at the rate at which they fill
+ROUNDS = 15
 CONNECTIONS = 16
 # Without it granian begins 20 to 80 threads, as chance has it, and with 80 an untracked page takes a quarter longer.
 POOL = {"GRANIAN_BLOCKING_THREADS": str(CONNECTIONS)}
+UNTRACKED, BUFFERED = "untracked", "buffered"
+BUFFER = 1  # seconds
+REST = BUFFER + 0.2  # seconds until the rest of a buffer is sent, which is no cost of the run that comes next
 NAIVE = "one INCR by redis-py"  # in the view of the untracked page: no page that asks Redis is faster
-VARIANTS = {"untracked": "", NAIVE: "", "tracked": "0.40", "buffered": "0.70"}  # and their least ratios
+VARIANTS = {UNTRACKED: "", NAIVE: "", "tracked": "0.40", BUFFERED: "0.70"}  # and their least ratios
 END = b"</title>"
 WSGI, ASGI = "tests.benchmarks.served:application", "tests.benchmarks.served:asgi"
 PROGRAMS = {
@@ -40,27 +43,31 @@ def requests_a_second(cookies: Iterator[bytes]) -> Iterator[tuple[str, float, fl
 
     `cookies` are those of visitors who have one.
     """
-    runs = [(name, cookie) for cookie in (repeat(b""), cookies) for name in VARIANTS]
-    speeds: list[list[float]] = [[] for _ in runs]
+    kinds = {"new visitors": repeat(b""), "with a cookie": cookies}
+    others = [name for name in VARIANTS if name != UNTRACKED]
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {(kind, name): [] for kind in kinds for name in VARIANTS}
     for _ in range(ROUNDS):
         # In new processes, because one may be a fifth faster than another of the same code for as long as it runs.
         with ExitStack() as stack:
             ports = {name: stack.enter_context(Server(name, **POOL)).port for name in VARIANTS if name != NAIVE}
             for port in ports.values():
                 speed(port, repeat(b""), page=b"post")  # warms up
-            for number in random.sample(range(len(runs)), len(runs)):  # a server that was idle may be slower
-                name, cookie = runs[number]
-                port, page = (ports["untracked"], b"naive") if name == NAIVE else (ports[name], b"post")
-                speeds[number].append(speed(port, cookie, page=page))
-    for number, (name, cookie) in enumerate(runs):
-        found, base = speeds[number], speeds[number - number % len(VARIANTS)]
-        ratio = median(one / other for one, other in zip(found, base, strict=True))
-        yield (
-            f"{name}, {'with a cookie' if cookie is cookies else 'new visitors'}",
-            median(found),
-            ratio,
-            VARIANTS[name],
-        )
+            sleep(REST)
+            for kind, cookie in kinds.items():
+                # Each between two runs of the untracked page, because the machine's own speed changes by the second.
+                before = speed(ports[UNTRACKED], cookie, page=b"post")
+                for name in random.sample(others, len(others)):
+                    port, page = (ports[UNTRACKED], b"naive") if name == NAIVE else (ports[name], b"post")
+                    own = speed(port, cookie, page=page)
+                    if name == BUFFERED:
+                        sleep(REST)
+                    after = speed(ports[UNTRACKED], cookie, page=b"post")
+                    found[kind, name].append((own, own / ((before + after) / 2)))
+                    found[kind, UNTRACKED].append((after, after / before))
+                    before = after
+    for (kind, name), runs in found.items():
+        speeds, ratios = zip(*runs, strict=True)
+        yield f"{name}, {kind}", median(speeds), median(ratios), VARIANTS[name]
 
 
 class Server:
@@ -91,13 +98,12 @@ class Server:
 
 def speed(port: int, cookies: Iterator[bytes], *, page: bytes) -> float:
     """Returns the pages a second that the server answers, each to another visitor."""
-    answered = 0
+    answered, start = 0, perf_counter() + LEAD
     with selectors.DefaultSelector() as selector:
         for _ in range(CONNECTIONS):
             connection = socket.create_connection(("127.0.0.1", port))
             selector.register(connection, selectors.EVENT_READ)
             connection.sendall(request(page, next(cookies)))
-        start = perf_counter()
         while (passed := perf_counter() - start) < SECONDS:
             for key, _ in selector.select(1):
                 connection = key.fileobj  # type: ignore[assignment]
@@ -107,7 +113,7 @@ def speed(port: int, cookies: Iterator[bytes], *, page: bytes) -> float:
                         raise RuntimeError(f"The page does not work: {answer!r}")
                     continue  # the body comes in a segment of its own
                 connection.sendall(request(page, next(cookies)))
-                answered += 1
+                answered += passed > 0
         for key in list(selector.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
     return answered / passed

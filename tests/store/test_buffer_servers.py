@@ -11,7 +11,7 @@ from time import monotonic
 import pytest
 from redis import Redis
 
-from tests.benchmarks.serving import PROGRAMS, Server
+from tests.benchmarks.serving import BUFFERED, PROGRAMS, Server
 from tests.support.depth import DEEP, examples
 from tests.support.factories import BROWSER
 from tests.support.waiting import comes_true
@@ -84,7 +84,7 @@ def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redi
     for _ in range(ROUNDS):
         with ExitStack() as stack:
             servers = [
-                stack.enter_context(Server("buffered", program=program, READTRACK_TEST_REDIS_URL=url_of(redis)))
+                stack.enter_context(Server(BUFFERED, program=program, READTRACK_TEST_REDIS_URL=url_of(redis)))
                 for program, redis in zip(SERVERS, databases, strict=True)
             ]
             loads = [Load(server.port) for server in servers]
@@ -104,7 +104,7 @@ def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redi
 def test_sigkill_loses_no_more_than_the_views_of_the_time_that_they_wait(databases: list[Redis]) -> None:
     redis = databases[0]
     for _ in range(ROUNDS):
-        with Server("buffered", READTRACK_TEST_REDIS_URL=url_of(redis)) as server:
+        with Server(BUFFERED, READTRACK_TEST_REDIS_URL=url_of(redis)) as server:
             load = Load(server.port)
             assert comes_true(lambda: stored(redis) > 0)
             server.child.kill()
