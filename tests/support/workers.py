@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 MOST = 4  # more would hardly be faster: the longest tests take a while
 REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
 # One worker runs all tests of these files, because they share what takes seconds: the start of a server or a browser,
-# the reading of all texts, and a year of views.
+# the reading of all texts, and a year of views. Those of Sentinel mostly wait: in all workers at once, nothing would
+# run.
 TOGETHER = {
     "tests/store/test_cluster.py": "a cluster",
+    "tests/store/test_sentinel.py": "failovers",
     "tests/test_locale.py": "catalogues",
     "tests/demo/test_past.py": "a past",
     "tests/demo/test_run.py": "a running demo",
