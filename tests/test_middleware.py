@@ -470,7 +470,7 @@ both = pytest.mark.parametrize("form", ["keys", "compact"])
 
 @pytest.mark.parametrize(
     ("form", "posts", "first"),
-    some([("keys", 30, 5), ("compact", 1, 1)], of=[("keys", 1, 1), ("compact", 30, 5)]),
+    some([("keys", 30, 5), ("compact", 1, 1)], deep=[("keys", 1, 1), ("compact", 30, 5)]),
 )
 def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
     settings: Settings, form: str, posts: int, first: int

@@ -30,7 +30,7 @@ def for_field(at: datetime) -> datetime:
     return at if settings.USE_TZ else make_naive(at, get_default_timezone())
 
 
-@pytest.fixture(params=some(["naive"], of=["aware"]))  # the other tests are aware
+@pytest.fixture(params=some(["naive"], deep=["aware"]))  # the other tests are aware
 def _zone(request: pytest.FixtureRequest, settings: Settings) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     settings.USE_TZ = request.param == "aware"

@@ -75,7 +75,7 @@ def written(root: ElementTree.Element) -> list[str]:
     return [str(text.text) for text in axis.iter(f"{NAMESPACE}text")]
 
 
-@pytest.mark.parametrize("language", some(["de", "ja"], of=["en", "ar"]))  # of long words, and of wide letters
+@pytest.mark.parametrize("language", some(["de", "ja"], deep=["en", "ar"]))  # of long words, and of wide letters
 @pytest.mark.parametrize(("is_narrow", "width", "font_size"), [(False, 900, 13), (True, 420, 14)])
 @pytest.mark.parametrize(("by", "count"), [("hour", 24), ("day", 99), ("week", 107), ("month", 100)])
 def test_labels_have_room_in_every_language(

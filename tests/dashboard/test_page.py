@@ -116,7 +116,7 @@ def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: 
         assert words not in opened(admin_client, period=period).text
 
 
-@pytest.mark.parametrize("period", some(["today", "yesterday", "7", "all"], of=PERIODS))
+@pytest.mark.parametrize("period", some(["today", "yesterday", "7", "all"], deep=PERIODS))
 def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(period: str, admin_client: Client) -> None:
     post, product = factories.post(title="Top"), Product.objects.create(name="x")
     counts.view(post, post, product)
@@ -168,7 +168,7 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
     skip_buffer.send()
     flush()
-    pages += [admin_client.get(DASHBOARD, {"period": chosen}).text for chosen in some(["today", "all"], of=PERIODS)]
+    pages += [admin_client.get(DASHBOARD, {"period": chosen}).text for chosen in some(["today", "all"], deep=PERIODS)]
     given: dict[str, str]
     for given in ({}, {"object": f"site.post:{post.pk}"}, {"device": "phone"}):
         pages += [opened(admin_client, tab=tab, **given).text for tab in TABS]
@@ -373,7 +373,7 @@ def test_with_redis_back_the_dashboard_is_live_again(
             ("all", "object"),  # before: 6 queries, as the row was read for the permission and again
             ("all", "category"),
         ],
-        of=[("7", ""), ("all", ""), ("7", "category"), ("year", "object")],
+        deep=[("7", ""), ("all", ""), ("7", "category"), ("year", "object")],
     ),
 )
 def test_a_page_costs_at_most_five_queries_and_two_round_trips(
@@ -400,7 +400,7 @@ def test_a_page_costs_at_most_five_queries_and_two_round_trips(
 
 @pytest.mark.parametrize(
     ("period", "most"),
-    some([("all", 5), ("7", 1000)], of=product(("today", "7", "all"), (5, 1000))),
+    some([("all", 5), ("7", 1000)], deep=product(("today", "7", "all"), (5, 1000))),
 )
 def test_a_category_of_all_models_and_an_author_cost_as_few(
     period: str, most: int, admin_client: Client, wire: Wire, monkeypatch: pytest.MonkeyPatch
@@ -737,7 +737,7 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
     ("period", "filters"),
     some(
         [("today", {}), ("90", {"model": "site.post"}), ("7", IN_SECTION), ("all", IN_SECTION)],
-        of=product(["today", "7", "90", "all"], [{}, {"model": "site.post"}, IN_SECTION]),
+        deep=product(["today", "7", "90", "all"], [{}, {"model": "site.post"}, IN_SECTION]),
     ),
 )
 def test_a_file_has_the_rows_of_the_page_small_lines_too(
@@ -929,7 +929,7 @@ def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
     assert found == expected
 
 
-@pytest.mark.parametrize("is_flushed", some([True], of=[False]))
+@pytest.mark.parametrize("is_flushed", some([True], deep=[False]))
 def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admin_client: Client) -> None:
     if is_flushed:
         flush()
@@ -993,7 +993,7 @@ WITHOUT_SKETCHES = {"UNIQUE": "none", "UNIQUE_DAYS": 2, "WINDOW_STORE": "compact
 
 
 @pytest.mark.parametrize(
-    ("options", "partitions"), some([({}, 4), (WITHOUT_SKETCHES, 1)], of=product([{}, WITHOUT_SKETCHES], [1, 4]))
+    ("options", "partitions"), some([({}, 4), (WITHOUT_SKETCHES, 1)], deep=product([{}, WITHOUT_SKETCHES], [1, 4]))
 )
 def test_people_now_are_the_different_visitors_of_the_last_five_minutes(
     options: dict[str, Any], partitions: int, admin_client: Client, wire: Wire, redis: Any, settings: Settings
@@ -1047,7 +1047,7 @@ def test_without_redis_nobody_knows_how_many_people_there_are(admin_client: Clie
     assert json.loads(exported(admin_client, "now", "json"))["rows"] == [[None]]
 
 
-@pytest.mark.parametrize(("since", "filtered"), some([(6, False), (7, True)], of=product([6, 7], [False, True])))
+@pytest.mark.parametrize(("since", "filtered"), some([(6, False), (7, True)], deep=product([6, 7], [False, True])))
 def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
     since: int, *, filtered: bool, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1129,7 +1129,7 @@ def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, setti
         assert "Grew most" not in opened(admin_client, tab="growth", **given).text
 
 
-@pytest.mark.parametrize(("days_ago", "few"), some([(0, 1000), (20, 4)], of=product([0, 20], [4, 1000])))
+@pytest.mark.parametrize(("days_ago", "few"), some([(0, 1000), (20, 4)], deep=product([0, 20], [4, 1000])))
 def test_what_was_viewed_in_the_period_is_among_the_rows_of_an_author_and_of_a_model(
     days_ago: int, few: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

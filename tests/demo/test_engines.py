@@ -193,7 +193,7 @@ def start_parent(end: str) -> tuple[subprocess.Popen[str], list[int], list[Path]
     return parent, [int(line[0]) for line in lines], [Path(line[1]) for line in lines]
 
 
-@pytest.mark.parametrize(("end", "killed"), some([("time.sleep(60)", True)], of=[("", False)]))
+@pytest.mark.parametrize(("end", "killed"), some([("time.sleep(60)", True)], deep=[("", False)]))
 def test_engines_and_their_folders_go_with_the_process_that_started_them(end: str, *, killed: bool) -> None:
     parent, ports, folders = start_parent(end)
     with parent:

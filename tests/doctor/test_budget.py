@@ -172,7 +172,7 @@ def colour(request: Any) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", some([{}], of=[ALL_ELSE]), ids=str)
+@pytest.mark.parametrize("options", some([{}], deep=[ALL_ELSE]), ids=str)
 def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
     start_redis: Start, settings: Settings, options: dict[str, Any]
 ) -> None:

@@ -1,7 +1,7 @@
 """A total that is no number costs its own row its views, and nothing else: no page, no flush, no other total."""
 
 from collections.abc import Callable
-from itertools import product
+from itertools import cycle, product
 
 import pytest
 from redis import Redis
@@ -29,6 +29,9 @@ BREAKAGES: dict[str, Callable[[Redis, str], object]] = {
     "a list": lambda redis, key: redis.delete(key) and redis.rpush(key, 1),
 }
 
+# Each with True or False, which a test takes as its own second parameter
+PAIRS = some(zip(BREAKAGES, cycle([True, False]), strict=False), deep=product(BREAKAGES, [True, False]))
+
 
 @pytest.fixture(params=BREAKAGES)
 def broken(request: pytest.FixtureRequest, redis: Redis) -> Post:
@@ -52,11 +55,7 @@ def test_pages_show_what_sql_stores_and_views_of_others_count(broken: Post, redi
     assert reports.skips()["error"] == 1
 
 
-@pytest.mark.parametrize(
-    ("broken", "only_changed"),
-    some([(name, place % 2 == 0) for place, name in enumerate(BREAKAGES)], of=product(BREAKAGES, [True, False])),
-    indirect=["broken"],
-)
+@pytest.mark.parametrize(("broken", "only_changed"), PAIRS, indirect=["broken"])
 def test_a_flush_skips_it_and_says_so_once(broken: Post, caplog: pytest.LogCaptureFixture, only_changed: bool) -> None:
     other = factories.post()
     view(other)
@@ -67,10 +66,7 @@ def test_a_flush_skips_it_and_says_so_once(broken: Post, caplog: pytest.LogCaptu
     assert len(lines) <= 1
 
 
-@pytest.mark.parametrize(
-    ("breakage", "is_restored"),
-    some([(name, place % 2 == 0) for place, name in enumerate(BREAKAGES)], of=product(BREAKAGES, [True, False])),
-)
+@pytest.mark.parametrize(("breakage", "is_restored"), PAIRS)
 def test_an_unsettled_one_stops_no_flush_and_counts_again_once_it_is_deleted(
     redis: Redis, breakage: str, *, is_restored: bool
 ) -> None:
@@ -92,7 +88,7 @@ def test_an_unsettled_one_stops_no_flush_and_counts_again_once_it_is_deleted(
     assert stored(post) == live(redis, post) == 5 + is_restored
 
 
-@pytest.mark.parametrize("broken", some(["a word", "a list"], of=BREAKAGES), indirect=True)
+@pytest.mark.parametrize("broken", some(["a word", "a list"], deep=BREAKAGES), indirect=True)
 def test_the_doctor_finds_it_and_says_what_to_do(broken: Post, redis: Redis) -> None:
     factories.post()
     [finding] = found("totals")

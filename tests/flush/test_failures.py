@@ -80,7 +80,7 @@ def test_a_database_that_is_down_for_some_runs_has_every_view_when_it_is_up(
 
 @transactional
 @shared
-@pytest.mark.parametrize("step", some(range(1, 16, 4), of=range(1, 16, 2)))
+@pytest.mark.parametrize("step", some(range(1, 16, 4), deep=range(1, 16, 2)))
 def test_a_redis_that_dies_during_a_flush_has_lost_nothing_that_it_keeps(
     start_redis: Start, settings: Settings, step: int
 ) -> None:

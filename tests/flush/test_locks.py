@@ -58,7 +58,7 @@ def lock() -> Iterator[Lock]:
 
 @pytest.mark.parametrize(
     ("kind", "only_changed"),
-    some([("whole number", True), ("UUID", False)], of=[("whole number", False), ("UUID", True)]),
+    some([("whole number", True), ("UUID", False)], deep=[("whole number", False), ("UUID", True)]),
 )
 def test_a_locked_row_is_left_to_the_next_flush_and_others_are_not(lock: Lock, kind: str, only_changed: bool) -> None:
     make: Any = factories.KINDS[kind]

@@ -53,7 +53,7 @@ def visitors(post: Post) -> int:
 
 @pytest.mark.parametrize(
     ("strategy", "only_changed"),
-    some([("hll", True), ("set", False), ("daily", True), ("bitmap", False)], of=product(STRATEGIES, [True, False])),
+    some([("hll", True), ("set", False), ("daily", True), ("bitmap", False)], deep=product(STRATEGIES, [True, False])),
 )
 def test_sixty_and_forty_are_a_hundred(
     post: Post, redis: Redis, settings: Settings, strategy: str, only_changed: bool

@@ -118,7 +118,7 @@ def tag_of(post: Post) -> str:
 
 @pytest.mark.parametrize(
     ("first", "then"),
-    some([(["1/1"], HALVES), (HALVES, ["1/1"])], of=[(["1/3", "2/3", "3/3"], HALVES)]),
+    some([(["1/1"], HALVES), (HALVES, ["1/1"])], deep=[(["1/3", "2/3", "3/3"], HALVES)]),
 )
 def test_a_snapshot_is_noticed_by_whichever_flush_comes_next(
     posts: list[Post], redis: Redis, first: list[str], then: list[str]
@@ -179,7 +179,7 @@ def test_a_whole_flush_and_one_of_some_partitions_count_for_the_parts() -> None:
     assert runs.last_good() == second
 
 
-@pytest.mark.parametrize("task", some([flush_changed], of=[flush_views]))
+@pytest.mark.parametrize("task", some([flush_changed], deep=[flush_views]))
 @pytest.mark.django_db(transaction=True)
 def test_a_task_sends_one_for_each_part(posts: list[Post], settings: Settings, task: object) -> None:
     settings.READTRACK = {"PARTITIONS": 16, "FLUSH_TASKS": 2}

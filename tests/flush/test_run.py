@@ -39,7 +39,7 @@ MAKERS: dict[str, Any] = {
     ("database", "kind"),
     some(
         [*product(["default"], MAKERS), *product(["lite"], ["number", "uuid", "text"])],
-        of=product(["default", "lite"], MAKERS),
+        deep=product(["default", "lite"], MAKERS),
     ),
     indirect=["database"],
 )
@@ -96,7 +96,7 @@ NOTHINGS = ["nowhere.thing:1", "site.category:1", "site.post:x", "rubbish", "sit
 
 @pytest.mark.parametrize(
     ("database", "subject"),
-    some([*product(["default"], NOTHINGS), ("lite", "site.product:1")], of=product(["default", "lite"], NOTHINGS)),
+    some([*product(["default"], NOTHINGS), ("lite", "site.product:1")], deep=product(["default", "lite"], NOTHINGS)),
     indirect=["database"],
 )
 def test_totals_that_belong_to_nothing_are_orphans(database: str, subject: str) -> None:
@@ -170,7 +170,9 @@ def test_progress_is_reported_by_the_chunk(settings: Settings) -> None:
 
 @pytest.mark.parametrize(
     ("database", "trip"),
-    some([*product(["default"], range(1, 8)), ("lite", 3), ("lite", 6)], of=product(["default", "lite"], range(1, 8))),
+    some(
+        [*product(["default"], range(1, 8)), ("lite", 3), ("lite", 6)], deep=product(["default", "lite"], range(1, 8))
+    ),
     indirect=["database"],
 )
 def test_a_flush_that_loses_redis_anywhere_is_made_good_by_the_next(

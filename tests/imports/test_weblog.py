@@ -308,7 +308,7 @@ def test_a_log_is_recognised_under_another_name_and_compressed_or_not(
     assert Import.objects.count() == 1
 
 
-@pytest.mark.parametrize("cuts", some([(1, 2, 499, 500, 501, 1250)], of=[(1,), (500,)]))
+@pytest.mark.parametrize("cuts", some([(1, 2, 499, 500, 501, 1250)], deep=[(1,), (500,)]))
 def test_a_growing_log_is_counted_as_the_whole_one(
     pks: list[int], tmp_path: Path, redis: Redis, cuts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

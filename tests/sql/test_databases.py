@@ -70,7 +70,7 @@ def test_a_transaction_of_sqlite_begins_with_its_write(django_assert_num_queries
             *product(["whole number", "UUID", "text", "another's key, another column"], ["lite"]),
             *product(["whole number", "text"], ["apart"]),
         ],
-        of=product(factories.KINDS, PLACES),
+        deep=product(factories.KINDS, PLACES),
     ),
 )
 def test_every_kind_is_written_settled_lifted_and_reset(kind: str, place: str, redis: Redis) -> None:

@@ -268,7 +268,7 @@ def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a
 
 @pytest.mark.parametrize(
     ("database", "lifts"),
-    some([("default", True), ("lite", False)], of=[("default", False), ("lite", True)]),
+    some([("default", True), ("lite", False)], deep=[("default", False), ("lite", True)]),
     indirect=["database"],
 )
 @pytest.mark.usefixtures("database")
@@ -328,7 +328,7 @@ def shown() -> tuple[int, int, int, int]:
     ("database", "replaces", "expected"),
     some(
         [("default", True, [12, 12]), ("lite", False, [16, 12])],
-        of=[("default", False, [16, 12]), ("lite", True, [12, 12])],
+        deep=[("default", False, [16, 12]), ("lite", True, [12, 12])],
     ),
     indirect=["database"],
 )

@@ -132,12 +132,22 @@ WAYS: dict[str, tuple[Callable[[str], Any], dict[str, Any]]] = {
 
 # Those left to a deep run are one parameter of redis-py away from these.
 ORDINARY = [
-    *("a primary and replicas", "another database", "shards", "herd", "compressor", "keys of one's own"),
-    *("blocking pool", "a factory of one's own", "no hiredis, RESP2", "RESP3 in the URL", "decoded answers", "retries"),
+    "a primary and replicas",
+    "another database",
+    "shards",
+    "herd",
+    "compressor",
+    "keys of one's own",
+    "blocking pool",
+    "a factory of one's own",
+    "no hiredis, RESP2",
+    "RESP3 in the URL",
+    "decoded answers",
+    "retries",
 ]
 
 
-@pytest.mark.parametrize("way", some(ORDINARY, of=WAYS))
+@pytest.mark.parametrize("way", some(ORDINARY, deep=WAYS))
 def test_a_cache_of_django_redis_counts_however_it_is_configured(settings: Settings, redis_url: str, way: str) -> None:
     location, cache = WAYS[way]
     use(settings, location(redis_url), **cache)

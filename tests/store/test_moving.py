@@ -118,7 +118,7 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
     "overrides",
     some(
         [{}, {"READERS": "ordinal", "UNIQUE": "set", "DIMENSIONS": ["device"]}],
-        of=[{"READERS": "ordinal"}, {"UNIQUE": "set"}, {"DIMENSIONS": ["device"]}],
+        deep=[{"READERS": "ordinal"}, {"UNIQUE": "set"}, {"DIMENSIONS": ["device"]}],
     ),
 )
 def test_what_sql_does_not_store_moves(

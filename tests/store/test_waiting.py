@@ -224,7 +224,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("answer", some([*WRONG[::4], b"-ERR wrong", b"wrong"], of=WRONG))
+@pytest.mark.parametrize("answer", some([*WRONG[::4], b"-ERR wrong", b"wrong"], deep=WRONG))
 def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
     wire: Wire, settings: Settings, answer: bytes, redis: Redis
 ) -> None:

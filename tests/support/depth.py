@@ -21,10 +21,10 @@ def examples(number: int) -> int:
     return number * max(DEEP, 1)
 
 
-def some(variants: Iterable[Variant], *, of: Iterable[Variant]) -> list[Variant]:
-    """Returns the variants that an ordinary run takes; in a deep run all of which they are, these first."""
+def some(variants: Iterable[Variant], *, deep: Iterable[Variant]) -> list[Variant]:
+    """Returns the variants of a test that each run takes, and in a deep run those of `deep` behind them, each once."""
     chosen = list(variants)
-    return [*chosen, *(one for one in of if one not in chosen)] if DEEP else chosen
+    return [*chosen, *(one for one in deep if one not in chosen)] if DEEP else chosen
 
 
 settings.register_profile(

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=some(["bitmap"], of=["sequence"]))
+@pytest.fixture(params=some(["bitmap"], deep=["sequence"]))
 def victim(request: pytest.FixtureRequest, redis_url: str, settings: Settings) -> Iterator[Any]:
     settings.READTRACK = {"READ_STATE": request.param}
     options = connection.settings_dict

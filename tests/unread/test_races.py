@@ -35,6 +35,7 @@ STRATEGIES = [
     {"READ_STATE": "sequence", "READERS": "ordinal"},
 ]
 every_strategy = pytest.mark.parametrize("options", STRATEGIES, ids=str)
+some_strategies = pytest.mark.parametrize("options", some(STRATEGIES[::3], deep=STRATEGIES), ids=str)
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +106,7 @@ ORDERS = [
 ]
 
 
-@pytest.mark.parametrize("options", some(STRATEGIES[::3], of=STRATEGIES), ids=str)
+@some_strategies
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: " ".join(order))
 def test_a_post_that_was_not_on_the_page_stays_unread_in_any_order_of_events(
     order: tuple[str, ...], options: dict[str, Any], settings: Any
@@ -292,7 +293,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 PAUSES = st.lists(st.integers(0, 3), min_size=6, max_size=6)
 
 
-@pytest.mark.parametrize("options", some(STRATEGIES[::3], of=STRATEGIES), ids=str)
+@some_strategies
 @pytest.mark.django_db(transaction=True)
 @settings(max_examples=examples(12))
 @given(visits=st.lists(PAUSES, min_size=3, max_size=3), writers=st.lists(PAUSES, min_size=3, max_size=3))

@@ -504,7 +504,7 @@ both = pytest.mark.parametrize("store", ["keys", "compact"])
 
 @pytest.mark.parametrize(
     ("kind", "store"),
-    some([("read", "compact"), ("shared", "keys")], of=[("read", "keys"), ("shared", "compact")]),
+    some([("read", "compact"), ("shared", "keys")], deep=[("read", "keys"), ("shared", "compact")]),
 )
 def test_a_school_class_behind_one_address_is_counted_in_full(
     settings: Settings, post: Post, kind: str, store: str
