@@ -18,7 +18,6 @@ LIFELINE = 'read _; kill -s "$1" "$2"; sleep 1; kill -s KILL -- "-$2"; [ -z "$3"
 
 # Below the ports an operating system hands out by itself, and below 55000, where a cluster's bus still fits.
 PORTS = range(20000, 32000)
-_given: set[int] = set()  # ports, whose servers may not listen yet
 
 
 class ChildError(RuntimeError):
@@ -38,10 +37,19 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A free loopback port, random so that parallel test runs do not meet, and never the same one twice."""
-    port = next(port for port in random.sample(PORTS, 200) if port not in _given and is_free(port))
-    _given.add(port)
-    return port
+    """A free loopback port. No call gives it again while this process runs, not in another one either."""
+    return next(port for port in random.sample(PORTS, 200) if is_free(port) and _claim(port))
+
+
+def _claim(port: int) -> bool:
+    """Hold the datagram port of the same number, which no server of ours uses; False if another process does."""
+    with socket.socket(type=socket.SOCK_DGRAM) as claim:
+        try:
+            claim.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        claim.detach()  # open as long as this process
+    return True
 
 
 def unprivileged() -> pwd.struct_passwd | None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -122,9 +123,29 @@ def test_an_engine_that_is_not_started_says_so() -> None:
         Valkey().pause()
 
 
+PORTS = """
+import random, sys
+from demo_project.engines.process import free_port
+for _ in range(50):
+    random.seed(1)  # both processes draw the same ports, each time
+    print(free_port(), end=" ")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
 def test_no_port_is_given_twice_though_nothing_listens_on_it_yet() -> None:
-    ports = [free_port() for _ in range(300)]
-    assert len({*ports}) == len(ports)
+    ports: list[str] = []
+    with ExitStack() as stack:
+        for _ in range(2):
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", PORTS], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            )
+            assert process.stdout
+            ports += process.stdout.readline().split()
+    assert len({*ports}) == len(ports) == 100
 
 
 def test_a_taken_port_is_named() -> None:
