@@ -75,9 +75,9 @@ def write_chunk(
     hour = run.flushed_until // archiving.HOUR
     run.orphans += len(live)
     portions = (
-        (model, dict(some))
+        (model, {pk: all_rows[pk] for pk in some})
         for model, all_rows in rows_by_model(live).items()
-        for some in scripts.sliced([*all_rows.items()], ROWS_LOCKED)
+        for some in scripts.sliced(sorted(all_rows), ROWS_LOCKED)  # neighbours, most of which share their pages
     )
     for model, rows in portions:
         write = partial(_write, model, rows, live, changed=changed, hour=hour)

@@ -160,7 +160,9 @@ def needs_readers() -> bool:
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how many different visitors each subject of a partition had, whatever the strategies of their models."""
-    strategies, commands = [strategy_of(subject) for subject in subjects], list[str]()
+    labels, commands = [subject.partition(":")[0] for subject in subjects], list[str]()
+    of_label = {label: strategy_of(label) for label in {*labels}}
+    strategies = [of_label[label] for label in labels]
     # Not by the key itself, which takes a tenth of the time of a flush.
     starts = {one: keys.prefix() + one.key.template % (keys.tag(subjects[0]), "") for one in {*strategies}}
     names = [starts[strategy] + subject for strategy, subject in zip(strategies, subjects, strict=True)]
