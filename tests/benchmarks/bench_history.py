@@ -23,7 +23,7 @@ from tests.site.models import Post
 
 MILLIONS = int(os.environ.get("READTRACK_BENCHMARK_HISTORY", "20"))  # rows
 SHARE = MILLIONS / 20
-DAILY, HOURLY = int(18_000 * SHARE), int(6_000 * SHARE)  # posts viewed every day, and every hour
+DAILY, HOURLY = int(20_000 * SHARE), int(6_500 * SHARE)  # posts viewed every day, and every hour
 DAYS, HOURLY_DAYS = 400, 90
 ROUNDS = 9
 LABELS = ["site.post", "site.page", "site.product"]
