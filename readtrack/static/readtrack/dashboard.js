@@ -5,7 +5,7 @@
 
 (() => {
   const NAMES = ["before", "views", "visitors", "reads"];
-  const DASHES = [[2, 4], [], [8, 4], [1, 5]];
+  const DASHES = [[2, 4], [], [8, 4], [3, 4]];
 
   const language = document.documentElement.lang || undefined;
   const numbers = new Intl.NumberFormat(language, { numberingSystem: "latn" }); // as Django writes them in every language
