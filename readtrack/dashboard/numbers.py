@@ -253,16 +253,10 @@ class Numbers:
         return before if self.is_compared else None, now
 
     @property
-    def summed_until(self) -> datetime | None:
-        """The start of the last hour in which a full flush has added visitors of whole models, or of the period.
-
-        None until a full flush has added up visitors and reads of what was viewed.
-        """
+    def is_summed(self) -> bool:
+        """Returns False until a full flush has added up visitors and reads of what was viewed."""
         sums = [self._stored[name] for name in self._names["visitors"]] if self._stored else []
-        if not (self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.totals[1].views):
-            return None
-        hours = [hour for one in sums for hour in one.rows]
-        return max(self.scope.span.since, buckets.hour_start(max(hours, default=0)))
+        return self.asked.is_listed or any(one.rows or one.before for one in sums) or not self.totals[1].views
 
     @property
     def _union(self) -> list[scripts.Call[int]]:
@@ -292,11 +286,11 @@ class Numbers:
         return self.is_live and None not in (*self._answers["skips"], *self._answers["now"])
 
     @cached_property
-    def flush_and_notes(self) -> tuple[FlushRun | None, dict[date, str]]:
-        """The last flush, and the notes of editors in the period by day, the first day first."""
+    def flush_and_notes(self) -> tuple[FlushRun | None, dict[date, str], int]:
+        """The last flush, editors' notes in the period by day, first day first, and the last full flush's time (µs)."""
         ends = (self.scope.span.since, self.scope.span.until - MOMENT)
-        run, notes = runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
+        run, notes, until = runs.flush_and_notes(*(timezone.localtime(end).date() for end in ends))
         found: dict[date, list[str]] = {}
         for day, text in notes if self.has_notes else ():
             found.setdefault(day, []).append(text)
-        return run, {day: "; ".join(texts) for day, texts in found.items()}
+        return run, {day: "; ".join(texts) for day, texts in found.items()}, until

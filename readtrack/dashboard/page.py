@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
@@ -142,12 +143,14 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
     before, total = found.totals
-    until, as_of = found.summed_until, ""
-    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if until else 1]
+    (_run, _notes, until), as_of = found.flush_and_notes, ""
+    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if found.is_summed else 1]
     befores: list[int | None] = [*before] if before else [None] * 3
-    if until and found.scope.is_present and not found.scope.is_listed:  # full flushes have added up all but the views
-        local, now = timezone.localtime(until), timezone.localtime(buckets.now())
-        as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
+    # Full flushes add up all but the views.
+    if found.is_summed and found.scope.is_present and not found.scope.is_listed:
+        local = timezone.localtime(buckets.hour_start(0) + timedelta(microseconds=until))
+        now = timezone.localtime(buckets.now())
+        as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT") if until else ""
         if found.scope.by == "hour":
             befores[1:] = None, None
     return [
@@ -165,7 +168,7 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
 
 def _chart(found: Numbers, table: tables.Table, now: tables.Table) -> dict[str, Any]:
     """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
-    (before, total), (run, notes) = found.totals, found.flush_and_notes
+    (before, total), (run, notes, _until) = found.totals, found.flush_and_notes
     starts, first_column = (
         [date_format(timezone.localtime(start), str(formats[found.scope.by])) for start in found.starts]
         for formats in (FORMATS, WITH_YEAR)

@@ -60,13 +60,13 @@ class SqlEpoch:
         return is_known
 
 
-def flush_and_notes(since: date, until: date) -> tuple[FlushRun | None, list[tuple[date, str]]]:
-    """Returns the last flush that ended, and the notes of these days by day, in one query."""
+def flush_and_notes(since: date, until: date) -> tuple[FlushRun | None, list[tuple[date, str]], int]:
+    """Returns the last flush that ended, the notes of these days by day, and until when (µs) a full flush has read."""
     names = {"runs": FlushRun._meta.db_table, "notes": Note._meta.db_table}
     rows: Any = [*FlushRun.objects.raw(databases.STATEMENTS["flush_and_notes"].format(**names), [since, until])]
     # Databases without dates give text.
     notes = [(date.fromisoformat(str(row.note_day)), row.note_text) for row in rows if row.note_day]
-    return (rows[0] if rows[0].pk else None), notes
+    return (rows[0] if rows[0].pk else None), notes, rows[0].full_until or 0
 
 
 def lock_epoch() -> None:
