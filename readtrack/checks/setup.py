@@ -1,6 +1,7 @@
 """System checks: what can be set up wrongly, without touching a network. `messages.ini` has their words."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from difflib import get_close_matches
@@ -126,6 +127,8 @@ def unknown_fields() -> Iterator[tuple[str, str, str]]:
 
 
 def missing_migrations() -> Iterator[tuple[str, str, str]]:
+    if sys.argv[1:2] == ["makemigrations"]:  # it is about to add them
+        return
     models = subjects.tracked_models()
     try:
         # As makemigrations does, before the app of a custom user has its first migration.
