@@ -77,7 +77,8 @@ def write_chunk(
     portions = (
         (model, {pk: all_rows[pk] for pk in some})
         for model, all_rows in rows_by_model(live).items()
-        for some in scripts.sliced(sorted(all_rows), ROWS_LOCKED)  # neighbours, most of which share their pages
+        # Neighbours share pages of the table. Keys of one's own need no order, their subjects have one.
+        for some in scripts.sliced(sorted(all_rows, key=all_rows.__getitem__), ROWS_LOCKED)
     )
     for model, rows in portions:
         write = partial(_write, model, rows, live, changed=changed, hour=hour)

@@ -89,7 +89,7 @@ def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int]
     lock_epoch()
     connection, words = databases.of(History), databases.words(History)
     with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":  # thousands of statements take ten times as long
+        if connection.vendor == "postgresql":  # an import so takes half the time
             columns = [databases.array(column) for column in zip(*gains, strict=True)]
             cursor.execute(databases.STATEMENTS["insert_hours_postgresql"].format_map(words), columns[1:3])
             cursor.execute(databases.STATEMENTS["raise_hours_postgresql"].format_map(words), columns)
