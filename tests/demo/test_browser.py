@@ -150,7 +150,9 @@ def complaints(page: Page) -> list[str]:
     page.on("pageerror", lambda error: heard.append(str(error)))
 
     def note_failed(request: Request) -> None:
-        if request.method == "GET":  # what a page tells of its view may be on its way when the next one is opened
+        # What a page tells of its view, and what its scripts ask, may be on its way when the next one is opened.
+        is_left = (request.resource_type, request.failure) == ("fetch", "net::ERR_ABORTED")
+        if request.method == "GET" and not is_left:
             heard.append(f"{request.url}: {request.failure}")
 
     page.on("requestfailed", note_failed)
