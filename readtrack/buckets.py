@@ -47,6 +47,11 @@ def minute_buckets(count: int, *, until: datetime) -> list[str]:
     return [minute_bucket(last - MINUTE * back) for back in range(count - 1, -1, -1)]
 
 
+def time_of(microseconds: int) -> datetime:
+    """Returns that time of Redis's clock, which is given in µs since 1970, as aware UTC."""
+    return datetime.fromtimestamp(microseconds / 1_000_000, timezone.utc)
+
+
 def hour_index(at: datetime) -> int:
     """Returns the number of whole hours since 1970, UTC."""
     return int(at.timestamp()) // 3600

@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
@@ -143,14 +142,13 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
 def _figures(found: Numbers) -> list[dict[str, Any]]:
     """Returns the totals of the period, each with that of the period before and the change."""
     before, total = found.totals
-    (_run, _notes, until), as_of = found.flush_and_notes, ""
-    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if found.is_summed else 1]
+    (_run, _notes, until), as_of, is_summed = found.flush_and_notes, "", found.is_summed
+    names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if is_summed else 1]
     befores: list[int | None] = [*before] if before else [None] * 3
-    # Full flushes add up all but the views.
-    if found.is_summed and found.scope.is_present and not found.scope.is_listed:
-        local = timezone.localtime(buckets.hour_start(0) + timedelta(microseconds=until))
-        now = timezone.localtime(buckets.now())
-        as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT") if until else ""
+    if is_summed and found.scope.is_present and not found.scope.is_listed:  # by full flushes, all but the views
+        if until:
+            local, now = timezone.localtime(buckets.time_of(until)), timezone.localtime(buckets.now())
+            as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
         if found.scope.by == "hour":
             befores[1:] = None, None
     return [

@@ -77,7 +77,7 @@ def write_chunk(
     portions = (
         (model, {pk: all_rows[pk] for pk in some})
         for model, all_rows in rows_by_model(live).items()
-        # Neighbours share pages of the table. Keys of one's own need no order, their subjects have one.
+        # Neighbours share pages of the table. By their subjects, because not every primary key has an order.
         for some in scripts.sliced(sorted(all_rows, key=all_rows.__getitem__), ROWS_LOCKED)
     )
     for model, rows in portions:

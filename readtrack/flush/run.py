@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from itertools import chain, islice
 
 from django.db.models import Max
@@ -47,7 +47,7 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
                 archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
         archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
         if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
-            minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=_time(run.flushed_until) + AHEAD)
+            minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=buckets.time_of(run.flushed_until) + AHEAD)
             viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
             archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
         every = counters.scan(tags=epoch.tags if part else ())
@@ -93,7 +93,7 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[
     """
     is_restored = _enter(run, epoch)
     past = runs.ended_well(part__in={"", run.part}).order_by("-pk").values_list("flushed_until", flat=True)
-    now, since = _time(run.flushed_until), _time(past.first() or 0)
+    now, since = buckets.time_of(run.flushed_until), buckets.time_of(past.first() or 0)
     # A time in the future comes from a clock that was set back since, and proves nothing.
     is_known = now - REACH <= since <= now
     run.kind = run.Kind.CHANGED if only_changed and is_known and not is_restored else run.Kind.FULL
@@ -133,7 +133,7 @@ def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> bool:
 
 def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
-    is_full, at = run.kind != run.Kind.CHANGED, _time(run.flushed_until)
+    is_full, at = run.kind != run.Kind.CHANGED, buckets.time_of(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
     if marks := lifecycle.resets(epoch.tags):
         resets.finish(marks, epoch, now=run.redis_time)
@@ -155,7 +155,3 @@ def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
     end = max(server_time(patient=True), run.redis_time + 1)
     if lifecycle.note_flush(end, known=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
-
-
-def _time(microseconds: int) -> datetime:
-    return datetime.fromtimestamp(microseconds / 1_000_000, timezone.utc)

@@ -4,7 +4,6 @@ import json
 import re
 from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from secrets import randbits
 from typing import Any, NamedTuple
 
@@ -145,7 +144,7 @@ def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[lis
 
 def change(subjects: Iterable[str]) -> None:
     """Enters the subjects into the present minute's bucket with no further view, so that the next flush finds them."""
-    minute = buckets.minute_bucket(datetime.fromtimestamp(server_time(patient=True) // 1_000_000, timezone.utc))
+    minute = buckets.minute_bucket(buckets.time_of(server_time(patient=True)))
     for some in scripts.parted([*subjects]):
         words = [word for subject in some for word in (0, subject)]
         bucket = keys.trending_bucket(keys.tag(some[0]), minute)

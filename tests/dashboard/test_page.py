@@ -1275,7 +1275,7 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     now = timezone.localtime()
     # It adds up nothing of whole models, because the first part does.
     FlushRun.objects.create(part="2/8", started=now, ended=now, flushed_until=run.flushed_until + 60 * 1_000_000)
-    until = timezone.localtime(buckets.hour_start(0) + timedelta(microseconds=run.flushed_until))
+    until = timezone.localtime(buckets.time_of(run.flushed_until))
     words = date_format(until, "TIME_FORMAT" if until.date() == now.date() else "DATETIME_FORMAT")
     today = admin_client.get(DASHBOARD, {"period": "today"})
     assert today.text.count(f">as of {words}<") == 2
